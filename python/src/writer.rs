@@ -99,7 +99,7 @@ impl FileWriter {
 
     /// Makes the file visible. Every ntuple must be finished.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
+        cancellable(py, || lock(&self.inner)?.take().ok_or_else(|| closed("file"))?.finish())
     }
 
     /// Aborts the file: the old file or the last checkpoint is kept. Returns the name of the file with the last

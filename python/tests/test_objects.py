@@ -192,6 +192,40 @@ def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> N
     assert index["files"][0]["entries"] == 10
 
 
+CLOSE_A_MIRROR = """
+import json, sys, numpy, tupelo
+uri, options = sys.argv[1], json.loads(sys.argv[2])
+store = tupelo.recreate(uri, mapping="page", page_bytes="4KiB", compression="none", storage_options=options)
+store["Events"] = {"x": numpy.arange(1_000_000.0)}
+print("ready", flush=True)
+store.close()
+"""
+"""2000 requests, each of which takes a second."""
+
+
+def test_ctrl_c_ends_the_copies_of_a_mirror(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> None:
+    first = f"ntpl+file:{tmp_path}/events"
+    with servers.toxiproxy() as proxy:
+        slow = s3.through(proxy.delayed(s3.port, 1000))
+        arguments = [f"ntpl+mirror:{first},ntpl+{slow.url}events", json.dumps(slow.options)]
+        child = subprocess.Popen([sys.executable, "-c", CLOSE_A_MIRROR, *arguments], stdout=-1, stderr=-1, text=True)
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            while not (tmp_path / "events").exists():
+                time.sleep(0.01)
+            child.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            _, errors = child.communicate(timeout=60)
+            assert time.monotonic() - began < 10
+        finally:
+            child.kill()
+    assert errors.rstrip().endswith("KeyboardInterrupt"), errors
+    assert tupelo.open(first)["x"].array(library="np").sum() == np.arange(1_000_000.0).sum()
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.open(f"ntpl+{s3.url}events", storage_options=s3.options)
+
+
 def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., Any]) -> None:
     places = [f"ntpl+file:{tmp_path}/{name}" for name in ("first", "second")]
     uri = f"ntpl+mirror:{','.join(places)}"
@@ -362,6 +396,8 @@ def test_a_real_store(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> Non
         assert events.metrics is not None
         # The anchor, header and footer, the page list, and the pages, which have less than 8 KiB.
         assert events.metrics.requests <= {"page": 17, "cage:4KiB": 7}.get(mapping, 5), events.metrics
+        layout = json.loads(run("layout", "--json", uri, *s3.arguments).stdout)
+        assert layout["mapping"] == (mapping if mapping != "auto" else "cage:16MiB")
     run("verify", uri, *s3.arguments)
     assert "events" in run("ls", f"ntpl+{s3.url}dir/", *s3.arguments).stdout
     run("copy", uri, "back.root", *s3.arguments)

@@ -61,8 +61,9 @@ def open(
     programs. ``cache`` is a directory that keeps fetched ranges, up to 10 GiB. Both are pickled with the `File` and its
     ntuples; errors and names do not show them.
 
-    The URI of an ntuple in an object store (``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+file:///DIRECTORY/NAME"``; see
-    `recreate`) returns the `Ntuple`, with the same options.
+    The URI of an ntuple in an object store (``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+file:///DIRECTORY/NAME"``,
+    ``"daos://POOL/CONTAINER:NAME"``, or the ``"ntpl+mirror:…"`` of several; see `recreate`) returns the `Ntuple`, with
+    the same options.
 
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
     similar names if it has no such object, `InvalidArgumentError` if the name is that of a directory or if a pattern

@@ -63,8 +63,9 @@ def recreate(
     file immediately.
 
     ``path`` may also be the URI of an ntuple in an object store, without a ROOT file around it:
-    ``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+gs://…"``, ``"ntpl+az://…"`` or ``"ntpl+file:///DIRECTORY/NAME"``. It takes
-    one ntuple, which appears when it is closed. ``mapping`` says which pages share an object: ``"page"``,
+    ``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+gs://…"``, ``"ntpl+az://…"``, ``"ntpl+file:///DIRECTORY/NAME"``,
+    ``"daos://POOL/CONTAINER:NAME"``, or ``"ntpl+mirror:URI,URI"`` for the same ntuple in several stores. It takes one
+    ntuple, which appears when it is closed. ``mapping`` says which pages share an object: ``"page"``,
     ``"cage:1MiB"`` (pages of a column up to that size), ``"page-group"`` (a column of a cluster), ``"cluster"``, or
     ``"auto"`` (the default). A whole cluster is kept in memory while it is filled.
 

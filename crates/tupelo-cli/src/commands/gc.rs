@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tupelo::dataset::matching_files;
-use tupelo::ops::gc::{Collector, Orphan};
+use tupelo::ops::gc::{Collector, Found, Orphan};
 use tupelo::storage::{is_object_uri, mirror_members};
 
 use crate::console::Console;
@@ -20,7 +20,8 @@ use crate::table::{Table, bytes, count, things};
   tupelo gc --dry-run ntpl+file:events
   tupelo gc --older-than 1h ntpl+file:events")]
 pub(crate) struct Args {
-    /// The ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME
+    /// The ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
+    /// daos://POOL/CONTAINER:NAME
     #[arg(value_name = "URI", required = true)]
     uris: Vec<String>,
     /// List what would be removed, and remove nothing
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for uri in &args.uris {
         if !is_object_uri(uri) {
             let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
-            return Err(wrong.with_hint("such URIs begin with ntpl+, as in ntpl+s3://BUCKET/PREFIX"));
+            return Err(wrong.with_hint("such URIs are ntpl+s3://BUCKET/PREFIX or daos://POOL/CONTAINER:NAME"));
         }
         match matching_files(uri, storage)? {
             Some(found) if found.is_empty() => return Err(Failure::new(format_args!("no ntuple matches '{uri}'"))),
@@ -56,7 +57,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     for uri in &uris {
         let collector = Collector::new(uri, storage)?;
-        let orphans = collector.orphans(args.older_than.0)?;
+        let Found { orphans, unreadable } = collector.find(args.older_than.0)?;
+        unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
         if !args.json && !orphans.is_empty() {
             let mut text = console.text();
             table(&orphans).add_to(&mut text);

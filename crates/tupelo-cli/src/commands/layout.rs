@@ -1,7 +1,7 @@
 //! `tupelo layout`: the records of a file.
 
 use serde_json::{Value, json};
-use tupelo::ops::layout::{Content, Layout, Region, layout};
+use tupelo::ops::layout::{Content, DaosPages, Layout, Region, layout};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -58,6 +58,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             "file": file.name(),
             "bytes": layout.size,
             "shared_bytes": layout.shared_bytes,
+            "mapping": layout.mapping.map(|mapping| mapping.to_string()),
+            "daos": layout.daos.as_ref().map(|daos| json!({ "class": daos.class, "objects": daos_objects(daos) })),
             "remarks": layout.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
         }));
@@ -94,7 +96,18 @@ fn totals(layout: &Layout) -> String {
     if layout.shared_bytes > 0 {
         text += &format!("; columns share {} of the pages", bytes(layout.shared_bytes));
     }
+    if let Some(mapping) = layout.mapping {
+        text += &format!("; mapping {mapping}");
+    }
+    if let Some(daos) = &layout.daos {
+        text += &format!("; object class {}, an object for each {}", daos.class, daos_objects(daos));
+    }
     text
+}
+
+/// The value of the storage option `daos_objects`.
+fn daos_objects(daos: &DaosPages) -> &'static str {
+    if daos.separate { "page" } else { "cluster" }
 }
 
 fn describe(content: &Content) -> (String, String) {

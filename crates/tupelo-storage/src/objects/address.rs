@@ -83,8 +83,7 @@ pub(super) enum Place {
 impl Address {
     /// Parses the URI of a data set. Slashes at its end are dropped.
     pub(super) fn parse(uri: &str, action: &'static str) -> Result<Self> {
-        let refused =
-            |reason: &'static str| Error::new(ErrorKind::NotSupported, action, object_display_name(uri), reason);
+        let refused = |reason| refused(uri, action, reason);
         if is_daos(uri) {
             return Self::in_container(uri).map_err(refused);
         }
@@ -141,8 +140,9 @@ impl Address {
 /// The place of a folder, whose URI may end without a slash, and its URI with one; or a container.
 pub(super) fn folder(uri: &str, action: &'static str) -> Result<(Place, String)> {
     if is_daos(uri) {
-        let of_container = Address::parse(&format!("{}:x", uri.trim_end_matches(['/', ':'])), action)?;
-        return Ok((of_container.place, of_container.base));
+        let of_container = Address::in_container(&format!("{}:x", uri.trim_end_matches(['/', ':'])));
+        let Address { place, base, .. } = of_container.map_err(|reason| refused(uri, action, reason))?;
+        return Ok((place, base));
     }
     let rest = checked(uri, action)?;
     let end = if uri.ends_with([':', '/']) { "" } else { "/" };
@@ -153,9 +153,14 @@ pub(super) fn folder(uri: &str, action: &'static str) -> Result<(Place, String)>
     Ok((place, format!("{uri}{end}")))
 }
 
+#[cold]
+fn refused(uri: &str, action: &'static str, reason: &'static str) -> Error {
+    Error::new(ErrorKind::NotSupported, action, object_display_name(uri), reason)
+}
+
 /// The URI without its prefix, if it has no user name, query string and fragment.
 fn checked<'a>(uri: &'a str, action: &'static str) -> Result<&'a str> {
-    let refused = |reason: &'static str| Error::new(ErrorKind::NotSupported, action, object_display_name(uri), reason);
+    let refused = |reason| refused(uri, action, reason);
     let rest = inner(uri).ok_or_else(|| refused("it is not the URI of a data set, which begins with ntpl+"))?;
     if uri.contains(['?', '#']) {
         return Err(refused("a query string or fragment does not belong in the URI of a data set"));

@@ -342,24 +342,25 @@ pub(crate) fn source(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSour
 /// As [`source`]; [`ErrorKind::NotFound`] if the directory of a local object does not exist, and
 /// [`ErrorKind::NotSupported`] for web servers.
 pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>, String)> {
-    let Address { place, base, key } = Address::parse(uri, "create")?;
+    const ACTION: &str = "write to";
+    let Address { place, base, key } = Address::parse(uri, ACTION)?;
     match place {
         Place::Directory(path) => {
             if options.redundancy().is_some_and(|level| level != Redundancy::None) {
                 let reason = "the storage option redundancy must be none for a directory, which has each object once";
-                return Err(Error::new(ErrorKind::NotSupported, "create", uri, reason));
+                return Err(Error::new(ErrorKind::NotSupported, ACTION, uri, reason));
             }
             let directory = ObjectDirectory::named(&path, base)?;
             directory.check_exists(&key)?;
             Ok((Arc::new(directory), key))
         }
         Place::Server(url) => {
-            let namespace = RemoteNamespace::open(&url, base, options, "create", &key)?;
-            namespace.check_writable("create", &key)?;
+            let namespace = RemoteNamespace::open(&url, base, options, ACTION, &key)?;
+            namespace.check_writable(ACTION, &key)?;
             Ok((Arc::new(namespace), key))
         }
         Place::Container(place) => {
-            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, "create", &key)?), key))
+            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, ACTION, &key)?), key))
         }
     }
 }

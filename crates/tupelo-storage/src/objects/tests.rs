@@ -58,7 +58,7 @@ fn uris_give_namespace_and_key() {
     let uri = format!("{uri}no/events");
     let error = sink(&uri, &Options::default()).unwrap_err();
     let missing = parent.path().join("no");
-    assert_eq!(error.to_string(), format!("cannot create {uri}: the directory {} does not exist", missing.display()));
+    assert_eq!(error.to_string(), format!("cannot write to {uri}: the directory {} does not exist", missing.display()));
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let (objects, key) = source(&uri, &Options::default()).unwrap();
     assert!(objects.get(&key, 10).unwrap_err().is_not_found());

@@ -118,7 +118,7 @@ impl<'m> Decoder<'m> {
                 together = 0;
                 let last = batches.len() - 1;
                 let (fetched, batch) = &mut batches[last];
-                if let Some(new) = new {
+                if let Some(new) = new.filter(|_| !last_used.contains_key(&slice.id)) {
                     bytes += new;
                     fetched.push(slice.id, slice.range);
                 }

@@ -39,6 +39,15 @@ pub struct Orphan {
     record: Option<Record>,
 }
 
+/// What a [`Collector`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What can be removed.
+    pub orphans: Vec<Orphan>,
+    /// Attempts that cannot be read, one sentence each. Their objects may be orphans.
+    pub unreadable: Vec<String>,
+}
+
 /// The record of an attempt in a DAOS container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
@@ -101,12 +110,22 @@ impl Collector {
     /// The orphans whose newest object is older than `age`, or has an unknown age, by name.
     ///
     /// # Errors
+    /// As [`find`](Self::find).
+    pub fn orphans(&self, age: Duration) -> Result<Vec<Orphan>> {
+        Ok(self.find(age)?.orphans)
+    }
+
+    /// The orphans whose newest object is older than `age`, or has an unknown age, by name; and what may be one, but cannot
+    /// be read.
+    ///
+    /// # Errors
     /// Corrupt or unsupported if there is an anchor that cannot be read: it is not known then which objects are in use.
     /// Storage errors.
-    pub fn orphans(&self, age: Duration) -> Result<Vec<Orphan>> {
+    pub fn find(&self, age: Duration) -> Result<Found> {
         let keys = self.namespace.keys();
+        let mut unreadable = Vec::new();
         let attempts = match daos_keys(&keys, &self.base) {
-            Some(keys) => self.in_container(&keys)?,
+            Some(keys) => self.in_container(&keys, &mut unreadable)?,
             None => self.in_folder()?,
         };
         // After the listing: an attempt that became visible since is not an orphan.
@@ -116,7 +135,8 @@ impl Collector {
             // A clock that is ahead makes an object new.
             orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
         };
-        Ok(attempts.into_iter().filter(|it| !visible.contains(&it.id) && is_old(it)).collect())
+        let orphans = attempts.into_iter().filter(|it| !visible.contains(&it.id) && is_old(it)).collect();
+        Ok(Found { orphans, unreadable })
     }
 
     /// All attempts that have objects beside an anchor.
@@ -137,19 +157,23 @@ impl Collector {
     }
 
     /// All attempts that have a record in a DAOS container. When they began is known, but not the age of their objects.
-    fn in_container(&self, keys: &DaosKeys) -> Result<Vec<Orphan>> {
+    fn in_container(&self, keys: &DaosKeys, unreadable: &mut Vec<String>) -> Result<Vec<Orphan>> {
         let folder = keys.attempts();
         let mut attempts: BTreeMap<u64, (DaosKeys, Orphan)> = BTreeMap::new();
         for entry in self.namespace.list(&folder)? {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
             let (condition, text) = match self.namespace.state(&entry.key, MAX_RECORD_BYTES) {
                 Ok((condition, Some(text))) => (condition, String::from_utf8_lossy(&text).into_owned()),
-                // Removed meanwhile, or larger than a record.
+                // Removed meanwhile.
                 Ok(_) => continue,
-                Err(error) if error.kind() == ErrorKind::NotSupported => continue,
+                // Larger than a record.
+                Err(error) if error.kind() == ErrorKind::NotSupported => (Condition::Absent, String::new()),
                 Err(error) => return Err(error.into()),
             };
-            let Some((name, own)) = keys.of_record(&text).filter(|(name, _)| is_attempt(name)) else { continue };
+            let Some((name, own)) = keys.of_record(&text).filter(|(name, _)| is_attempt(name)) else {
+                unreadable.push(format!("the record of attempt {number} cannot be read; its objects are kept"));
+                continue;
+            };
             let mut orphan = Orphan::new(&number.to_string(), name);
             orphan.newest = began(name).max(sealed(&text));
             orphan.record = Some(Record { key: entry.key, text, condition });
@@ -170,6 +194,8 @@ impl Collector {
                 }
             })?;
             if !is_read {
+                let kept = "the pool does not have; their objects are kept";
+                unreadable.push(format!("there are attempts with the object class {}, which {kept}", keys.class));
                 attempts.retain(|_, (own, _)| *own != keys);
             }
         }

@@ -14,7 +14,8 @@ use tupelo_format::locator::EnvelopeLink;
 use super::inspect::shown_fields;
 use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
-use crate::source::{self, Blob, BlobRange, Reservation};
+use crate::sink::Mapping;
+use crate::source::{self, Blob, BlobRange, ObjectKeys, Objects, Reservation};
 use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
@@ -104,6 +105,28 @@ pub struct Layout {
     pub shared_bytes: u64,
     /// What could not be read, and what lies on top of something else.
     pub remarks: Vec<Remark>,
+    /// How pages are mapped to objects, where the anchor of an ntuple in an object store has it. Not in DAOS.
+    pub mapping: Option<Mapping>,
+    /// How pages are stored in a DAOS container.
+    pub daos: Option<DaosPages>,
+}
+
+/// How the pages of an ntuple are stored in a DAOS container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DaosPages {
+    /// Their object class.
+    pub class: String,
+    /// Whether each page is in a separate object, not in that of its cluster: the storage option `daos_objects=page`.
+    pub separate: bool,
+}
+
+impl DaosPages {
+    fn of(keys: &ObjectKeys) -> Option<Self> {
+        match keys {
+            ObjectKeys::Daos(keys) => Some(Self { class: keys.class.to_string(), separate: keys.separate_pages }),
+            ObjectKeys::Numbered { .. } => None,
+        }
+    }
 }
 
 /// Something that is wrong in a byte map.
@@ -334,7 +357,15 @@ impl Map<'_> {
     fn finish(mut self) -> Layout {
         let blobs = self.blobs();
         let size = blobs.values().map(|(_, bytes)| bytes).fold(0, |sum, bytes| bytes.saturating_add(sum));
-        let mut layout = Layout { size, regions: Vec::new(), shared_bytes: 0, remarks: self.remarks };
+        let anchor = self.file.stored_objects().map(Objects::anchor);
+        let mut layout = Layout {
+            size,
+            regions: Vec::new(),
+            shared_bytes: 0,
+            remarks: self.remarks,
+            mapping: anchor.and_then(|it| it.mapping.as_ref()?.parse().ok()),
+            daos: anchor.and_then(|it| DaosPages::of(&it.keys)),
+        };
         self.pieces.retain(|piece| piece.range.bytes() > 0);
         self.pieces.sort_by_key(|piece| (piece.range.blob, piece.range.start, Reverse(piece.range.end)));
         let mut rest = self.pieces.as_slice();

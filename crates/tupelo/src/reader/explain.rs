@@ -22,8 +22,9 @@ pub struct Explanation {
     pub clusters: u64,
     /// The columns, those of the cut first, then in the order of the fields.
     pub columns: Vec<ExplainedColumn>,
-    /// Requests for the pages of all columns, adjacent ranges merged as the storage prefers it. Of a local file each thread
-    /// reads the pages that it decodes, at most 256 KiB at once, so that there are more.
+    /// Requests for the pages of all columns if they are fetched together, adjacent ranges merged as the storage prefers it.
+    /// There are more where more than 16 MiB are fetched, which is done in batches, and for a local file, of which each
+    /// thread reads the pages that it decodes, at most 256 KiB at once.
     pub requests: u64,
 }
 

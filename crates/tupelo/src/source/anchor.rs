@@ -18,6 +18,8 @@ pub(crate) struct StoreAnchor {
     pub(crate) attempt: Option<String>,
     /// Bytes of all objects, where Tupelo wrote them.
     pub(crate) bytes: Option<u64>,
+    /// The mapping of pages to objects, as text, where Tupelo wrote it there.
+    pub(crate) mapping: Option<String>,
     pub(crate) manifest: Option<ObjectLink>,
     /// The page lists, where they are few and Tupelo wrote them.
     pub(crate) page_lists: Vec<ObjectLink>,
@@ -65,12 +67,12 @@ impl StoreAnchor {
             Place::Attempt(attempt) => Some(attempt),
             Place::Below => None,
         };
-        let (bytes, manifest, page_lists) = match anchor.extension {
-            Some(own) => (Some(own.bytes), Some(own.manifest), own.page_lists),
-            None => (None, None, Vec::new()),
+        let (bytes, mapping, manifest, page_lists) = match anchor.extension {
+            Some(own) => (Some(own.bytes), Some(own.mapping), Some(own.manifest), own.page_lists),
+            None => (None, None, None, Vec::new()),
         };
         let keys = ObjectKeys::Numbered { folder };
-        Self { links: anchor.links, keys, attempt, bytes, manifest, page_lists, head_digests: None }
+        Self { links: anchor.links, keys, attempt, bytes, mapping, manifest, page_lists, head_digests: None }
     }
 
     /// Reads the anchor of an attribute set of an ntuple.
@@ -98,6 +100,7 @@ impl StoreAnchor {
             }),
             attempt: own.map(|own| own.attempt.to_string()),
             bytes: own.map(|own| own.bytes),
+            mapping: None,
             manifest: None,
             page_lists: Vec::new(),
             head_digests: own.map(|own| [own.header_digest, own.footer_digest]),

@@ -207,7 +207,7 @@ fn containers_are_created_on_request() {
     let error = sink(&uri, &plain).unwrap_err();
     assert_eq!((error.kind(), error.uri()), (ErrorKind::NotFound, uri.as_str()));
     let hint = "; the storage option daos_create=true creates it";
-    let reason = format!("cannot create {uri}: the DAOS pool {} has no container {name}", server.pool);
+    let reason = format!("cannot write to {uri}: the DAOS pool {} has no container {name}", server.pool);
     assert_eq!(error.to_string(), format!("{reason}{hint}"));
     let error = source(&uri, &server.options(&[])).unwrap_err();
     assert_eq!(error.to_string(), reason.replace("create", "open"));

@@ -76,7 +76,7 @@ fn web_servers_can_only_be_read() {
     let server = Server::start();
     let uri = format!("ntpl+{}", server.url("/a/x"));
     let error = objects::sink(&uri, &quick()).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot create {uri}: web servers can only be read"));
+    assert_eq!(error.to_string(), format!("cannot write to {uri}: web servers can only be read"));
     assert_eq!(web(&server).list("").unwrap_err().kind(), ErrorKind::NotSupported);
     assert_eq!(objects::list(&uri, &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
 }

@@ -267,6 +267,26 @@ fn orphans_are_collected() {
 }
 
 #[test]
+fn attempts_that_cannot_be_read_are_reported_and_kept() {
+    let store = stored("page");
+    let records = [
+        ("SX/0/0/2189a20c/4", "nonsense".to_owned()),
+        ("SX/0/0/2189a20c/5", "20260101T000000-0123456789ab S1/x".to_owned()),
+        ("SX/0/0/2189a20c/6", "x".repeat(10_000)),
+    ];
+    for (key, text) in records {
+        store.put(&[NewObject { key: key.to_owned(), pieces: vec![text.into()] }]).unwrap();
+    }
+    let before = keys(&store);
+    let found = Collector::over(Arc::new(store.clone()), "events", URI).find(Duration::ZERO).unwrap();
+    assert_eq!(found.orphans, []);
+    let unreadable = |number| format!("the record of attempt {number} cannot be read; its objects are kept");
+    assert_eq!(found.unreadable, [4, 5, 6].map(unreadable));
+    assert_eq!(collect(&store), 0);
+    assert_eq!(keys(&store), before);
+}
+
+#[test]
 fn another_name_with_the_same_hash_is_not_taken() {
     let store = stored("page");
     // As if both names had one hash.
