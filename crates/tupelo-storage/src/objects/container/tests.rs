@@ -210,7 +210,7 @@ fn containers_are_created_on_request() {
     let reason = format!("cannot write to {uri}: the DAOS pool {} has no container {name}", server.pool);
     assert_eq!(error.to_string(), format!("{reason}{hint}"));
     let error = source(&uri, &server.options(&[])).unwrap_err();
-    assert_eq!(error.to_string(), reason.replace("create", "open"));
+    assert_eq!(error.to_string(), reason.replace("write to", "open"));
     for _ in 0..2 {
         sink(&uri, &server.options(&[])).unwrap();
     }
