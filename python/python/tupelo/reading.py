@@ -50,8 +50,8 @@ def open(
     "rb")``) are read into memory and stay there as long as the `File` and its ntuples.
 
     ``memory_budget`` limits the memory that reading may take in addition to the requested values, in bytes or as a
-    string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; if that is not possible, a
-    `LimitError` is raised.
+    string such as ``"2 GiB"`` (default 1 GiB). Larger requests are fetched in smaller batches; if that is not
+    possible, a `LimitError` is raised.
 
     ``metrics`` collects statistics for `Ntuple.metrics`.
 
@@ -63,7 +63,7 @@ def open(
 
     The URI of an ntuple in an object store (``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+file:///DIRECTORY/NAME"``,
     ``"daos://POOL/CONTAINER:NAME"``, or the ``"ntpl+mirror:…"`` of several; see `recreate`) returns the `Ntuple`, with
-    the same options.
+    the same options, except ``cache``.
 
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
     similar names if it has no such object, `InvalidArgumentError` if the name is that of a directory or if a pattern

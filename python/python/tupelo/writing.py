@@ -66,8 +66,9 @@ def recreate(
     ``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+gs://…"``, ``"ntpl+az://…"``, ``"ntpl+file:///DIRECTORY/NAME"``,
     ``"daos://POOL/CONTAINER:NAME"``, or ``"ntpl+mirror:URI,URI"`` for the same ntuple in several stores. It takes one
     ntuple, which appears when it is closed. ``mapping`` says which pages share an object: ``"page"``,
-    ``"cage:1MiB"`` (pages of a column up to that size), ``"page-group"`` (a column of a cluster), ``"cluster"``, or
-    ``"auto"`` (the default). A whole cluster is kept in memory while it is filled.
+    ``"cage:1MiB"`` (pages of a column up to that size), ``"page-group"`` (a column of a cluster), ``"cluster"`` (not in
+    DAOS), or ``"auto"`` (the default): ``"cluster"`` in a directory, ``"page"`` in DAOS, ``"cage:16MiB"`` elsewhere. A
+    whole cluster is kept in memory while it is filled. In DAOS the ntuple must have the name that the URI ends with.
 
     A process can have one writer for each file. If an earlier writer was not closed, `recreate` discards it with a
     message on the standard error stream, and its next call raises an error. `update` discards an earlier writer only if

@@ -36,8 +36,9 @@ const MAX_NAME: usize = 60;
 /// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
 /// with --append under another name.
 ///
-/// If IN or OUT is in an object store (ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME), and no option needs the
-/// entries, pages are copied as they are stored, without decompressing them; with other options, they are decoded.
+/// If IN or OUT is in an object store (ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME,
+/// ntpl+mirror:URI,URI), pages are copied as they are stored, without decompressing them. They are decoded where several
+/// inputs are concatenated, and with options that need the entries.
 ///
 /// With --raw, IN is any one file, which is copied byte by byte between any two locations. A copy to a local file that
 /// was interrupted is kept as OUT.part; the same command continues it if IN is the same version.

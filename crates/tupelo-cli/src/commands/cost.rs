@@ -15,9 +15,10 @@ use crate::table::{Table, bytes, count};
 
 /// Compute what an ntuple costs in an object store, with each mapping
 ///
-/// From the sizes of its pages: objects and requests to write it once and to read the selected fields of all entries --reads
-/// times, and the money for that, by a table of prices. No page is read; the ntuple may be in a file. The prices are
-/// those of the file src/commands/prices.json of this command, which has their source and date; they change.
+/// Computes from the sizes of its pages the objects and requests to write it once and to read the selected fields of all
+/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. The built-in prices are in
+/// crates/tupelo-cli/src/commands/prices.json of the sources, with source and date. Prices change: edit a copy, and pass it
+/// with --prices.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo cost events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'

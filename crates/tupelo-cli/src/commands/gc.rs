@@ -13,21 +13,22 @@ use crate::table::{Table, bytes, count, things};
 /// Remove objects in an object store that belong to no ntuple
 ///
 /// They are left by writers that were killed, and by ntuples that were replaced. Objects of the visible ntuple are never
-/// removed. Objects that are newer than --older-than may be those of a running writer, and are kept; readers that opened
-/// a replaced ntuple before can no longer read it.
+/// removed. Attempts whose newest object is younger than --older-than are kept, because their writers may still be running;
+/// in DAOS, the age counts from the start of the writer. Readers that still have a replaced ntuple open can no longer read
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo gc --dry-run ntpl+file:events
   tupelo gc --older-than 1h ntpl+file:events")]
 pub(crate) struct Args {
     /// The ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
-    /// daos://POOL/CONTAINER:NAME
+    /// daos://POOL/CONTAINER:NAME; of ntpl+mirror:URI,URI each member. They may have wildcards, except in DAOS and mirrors
     #[arg(value_name = "URI", required = true)]
     uris: Vec<String>,
     /// List what would be removed, and remove nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Keep objects of attempts whose newest object is younger: a number with s, m, h or d [default: 1d]
+    /// Keep attempts that are younger than this: a number with s, m, h or d [default: 1d]
     #[arg(long, value_name = "AGE", default_value = DEFAULT_AGE_TEXT, hide_default_value = true)]
     older_than: Age,
     /// One JSON document instead of the table

@@ -12,13 +12,13 @@ use crate::text::{DIM, RED};
 /// List all records of a file with their offsets and sizes
 ///
 /// Lists keys with class and name, gaps, and for ntuples the envelopes and the pages of each column in each cluster.
-/// Offsets and sizes are in bytes; the sizes add up to the size of the file. Of an ntuple in an object store, the objects
-/// are listed with their offsets and sizes.
+/// Offsets and sizes are in bytes; the sizes add up to the size of the file. For an ntuple in an object store, it
+/// lists the regions of each object; the summary has the mapping, or in DAOS the object class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo layout events.root | less")]
 pub(crate) struct Args {
-    /// The file
+    /// The file, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE")]
     input: String,
     /// One JSON document instead of the table

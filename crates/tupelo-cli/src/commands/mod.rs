@@ -99,8 +99,8 @@ const DEFAULT_BUDGET_TEXT: &str = "1GiB";
 /// Options of all commands that read.
 #[derive(Debug, clap::Args)]
 struct Reading {
-    /// Memory limit of reading in addition to the requested values; larger data are read in parts or refused
-    /// [default: 1 GiB]
+    /// Memory limit of reading in addition to the requested values; larger requests are fetched in smaller batches, or
+    /// refused [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
     #[command(flatten)]
@@ -111,7 +111,7 @@ struct Reading {
 #[derive(Debug, clap::Args)]
 struct Remote {
     /// Option of remote files, such as anonymous=true or aws_endpoint_url=https://s3.example.org; may be repeated (see
-    /// docs/guide/remote.md)
+    /// docs/guide/remote.md, and docs/guide/objects.md for DAOS and redundancy)
     #[arg(long = "storage-option", value_name = "NAME=VALUE")]
     options: Vec<StorageOption>,
     /// Keep fetched ranges of remote files in this directory, up to 10 GiB

@@ -91,7 +91,7 @@ pub(crate) struct Target {
     #[arg(long, requires = "append")]
     new_cycle: bool,
     /// For an object store: which pages share an object: page, cage:SIZE (pages of a column up to SIZE), page-group (a
-    /// column of a cluster), cluster, or auto [default: auto]
+    /// column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
 }

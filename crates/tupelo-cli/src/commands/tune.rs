@@ -53,8 +53,8 @@ pub(crate) struct Args {
     /// Bytes per second of concurrent requests together, such as 1GB/s or 10Gbit/s
     #[arg(long, value_name = "BANDWIDTH", conflicts_with = "measure")]
     bandwidth: Option<Bandwidth>,
-    /// Measure the store where the ntuple will be: ntpl+s3://BUCKET/PREFIX. Objects with 32 MiB are written beside it, read
-    /// and removed. A file or URL of one is only read
+    /// Measure the store where the ntuple will be: ntpl+s3://BUCKET/PREFIX. Objects of 32 MiB in total are written beside it,
+    /// read and removed. A file or URL of one is only read. DAOS cannot be measured
     #[arg(long, value_name = "URI")]
     measure: Option<String>,
     /// Cores that encode and decode [default: as --threads]

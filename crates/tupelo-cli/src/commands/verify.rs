@@ -18,7 +18,7 @@ use crate::text::Text;
 ///
 /// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all ntuples of the
 /// file, including attribute sets and older cycles. Each damage is one line on stdout, and verification continues with
-/// the next page and file. Exit status: 0 intact, 1 damaged or not supported by this version.
+/// the next page and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo verify events.root && echo intact
@@ -27,7 +27,8 @@ pub(crate) struct Args {
     /// The files, or one ntuple in each as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Also check the file structure: records must be contiguous and must not overlap
+    /// Also check what is around the pages: in a file, that records are contiguous and do not overlap; in an object store
+    /// except DAOS, that every object has the digest of the manifest
     #[arg(long)]
     deep: bool,
     /// One JSON document for each file instead of lines

@@ -53,7 +53,7 @@ impl OpenOptions {
     }
 
     /// Memory budget in bytes, by default [`DEFAULT_MEMORY_BUDGET_BYTES`]. It limits the metadata of everything that is
-    /// opened, in total, and the data in flight of each read request; larger requests are fetched in parts. Returned
+    /// opened, in total, and the data in flight of each read request; larger requests are fetched in batches. Returned
     /// values may exceed the budget, up to [`MAX_BUDGET_EXPANSION`](super::MAX_BUDGET_EXPANSION) times the stored bytes
     /// that they are decoded from; beyond that, reading fails.
     #[must_use]
