@@ -18,7 +18,8 @@ use crate::text::Text;
 ///
 /// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all ntuples of the
 /// file, including attribute sets and older cycles. Each damage is one line on stdout, and verification continues with
-/// the next page and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not supported by this version.
+/// the next page and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
+/// supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo verify events.root && echo intact

@@ -65,8 +65,10 @@ impl<'f> ReadPlan<'f> {
         let (mut known, mut bytes) = (HashSet::new(), 0);
         let size = |pages: &[(PageId, BlobRange)]| pages.iter().map(|(_, range)| range.bytes()).sum::<u64>();
         for (index, columns) in self.fields.iter().enumerate() {
+            let mut own = HashSet::new();
             let pages = self.columns[columns.clone()].iter().flat_map(|column| &column.pages);
-            let pages: Vec<(PageId, BlobRange)> = pages.filter(|(_, range)| is_fetched(range)).copied().collect();
+            let fetched = pages.filter(|(id, range)| is_fetched(range) && own.insert(*id));
+            let pages: Vec<(PageId, BlobRange)> = fetched.copied().collect();
             if size(&pages) > max_bytes {
                 return vec![FetchGroup { fields: 0..self.fields.len(), pages: Vec::new() }];
             }
@@ -74,12 +76,12 @@ impl<'f> ReadPlan<'f> {
             bytes += size(&new);
             match groups.last_mut().filter(|_| bytes <= max_bytes) {
                 Some(group) => {
-                    known.extend(new.iter().map(|(id, _)| *id));
+                    known.extend(own);
                     group.fields.end = index + 1;
                     group.pages.extend(new);
                 }
                 None => {
-                    known = pages.iter().map(|(id, _)| *id).collect();
+                    known = own;
                     bytes = size(&pages);
                     groups.push(FetchGroup { fields: index..index + 1, pages });
                 }
@@ -169,7 +171,8 @@ mod tests {
         assert_eq!(groups(&[&[0], &[1], &[2]], false, 200), [(0..2, vec![0, 1]), (2..3, vec![2])]);
         // With a field that is too large, all are fetched level by level.
         assert_eq!(groups(&[&[0], &[1, 2, 3], &[4], &[5]], false, 200), [(0..4, vec![])]);
-        // Pages that fields share are fetched once in a group.
+        // Pages that fields share are fetched once in a group, and once more in the next one.
+        assert_eq!(groups(&[&[0, 1], &[1, 2, 2]], false, 200), [(0..1, vec![0, 1]), (1..2, vec![1, 2])]);
         assert_eq!(groups(&[&[0, 1], &[0, 1], &[2]], false, 300), [(0..3, vec![0, 1, 2])]);
         assert_eq!(groups(&[], false, 300), []);
         // What is read in place is not fetched, however much it is.
