@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from http_server import Server
 
@@ -95,3 +96,43 @@ def test_requests_of_typical_calls(server: Server, tmp_path: Path, command: str)
         ranges.sort(key=lambda wanted: int(wanted.removeprefix("bytes=").split("-")[0] or 1 << 40))
         found.append(f"{name:<25}{' | '.join(named(wanted, pages) for wanted in ranges)}")
     assert "\n".join(found) == EXPECTED.strip()
+
+
+def test_small_budgets_leave_memory_to_decode(tmp_path: Path) -> None:
+    """Of pages that are fetched ahead, and of columns that several fields read."""
+    values = np.random.default_rng(1).integers(0, 4096, 1 << 18).astype("i4")
+    with tupelo.recreate(tmp_path / "pages.root", compression="zstd:1") as file:
+        file["Events"] = {f"c{number}": values for number in range(8)}
+    lists = pa.LargeListArray.from_arrays(np.arange(0, 6 * 50_000 + 1, 6), np.arange(300_000.0))
+    with tupelo.recreate(tmp_path / "projected.root", compression="none", page_bytes="64 KiB") as file:
+        projections = {"again": ("v", "ROOT::VecOps::RVec<double>")}
+        with file.mkrntuple("Events", {"v": "std::vector<double>"}, projections=projections) as events:
+            events.extend({"v": lists})
+    server = Server(tmp_path)
+    try:
+        for name, budget in [("pages", "2 MiB"), ("projected", "1 MiB")]:
+            remote = tupelo.open(f"{server.url}/{name}.root:Events", memory_budget=budget).arrays(library="arrow")
+            assert remote == tupelo.open(f"{tmp_path}/{name}.root:Events").arrays(library="arrow")
+    finally:
+        server.close()
+
+
+def test_many_small_fields_need_few_requests(tmp_path: Path) -> None:
+    """As many as one large field: clusters are fetched one after the other, with all fields."""
+    values = np.random.default_rng(1).random(120_000)
+    with (
+        tupelo.recreate(tmp_path / "wide.root", compression="none", cluster_bytes="1 MB") as file,
+        file.mkrntuple("Events", {f"c{number}": "double" for number in range(40)}) as events,
+    ):
+        for start in range(0, len(values), 4000):
+            events.extend({f"c{number}": values[start : start + 4000] for number in range(40)})
+    server = Server(tmp_path)
+    try:
+        ntuple = tupelo.open(f"{server.url}/wide.root:Events")
+        assert isinstance(ntuple, tupelo.Ntuple)
+        assert ntuple.num_clusters >= 20
+        server.requests.clear()
+        assert (ntuple.arrays(library="np")["c7"] == values).all()
+        assert len(server.requests) <= 8, server.requests
+    finally:
+        server.close()

@@ -68,7 +68,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if !args.dry_run {
             orphans.iter().try_for_each(|orphan| collector.remove(orphan))?;
         }
-        documents.push(json!({ "uri": uri, "removed": !args.dry_run, "orphans": to_json(&orphans) }));
+        documents.push(
+            json!({ "uri": uri, "removed": !args.dry_run, "orphans": to_json(&orphans), "unreadable": unreadable }),
+        );
         let (objects, size) = orphans.iter().fold((0, 0), |(n, size), it| (n + it.objects, size + it.bytes));
         let done = if args.dry_run { "would be removed" } else { "removed" };
         console.note(&format!("{uri}: {} with {} {done}", things(objects, "object"), bytes(size)));

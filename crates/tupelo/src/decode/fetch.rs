@@ -35,6 +35,7 @@ struct Ahead<'s> {
     ids: Vec<PageId>,
     ranges: Arc<[BlobRange]>,
     requests: u64,
+    bytes: u64,
     fetching: Option<Waiting<'s, Result<Vec<Bytes>>>>,
 }
 
@@ -68,13 +69,14 @@ impl PageBatch {
 
     /// Begins to fetch the pages on another thread.
     fn begin<'s, 'e: 's>(self, scope: &'s thread::Scope<'s, 'e>, store: &'e dyn PageStore) -> Ahead<'s> {
-        let (requests, ranges) = (requests(store.hints(), &self.ranges), Arc::<[BlobRange]>::from(self.ranges));
+        let (requests, bytes) = (requests(store.hints(), &self.ranges), self.bytes());
+        let ranges = Arc::<[BlobRange]>::from(self.ranges);
         let own = Arc::clone(&ranges);
         let fetching = match ranges.is_empty() {
             true => None,
             false => Waiting::begin(scope, move || store.fetch(&own)),
         };
-        Ahead { ids: self.ids, ranges, requests, fetching }
+        Ahead { ids: self.ids, ranges, requests, bytes, fetching }
     }
 }
 
@@ -108,12 +110,17 @@ impl<'m> Fetcher<'m> {
         mut work: impl FnMut(&mut Self, T) -> Result<()>,
     ) -> Result<()> {
         let (store, mut batches) = (self.store, batches.into_iter().peekable());
+        // The rest is for decoding.
+        let most_bytes = self.memory.left() / 2;
         thread::scope(|scope| {
             let mut ahead: VecDeque<(Ahead<'_>, T)> = VecDeque::new();
             loop {
                 while ahead.len() < CONCURRENT_FETCHES
                     && ahead.iter().map(|(batch, _)| batch.requests).sum::<u64>() < MAX_REQUESTS
-                    && let Some((batch, task)) = batches.next_if(|(batch, _)| self.reserves(batch))
+                    && let bytes = ahead.iter().map(|(batch, _)| batch.bytes).sum::<u64>()
+                    && let Some((batch, task)) = batches.next_if(|(batch, _)| {
+                        (ahead.is_empty() || bytes + batch.bytes() <= most_bytes) && self.reserves(batch)
+                    })
                 {
                     ahead.push_back((batch.begin(scope, store), task));
                 }

@@ -1,6 +1,6 @@
 //! The columns of one nesting level of all fields: fetched together and decoded as tasks, a run of pages each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use tupelo_format::encoding;
@@ -45,7 +45,7 @@ pub(super) enum Target {
 struct Batch {
     /// By the number of a job, which of its slices.
     parts: BTreeMap<usize, Range<usize>>,
-    /// Pages that no later batch needs.
+    /// Pages that are given up after it.
     last_used: Vec<PageId>,
 }
 
@@ -91,41 +91,47 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
-    /// The jobs in batches, each with the pages to fetch for it: with a store that is read in place all are one batch.
+    /// The jobs in batches, each with the pages to fetch for it: with a store that is read in place all are one batch. A page
+    /// that two batches need is fetched for each of them, so that none is kept for long.
     fn batches(&self, fetcher: &Fetcher<'m>, jobs: &[Job<'_, '_>]) -> Vec<(PageBatch, Batch)> {
         let max_bytes = self.memory.fetch_bytes();
         let mut batches = vec![(PageBatch::default(), Batch::default())];
-        let mut bytes = 0;
-        // By page that was or will be fetched, the last batch that needs it.
+        // Of the last batch: the bytes and names of the pages to fetch.
+        let (mut bytes, mut fetched) = (0, HashSet::new());
+        // By page that is there already, the last batch that needs it.
         let mut last_used: HashMap<PageId, usize> = HashMap::new();
         for (job, run) in self.runs(jobs) {
-            let mut start = run.start;
-            let pages = jobs[job].slices[run].chunk_by(|a, b| a.id == b.id).map(|slices| {
-                let (slice, part) = (slices[0], start..start + slices.len());
-                let is_new = !last_used.contains_key(&slice.id) && fetcher.lacks(slice.id, &slice.range);
-                start = part.end;
-                (slice, part, is_new.then(|| slice.range.bytes()))
-            });
-            let pages: Vec<(PageSlice, Range<usize>, Option<u64>)> = pages.collect();
+            let slices = &jobs[job].slices[run.clone()];
+            let pages = || slices.chunk_by(|a, b| a.id == b.id);
+            let new_bytes = |slice: &PageSlice, fetched: &HashSet<PageId>| {
+                let is_new = !fetched.contains(&slice.id) && fetcher.lacks(slice.id, &slice.range);
+                is_new.then(|| slice.range.bytes())
+            };
             // What fits into one batch is not fetched in two requests.
-            let all_new: u64 = pages.iter().filter_map(|(.., new)| *new).sum();
+            let all_new: u64 = pages().filter_map(|slices| new_bytes(&slices[0], &fetched)).sum();
             let mut together = if all_new <= max_bytes { all_new } else { 0 };
-            for (slice, part, new) in pages {
+            let mut start = run.start;
+            for slices in pages() {
+                let (slice, end) = (&slices[0], start + slices.len());
+                let mut new = new_bytes(slice, &fetched);
                 if bytes > 0 && bytes + new.unwrap_or(0).max(together) > max_bytes {
-                    bytes = 0;
                     batches.push(Default::default());
+                    (bytes, fetched) = (0, HashSet::new());
+                    new = new_bytes(slice, &fetched);
                 }
                 together = 0;
                 let last = batches.len() - 1;
-                let (fetched, batch) = &mut batches[last];
-                if let Some(new) = new.filter(|_| !last_used.contains_key(&slice.id)) {
+                let (page_batch, batch) = &mut batches[last];
+                if let Some(new) = new {
                     bytes += new;
-                    fetched.push(slice.id, slice.range);
-                }
-                if new.is_some() || last_used.contains_key(&slice.id) || fetcher.get(slice.id).is_some() {
+                    fetched.insert(slice.id);
+                    page_batch.push(slice.id, slice.range);
+                    batch.last_used.push(slice.id);
+                } else if fetcher.get(slice.id).is_some() {
                     last_used.insert(slice.id, last);
                 }
-                batch.parts.entry(job).or_insert(part.start..part.start).end = part.end;
+                batch.parts.entry(job).or_insert(start..start).end = end;
+                start = end;
             }
         }
         for (page, batch) in last_used {
@@ -134,21 +140,24 @@ impl<'m> Decoder<'m> {
         batches
     }
 
-    /// The slices of all jobs, cluster by cluster as they are usually stored: of each job those together that are in the
-    /// same blob.
+    /// The slices of all jobs, cluster by cluster and in the order in which they are stored: of each job those together that
+    /// are in the same blob.
     fn runs(&self, jobs: &[Job<'_, '_>]) -> Vec<(usize, Range<usize>)> {
         let mut runs = Vec::new();
         for (job, slices) in jobs.iter().map(|job| &job.slices).enumerate() {
-            let (mut start, mut cluster) = (0, 0);
+            let (mut start, mut cluster, mut place) = (0, None, None);
             for run in slices.chunk_by(|a, b| (a.id.column, a.range.blob) == (b.id.column, b.range.blob)) {
-                // Slices of a job stay in order, whatever that of the clusters is.
-                cluster = self.table.column(run[0].id).cluster.max(cluster);
-                runs.push((cluster, job, start..start + run.len()));
+                // Slices of a job stay in order, whatever that of the clusters and of the places is.
+                let own = Some(self.table.column(run[0].id).cluster);
+                if own > cluster || place.is_none() {
+                    (cluster, place) = (own.max(cluster), Some(run[0].range));
+                }
+                runs.push((cluster, place, job, start..start + run.len()));
                 start += run.len();
             }
         }
-        runs.sort_by_key(|(cluster, ..)| *cluster);
-        runs.into_iter().map(|(_, job, run)| (job, run)).collect()
+        runs.sort_by_key(|&(cluster, place, job, _)| (cluster, place, job));
+        runs.into_iter().map(|(.., job, run)| (job, run)).collect()
     }
 }
 

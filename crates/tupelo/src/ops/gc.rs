@@ -195,7 +195,10 @@ impl Collector {
             })?;
             if !is_read {
                 let kept = "the pool does not have; their objects are kept";
-                unreadable.push(format!("there are attempts with the object class {}, which {kept}", keys.class));
+                let what = format!("there are attempts with the object class {}, which {kept}", keys.class);
+                if !unreadable.contains(&what) {
+                    unreadable.push(what);
+                }
                 attempts.retain(|_, (own, _)| *own != keys);
             }
         }

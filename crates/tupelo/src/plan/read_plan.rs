@@ -58,9 +58,10 @@ impl<'f> ReadPlan<'f> {
     }
 
     /// Consecutive fields whose known pages take at most `max_bytes` together, without pages for which `is_fetched` is
-    /// false. Where a field takes more, all fields are one group without pages: they are fetched level by level, in which
-    /// no field waits for another.
+    /// false. Where one field takes more, or all do that have one level only, all are one group without pages: they are
+    /// fetched level by level and cluster by cluster, so that no field waits for another, and requests are few.
     pub(crate) fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
+        let is_flat = self.columns.iter().all(|it| it.column.per_entry.is_some());
         let mut groups: Vec<FetchGroup> = Vec::new();
         let (mut known, mut bytes) = (HashSet::new(), 0);
         let size = |pages: &[(PageId, BlobRange)]| pages.iter().map(|(_, range)| range.bytes()).sum::<u64>();
@@ -69,11 +70,11 @@ impl<'f> ReadPlan<'f> {
             let pages = self.columns[columns.clone()].iter().flat_map(|column| &column.pages);
             let fetched = pages.filter(|(id, range)| is_fetched(range) && own.insert(*id));
             let pages: Vec<(PageId, BlobRange)> = fetched.copied().collect();
-            if size(&pages) > max_bytes {
-                return vec![FetchGroup { fields: 0..self.fields.len(), pages: Vec::new() }];
-            }
             let new: Vec<_> = pages.iter().filter(|(id, _)| !known.contains(id)).copied().collect();
             bytes += size(&new);
+            if size(&pages) > max_bytes || (is_flat && bytes > max_bytes) {
+                return vec![FetchGroup { fields: 0..self.fields.len(), pages: Vec::new() }];
+            }
             match groups.last_mut().filter(|_| bytes <= max_bytes) {
                 Some(group) => {
                     known.extend(own);
@@ -147,10 +148,10 @@ mod tests {
     }
 
     /// A plan of fields with one column each, whose pages have 100 bytes; the numbers are those of the pages.
-    fn plan<'f>(fields: &'f [Field], pages: &[&[u32]]) -> ReadPlan<'f> {
+    fn plan<'f>(fields: &'f [Field], pages: &[&[u32]], per_entry: Option<u64>) -> ReadPlan<'f> {
         let place = |page: u64| range(0, page * 100, page * 100 + 100);
         let column = |(field, pages): (&'f Field, &&[u32])| PlannedColumn {
-            column: ColumnOf { field, k: 0, per_entry: Some(1) },
+            column: ColumnOf { field, k: 0, per_entry },
             pages: pages.iter().map(|&page| (PageId { column: 0, page }, place(page.into()))).collect(),
             unresolved: Vec::new(),
         };
@@ -159,8 +160,17 @@ mod tests {
     }
 
     fn groups(pages: &[&[u32]], reads_in_place: bool, max_bytes: u64) -> Vec<(Range<usize>, Vec<u32>)> {
+        groups_of(pages, None, reads_in_place, max_bytes)
+    }
+
+    fn groups_of(
+        pages: &[&[u32]],
+        per_entry: Option<u64>,
+        reads_in_place: bool,
+        max_bytes: u64,
+    ) -> Vec<(Range<usize>, Vec<u32>)> {
         let fields = vec![Field::new("x", "", Kind::Primitive(Primitive::Float)); pages.len()];
-        let groups = plan(&fields, pages).groups(|_| !reads_in_place, max_bytes);
+        let groups = plan(&fields, pages, per_entry).groups(|_| !reads_in_place, max_bytes);
         let numbers = |group: FetchGroup| group.pages.iter().map(|(id, _)| id.page).collect();
         groups.into_iter().map(|group| (group.fields.clone(), numbers(group))).collect()
     }
@@ -175,6 +185,9 @@ mod tests {
         assert_eq!(groups(&[&[0, 1], &[1, 2, 2]], false, 200), [(0..1, vec![0, 1]), (1..2, vec![1, 2])]);
         assert_eq!(groups(&[&[0, 1], &[0, 1], &[2]], false, 300), [(0..3, vec![0, 1, 2])]);
         assert_eq!(groups(&[], false, 300), []);
+        // Fields with one level that do not fit together are not divided: each would need requests in every cluster.
+        assert_eq!(groups_of(&[&[0], &[1], &[2]], Some(1), false, 200), [(0..3, vec![])]);
+        assert_eq!(groups_of(&[&[0], &[1], &[2]], Some(1), false, 300), [(0..3, vec![0, 1, 2])]);
         // What is read in place is not fetched, however much it is.
         assert_eq!(groups(&[&[0, 1], &[2, 3, 4]], true, 100), [(0..2, vec![])]);
     }

@@ -9,6 +9,7 @@ mod file;
 mod location;
 mod objects;
 mod open;
+mod parts;
 mod read;
 mod sources;
 mod table;

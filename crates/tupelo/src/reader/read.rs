@@ -366,8 +366,15 @@ impl Read {
     /// # Errors
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
-        let (batch, _) = self.decode_columns(&self.entries, None).map_err(|e| self.context(e))?;
-        Ok(batch)
+        let to_batch = || {
+            // A cut is decided by few fields, which are read at once.
+            let is_in_parts = self.cut.is_none() && !self.calls_back();
+            if is_in_parts && let Some(batch) = self.decode_in_parts()? {
+                return Ok(batch);
+            }
+            Ok(self.decode_columns(&self.entries, None)?.0)
+        };
+        to_batch().map_err(|e| self.context(e))
     }
 
     /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the

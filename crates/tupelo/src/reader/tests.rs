@@ -79,6 +79,10 @@ impl EntrySource for Arrays {
         Ok(first.map(cluster).filter(overlaps).take(most).collect())
     }
 
+    fn reads_in_parts(&self, _: &[Field], _: &Cluster) -> Result<bool> {
+        Ok(false)
+    }
+
     fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: Option<u64>) -> Result<Vec<ArrayRef>> {
         let decode = |field: &Field| {
             let column = self.columns.column_by_name(&field.name).unwrap();

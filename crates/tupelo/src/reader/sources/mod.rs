@@ -12,12 +12,15 @@ use arrow_array::ArrayRef;
 use super::explain::{Explanation, explain};
 use crate::decode::{DecodeOptions, decode};
 use crate::evolution::SourceSchema;
-use crate::plan::{self, ColumnOf, ColumnTable, Segment};
+use crate::plan::{self, ColumnOf, ColumnTable, ReadPlan, Segment};
 use crate::schema::Field;
 use crate::source::Cluster;
 use crate::{Error, Result};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use tree::{Tree, TreeSizes};
+
+/// Fields by which a read is judged to need a server.
+const SAMPLED_FIELDS: usize = 8;
 
 /// A source of entries: an ntuple, or anything else with a schema whose fields can be decoded for ranges of entries.
 /// [`Read`](super::Read), expressions, cuts and batches use nothing else of it.
@@ -49,6 +52,9 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
 
     /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
     fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64>;
+
+    /// Whether all entries of stored fields are best read in parts of whole clusters, judged by one cluster.
+    fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool>;
 
     /// Where a chunk of entries best ends; see [`plan::batch_end`].
     fn batch_end(
@@ -124,6 +130,26 @@ impl EntrySource for Ntuple {
                 }
             }
             Ok(bytes)
+        })
+    }
+
+    /// Of a server, where the offsets of one level decide which pages of the next one are read: then each level of many small
+    /// fields takes requests in every cluster. Without levels, all clusters are fetched one after the other anyway.
+    fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
+        if plan::is_flat(fields) {
+            return Ok(false);
+        }
+        let fields = &fields[..fields.len().min(SAMPLED_FIELDS)];
+        self.answer(&|ntuple| {
+            let (source, memory) = (ntuple.source(), ntuple.source().request_memory());
+            let store = source.store();
+            if store.hints().concurrency <= 1 {
+                return Ok(false);
+            }
+            let mut table = ColumnTable::new(source, &memory);
+            let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
+            let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
+            Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
         })
     }
 

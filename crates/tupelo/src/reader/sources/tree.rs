@@ -300,6 +300,11 @@ impl EntrySource for Tree {
         Ok(bytes)
     }
 
+    /// Baskets are fetched cluster by cluster anyway.
+    fn reads_in_parts(&self, _: &[Field], _: &Cluster) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The end of a cluster: all branches have a basket that ends there.
     fn batch_end(
         &self,
