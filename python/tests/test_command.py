@@ -67,7 +67,8 @@ def test_ctrl_c_removes_what_the_installed_command_was_writing(
     folder = tmp_path / "out"
     folder.mkdir()
     inputs = [demo_file] * 1000
-    command = [INSTALLED, "copy", *inputs, folder / "events.root", "--checkpoint", "off"]
+    # The tests may run under nohup.
+    command = ["env", "--default-signal=HUP", INSTALLED, "copy", *inputs, folder / "events.root", "--checkpoint", "off"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         while process.poll() is None and not list(folder.iterdir()):
             time.sleep(0.01)
