@@ -187,7 +187,7 @@ impl Storage {
     /// As [`object_source`](Self::object_source); [`ErrorKind::NotFound`] if the directory or container does not exist,
     /// and [`ErrorKind::NotSupported`] for web servers and for object classes that a DAOS pool cannot hold.
     pub fn object_sink(&self, uri: &str) -> Result<(Arc<dyn ObjectSink>, String)> {
-        check_single(uri, "write to")?;
+        check_single(uri, objects::WRITE_ACTION)?;
         objects::sink(uri, &self.options)
     }
 

@@ -46,8 +46,8 @@ impl ObjectDirectory {
     }
 
     /// Checks that an object can be created: that the directory exists.
-    pub(super) fn check_exists(&self, key: &str) -> Result<()> {
-        self.files.check_root(key)
+    pub(super) fn check_exists(&self, action: &'static str, key: &str) -> Result<()> {
+        self.files.check_root(action, key)
     }
 
     fn file(&self, key: &str) -> Result<Arc<ObjectFile>> {

@@ -336,31 +336,33 @@ pub(crate) fn source(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSour
     }
 }
 
+/// What fails, in errors of [`sink`].
+pub(crate) const WRITE_ACTION: &str = "write to";
+
 /// As [`source`], for writing.
 ///
 /// # Errors
 /// As [`source`]; [`ErrorKind::NotFound`] if the directory of a local object does not exist, and
 /// [`ErrorKind::NotSupported`] for web servers.
 pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>, String)> {
-    const ACTION: &str = "write to";
-    let Address { place, base, key } = Address::parse(uri, ACTION)?;
+    let Address { place, base, key } = Address::parse(uri, WRITE_ACTION)?;
     match place {
         Place::Directory(path) => {
             if options.redundancy().is_some_and(|level| level != Redundancy::None) {
                 let reason = "the storage option redundancy must be none for a directory, which has each object once";
-                return Err(Error::new(ErrorKind::NotSupported, ACTION, uri, reason));
+                return Err(Error::new(ErrorKind::NotSupported, WRITE_ACTION, uri, reason));
             }
             let directory = ObjectDirectory::named(&path, base)?;
-            directory.check_exists(&key)?;
+            directory.check_exists(WRITE_ACTION, &key)?;
             Ok((Arc::new(directory), key))
         }
         Place::Server(url) => {
-            let namespace = RemoteNamespace::open(&url, base, options, ACTION, &key)?;
-            namespace.check_writable(ACTION, &key)?;
+            let namespace = RemoteNamespace::open(&url, base, options, WRITE_ACTION, &key)?;
+            namespace.check_writable(WRITE_ACTION, &key)?;
             Ok((Arc::new(namespace), key))
         }
         Place::Container(place) => {
-            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, ACTION, &key)?), key))
+            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, WRITE_ACTION, &key)?), key))
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Fetcher<'m> {
 pub(crate) struct PageBatch {
     ids: Vec<PageId>,
     ranges: Vec<BlobRange>,
+    /// Of all pages.
+    bytes: u64,
 }
 
 /// A batch that is being fetched.
@@ -56,6 +58,7 @@ impl PageBatch {
     pub(crate) fn push(&mut self, id: PageId, range: BlobRange) {
         self.ids.push(id);
         self.ranges.push(range);
+        self.bytes += range.bytes();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,27 +66,27 @@ impl PageBatch {
     }
 
     /// Bytes of all pages.
-    fn bytes(&self) -> u64 {
-        self.ranges.iter().map(BlobRange::bytes).sum()
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Begins to fetch the pages on another thread.
     fn begin<'s, 'e: 's>(self, scope: &'s thread::Scope<'s, 'e>, store: &'e dyn PageStore) -> Ahead<'s> {
-        let (requests, bytes) = (requests(store.hints(), &self.ranges), self.bytes());
-        let ranges = Arc::<[BlobRange]>::from(self.ranges);
+        let (requests, ranges) = (requests(store.hints(), &self.ranges), Arc::<[BlobRange]>::from(self.ranges));
         let own = Arc::clone(&ranges);
         let fetching = match ranges.is_empty() {
             true => None,
             false => Waiting::begin(scope, move || store.fetch(&own)),
         };
-        Ahead { ids: self.ids, ranges, requests, bytes, fetching }
+        Ahead { ids: self.ids, ranges, requests, bytes: self.bytes, fetching }
     }
 }
 
 impl FromIterator<(PageId, BlobRange)> for PageBatch {
     fn from_iter<I: IntoIterator<Item = (PageId, BlobRange)>>(pages: I) -> Self {
-        let (ids, ranges) = pages.into_iter().unzip();
-        Self { ids, ranges }
+        let mut batch = Self::default();
+        pages.into_iter().for_each(|(id, range)| batch.push(id, range));
+        batch
     }
 }
 

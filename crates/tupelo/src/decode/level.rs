@@ -49,6 +49,33 @@ struct Batch {
     last_used: Vec<PageId>,
 }
 
+/// The batches of a level in the making.
+struct Batches<'f, 'm> {
+    fetcher: &'f Fetcher<'m>,
+    max_bytes: u64,
+    /// At least one.
+    all: Vec<(PageBatch, Batch)>,
+    /// The pages to fetch for the last one.
+    fetched: HashSet<PageId>,
+}
+
+impl Batches<'_, '_> {
+    /// The bytes of a page, if the last batch has to fetch it.
+    fn new_bytes(&self, slice: &PageSlice) -> Option<u64> {
+        let is_new = !self.fetched.contains(&slice.id) && self.fetcher.lacks(slice.id, &slice.range);
+        is_new.then(|| slice.range.bytes())
+    }
+
+    /// Begins another batch if so many bytes do not fit into the last one.
+    fn make_room(&mut self, bytes: u64) {
+        let known = self.all.last().map_or(0, |(pages, _)| pages.bytes());
+        if known > 0 && known + bytes > self.max_bytes {
+            self.all.push(Default::default());
+            self.fetched.clear();
+        }
+    }
+}
+
 /// A job while its slices are decoded in order.
 struct Cursor<'j> {
     field: &'j Field,
@@ -95,38 +122,27 @@ impl<'m> Decoder<'m> {
     /// that two batches need is fetched for each of them, so that none is kept for long.
     fn batches(&self, fetcher: &Fetcher<'m>, jobs: &[Job<'_, '_>]) -> Vec<(PageBatch, Batch)> {
         let max_bytes = self.memory.fetch_bytes();
-        let mut batches = vec![(PageBatch::default(), Batch::default())];
-        // Of the last batch: the bytes and names of the pages to fetch.
-        let (mut bytes, mut fetched) = (0, HashSet::new());
+        let mut batches = Batches { fetcher, max_bytes, all: vec![Default::default()], fetched: HashSet::new() };
         // By page that is there already, the last batch that needs it.
         let mut last_used: HashMap<PageId, usize> = HashMap::new();
         for (job, run) in self.runs(jobs) {
-            let slices = &jobs[job].slices[run.clone()];
-            let pages = || slices.chunk_by(|a, b| a.id == b.id);
-            let new_bytes = |slice: &PageSlice, fetched: &HashSet<PageId>| {
-                let is_new = !fetched.contains(&slice.id) && fetcher.lacks(slice.id, &slice.range);
-                is_new.then(|| slice.range.bytes())
-            };
+            let pages = || jobs[job].slices[run.clone()].chunk_by(|a, b| a.id == b.id);
             // What fits into one batch is not fetched in two requests.
-            let all_new: u64 = pages().filter_map(|slices| new_bytes(&slices[0], &fetched)).sum();
-            let mut together = if all_new <= max_bytes { all_new } else { 0 };
+            let all_new: u64 = pages().filter_map(|slices| batches.new_bytes(&slices[0])).sum();
+            if all_new <= max_bytes {
+                batches.make_room(all_new);
+            }
             let mut start = run.start;
             for slices in pages() {
                 let (slice, end) = (&slices[0], start + slices.len());
-                let mut new = new_bytes(slice, &fetched);
-                if bytes > 0 && bytes + new.unwrap_or(0).max(together) > max_bytes {
-                    batches.push(Default::default());
-                    (bytes, fetched) = (0, HashSet::new());
-                    new = new_bytes(slice, &fetched);
-                }
-                together = 0;
-                let last = batches.len() - 1;
-                let (page_batch, batch) = &mut batches[last];
-                if let Some(new) = new {
-                    bytes += new;
-                    fetched.insert(slice.id);
-                    page_batch.push(slice.id, slice.range);
+                batches.make_room(batches.new_bytes(slice).unwrap_or(0));
+                let is_new = batches.new_bytes(slice).is_some();
+                let last = batches.all.len() - 1;
+                let (pages, batch) = &mut batches.all[last];
+                if is_new {
+                    pages.push(slice.id, slice.range);
                     batch.last_used.push(slice.id);
+                    batches.fetched.insert(slice.id);
                 } else if fetcher.get(slice.id).is_some() {
                     last_used.insert(slice.id, last);
                 }
@@ -135,9 +151,9 @@ impl<'m> Decoder<'m> {
             }
         }
         for (page, batch) in last_used {
-            batches[batch].1.last_used.push(page);
+            batches.all[batch].1.last_used.push(page);
         }
-        batches
+        batches.all
     }
 
     /// The slices of all jobs, cluster by cluster and in the order in which they are stored: of each job those together that
@@ -145,19 +161,19 @@ impl<'m> Decoder<'m> {
     fn runs(&self, jobs: &[Job<'_, '_>]) -> Vec<(usize, Range<usize>)> {
         let mut runs = Vec::new();
         for (job, slices) in jobs.iter().map(|job| &job.slices).enumerate() {
-            let (mut start, mut cluster, mut place) = (0, None, None);
+            // Cluster and place by which a run is sorted: slices of a job stay in order, whatever that of both is.
+            let (mut start, mut key) = (0, None);
             for run in slices.chunk_by(|a, b| (a.id.column, a.range.blob) == (b.id.column, b.range.blob)) {
-                // Slices of a job stay in order, whatever that of the clusters and of the places is.
-                let own = Some(self.table.column(run[0].id).cluster);
-                if own > cluster || place.is_none() {
-                    (cluster, place) = (own.max(cluster), Some(run[0].range));
+                let cluster = self.table.column(run[0].id).cluster;
+                if key.is_none_or(|(before, _)| cluster > before) {
+                    key = Some((cluster, run[0].range));
                 }
-                runs.push((cluster, place, job, start..start + run.len()));
+                runs.push((key, job, start..start + run.len()));
                 start += run.len();
             }
         }
-        runs.sort_by_key(|&(cluster, place, job, _)| (cluster, place, job));
-        runs.into_iter().map(|(.., job, run)| (job, run)).collect()
+        runs.sort_by_key(|&(key, job, _)| (key, job));
+        runs.into_iter().map(|(_, job, run)| (job, run)).collect()
     }
 }
 

@@ -107,14 +107,6 @@ impl Collector {
         Self { namespace, base: base.to_owned(), name: name.to_owned() }
     }
 
-    /// The orphans whose newest object is older than `age`, or has an unknown age, by name.
-    ///
-    /// # Errors
-    /// As [`find`](Self::find).
-    pub fn orphans(&self, age: Duration) -> Result<Vec<Orphan>> {
-        Ok(self.find(age)?.orphans)
-    }
-
     /// The orphans whose newest object is older than `age`, or has an unknown age, by name; and what may be one, but cannot
     /// be read.
     ///

@@ -357,18 +357,18 @@ fn orphans_are_collected() {
     let key = "events.objects/20260101T000000-0123456789ab/0".to_owned();
     namespace.put(&[NewObject { key, pieces: vec![Bytes::from_static(b"header")] }]).unwrap();
     let collector = Collector::new(&uri, &storage).unwrap();
-    assert_eq!(collector.orphans(Duration::from_secs(3600)).unwrap(), []);
-    let orphans = collector.orphans(Duration::ZERO).unwrap();
+    assert_eq!(collector.find(Duration::from_secs(3600)).unwrap().orphans, []);
+    let orphans = collector.find(Duration::ZERO).unwrap().orphans;
     assert_eq!(orphans.len(), 2);
     assert!(orphans.iter().all(|it| it.objects > 0 && it.bytes > 0 && it.newest.is_some()));
     assert_eq!(all(&first).num_rows(), 3000);
     orphans.iter().for_each(|orphan| collector.remove(orphan).unwrap());
-    assert_eq!(collector.orphans(Duration::ZERO).unwrap(), []);
+    assert_eq!(collector.find(Duration::ZERO).unwrap().orphans, []);
     let file = crate::open(&uri).open_file().unwrap();
     assert!(verify_deep(&file, &mut |_| {}).unwrap().is_intact());
     assert!(first.read_all().to_batch().unwrap_err().is_corrupt());
     // The anchor tells what is visible: without it nothing is removed.
     namespace.delete(&["events".to_owned()]).unwrap();
     namespace.publish("events", Bytes::from_static(b"{}"), &Condition::Absent).unwrap();
-    assert!(collector.orphans(Duration::ZERO).is_err());
+    assert!(collector.find(Duration::ZERO).is_err());
 }

@@ -179,8 +179,8 @@ pub(crate) fn columns(field: &Field) -> Vec<ColumnOf<'_>> {
 }
 
 /// Whether the elements of all columns follow from the entries, so that no column has to be read before another one.
-pub(crate) fn is_flat(fields: &[Field]) -> bool {
-    fields.iter().flat_map(columns).all(|column| column.per_entry.is_some())
+pub(crate) fn is_flat<'f>(columns: impl IntoIterator<Item = ColumnOf<'f>>) -> bool {
+    columns.into_iter().all(|column| column.per_entry.is_some())
 }
 
 fn collect<'f>(field: &'f Field, per_entry: Option<u64>, columns: &mut Vec<ColumnOf<'f>>) {

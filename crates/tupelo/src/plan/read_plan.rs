@@ -6,7 +6,7 @@ use std::ops::Range;
 use tupelo_storage::Hints;
 use tupelo_storage::range::coalesce;
 
-use super::{ColumnOf, ColumnTable, PageId, Segment, columns, fraction};
+use super::{ColumnOf, ColumnTable, PageId, Segment, columns, fraction, is_flat};
 use crate::Result;
 use crate::schema::Field;
 use crate::source::BlobRange;
@@ -61,7 +61,7 @@ impl<'f> ReadPlan<'f> {
     /// false. Where one field takes more, or all do that have one level only, all are one group without pages: they are
     /// fetched level by level and cluster by cluster, so that no field waits for another, and requests are few.
     pub(crate) fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
-        let is_flat = self.columns.iter().all(|it| it.column.per_entry.is_some());
+        let is_flat = is_flat(self.columns.iter().map(|planned| planned.column));
         let mut groups: Vec<FetchGroup> = Vec::new();
         let (mut known, mut bytes) = (HashSet::new(), 0);
         let size = |pages: &[(PageId, BlobRange)]| pages.iter().map(|(_, range)| range.bytes()).sum::<u64>();

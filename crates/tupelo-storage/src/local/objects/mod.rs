@@ -73,15 +73,15 @@ impl ObjectFiles {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], which names the directory; errors of the system.
-    pub(crate) fn check_root(&self, key: &str) -> Result<()> {
-        let refused = |kind, reason| Err(Error::new(kind, "write to", self.uri(key), reason));
+    pub(crate) fn check_root(&self, action: &'static str, key: &str) -> Result<()> {
+        let refused = |kind, reason| Err(Error::new(kind, action, self.uri(key), reason));
         match fs::metadata(&self.root) {
             Ok(metadata) if metadata.is_dir() => Ok(()),
             Ok(_) => refused(ErrorKind::NotSupported, format!("{} is not a directory", self.root.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 refused(ErrorKind::NotFound, format!("the directory {} does not exist", self.root.display()))
             }
-            Err(error) => Err(Error::from_io("write to", self.uri(key), error)),
+            Err(error) => Err(Error::from_io(action, self.uri(key), error)),
         }
     }
 

@@ -126,7 +126,7 @@ fn pages_have_separate_objects_where_that_is_chosen() {
     // Another layout replaces it, and its objects are collected.
     store_in(&other, "cage:700");
     let collector = Collector::over(Arc::new(other.clone()), "events", URI);
-    for orphan in collector.orphans(Duration::ZERO).unwrap() {
+    for orphan in collector.find(Duration::ZERO).unwrap().orphans {
         assert!(orphan.objects >= pages.len() as u64, "{orphan:?}");
         collector.remove(&orphan).unwrap();
     }
@@ -238,12 +238,12 @@ fn orphans_are_collected() {
     }
     let collector = Collector::over(Arc::new(store.clone()), "events", URI);
     let hour = Duration::from_secs(3600);
-    assert_eq!(collector.orphans(hour).unwrap().iter().map(|it| it.objects).collect::<Vec<_>>(), [3]);
-    let orphans = collector.orphans(Duration::ZERO).unwrap();
+    assert_eq!(collector.find(hour).unwrap().orphans.iter().map(|it| it.objects).collect::<Vec<_>>(), [3]);
+    let orphans = collector.find(Duration::ZERO).unwrap().orphans;
     assert_eq!(orphans.len(), 2);
     assert!(orphans.iter().all(|it| it.objects > 0 && it.bytes > 0 && it.newest.is_some()));
     orphans.iter().for_each(|orphan| collector.remove(orphan).unwrap());
-    assert_eq!(collector.orphans(Duration::ZERO).unwrap(), []);
+    assert_eq!(collector.find(Duration::ZERO).unwrap().orphans, []);
     assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
     let left = keys(&store);
     assert!(left.iter().all(|key| !key.starts_with("S1/")), "{left:?}");
@@ -262,7 +262,7 @@ fn orphans_are_collected() {
     let name = NewObject { key: "SX/0/0/2189a20c/0".to_owned(), pieces: vec!["events".into()] };
     killed.put(&[record, name]).unwrap();
     let collector = Collector::over(Arc::new(killed.clone()), "events", URI);
-    collector.orphans(hour).unwrap().iter().for_each(|orphan| collector.remove(orphan).unwrap());
+    collector.find(hour).unwrap().orphans.iter().for_each(|orphan| collector.remove(orphan).unwrap());
     assert_eq!(keys(&killed), Vec::<String>::new());
 }
 
@@ -330,7 +330,7 @@ fn collector(store: &ObjectMemory) -> Collector {
 
 /// Removes all attempts that are not visible, however new.
 fn collect(store: &ObjectMemory) -> usize {
-    let orphans = collector(store).orphans(Duration::ZERO).unwrap();
+    let orphans = collector(store).find(Duration::ZERO).unwrap().orphans;
     orphans.iter().for_each(|orphan| collector(store).remove(orphan).unwrap());
     orphans.len()
 }
@@ -367,7 +367,7 @@ fn a_writer_that_ends_is_not_collected() {
     let store = container();
     let file = create(&store, "page").unwrap();
     write(&file).unwrap();
-    let orphans = collector(&store).orphans(Duration::ZERO).unwrap();
+    let orphans = collector(&store).find(Duration::ZERO).unwrap().orphans;
     file.finish().unwrap();
     assert!(collector(&store).remove(&orphans[0]).is_err());
     // A collector that has seen the anchor before it was written.

@@ -69,7 +69,7 @@ impl Stores {
 
     fn orphans(&self, name: &str) -> usize {
         let collector = Collector::new(&self.uri(name), &Storage::default()).unwrap();
-        collector.orphans(Duration::ZERO).unwrap().len()
+        collector.find(Duration::ZERO).unwrap().orphans.len()
     }
 }
 

@@ -136,7 +136,7 @@ impl EntrySource for Ntuple {
     /// Of a server, where the offsets of one level decide which pages of the next one are read: then each level of many small
     /// fields takes requests in every cluster. Without levels, all clusters are fetched one after the other anyway.
     fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
-        if plan::is_flat(fields) {
+        if plan::is_flat(fields.iter().flat_map(plan::columns)) {
             return Ok(false);
         }
         let fields = &fields[..fields.len().min(SAMPLED_FIELDS)];
