@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
@@ -80,24 +81,22 @@ impl<'a> Transfer<'a> {
 
     /// Copies an ntuple or an attribute set.
     fn envelopes(&mut self, ntuple: &Ntuple, name: &str) -> Result<Option<AnchorLinks>> {
-        let source = ntuple.source();
-        let descriptor = source.descriptor();
-        let (mut header, mut footer) = source.envelopes()?;
-        let anchor = source.store().anchor();
-        let (mut header_link, mut header_checksum) = (anchor.header, descriptor.header_checksum());
-        if header.name == name {
+        let (mut header, mut footer) = ntuple.answer(&|it| it.source().envelopes())?;
+        let (header_link, header_checksum) = if header.name == name {
             let header = |it: &Ntuple| {
-                let store = it.source().store();
-                store.envelopes(&[(EnvelopeType::Header, store.anchor().header)])
+                let (store, checksum) = (it.source().store(), it.descriptor().header_checksum());
+                let link = store.anchor().header;
+                Ok((store.envelopes(&[(EnvelopeType::Header, link)])?, link, checksum))
             };
-            let stored = ntuple.answer(&header)?;
+            let (stored, link, checksum) = ntuple.answer(&header)?;
             let stored = stored.first().map(|bytes| &bytes[..]).unwrap_or_default();
-            header_link.locator = self.sink.put_envelope(EnvelopeType::Header, stored)?;
+            let locator = self.sink.put_envelope(EnvelopeType::Header, stored)?;
+            (EnvelopeLink { locator, ..link }, checksum)
         } else {
             name.clone_into(&mut header.name);
             let (envelope, checksum) = header.write();
-            (header_link, header_checksum) = (self.put(EnvelopeType::Header, envelope)?, checksum);
-        }
+            (self.put(EnvelopeType::Header, envelope)?, checksum)
+        };
         footer.header_checksum = header_checksum;
         let mut cluster = 0;
         for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
@@ -110,7 +109,7 @@ impl<'a> Transfer<'a> {
             }
             record.page_list = self.put(EnvelopeType::PageList, groups::write(header_checksum, &clusters))?;
         }
-        for (record, set) in footer.attribute_sets.iter_mut().zip(descriptor.attribute_sets()) {
+        for (record, set) in footer.attribute_sets.iter_mut().zip(ntuple.descriptor().attribute_sets()) {
             let own = Arc::clone(&self.sink).attribute_set();
             let outer = std::mem::replace(&mut self.sink, own);
             let copied = ntuple.open_attribute_set(set).and_then(|set| self.envelopes(&set, set.name()));
@@ -122,7 +121,8 @@ impl<'a> Transfer<'a> {
         }
         let footer = self.put(EnvelopeType::Footer, footer.write())?;
         // The footer has what older versions lack.
-        Ok(Some(AnchorLinks { version: anchor.version.max(FORMAT_VERSION), header: header_link, footer }))
+        let version = ntuple.source().store().anchor().version.max(FORMAT_VERSION);
+        Ok(Some(AnchorLinks { version, header: header_link, footer }))
     }
 
     fn put(&self, kind: EnvelopeType, envelope: Vec<u8>) -> Result<EnvelopeLink> {
@@ -191,30 +191,49 @@ impl<'a> Transfer<'a> {
             return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
         }
         let fetched = ntuple.answer(&|it| {
-            if std::ptr::eq(it.source(), from.source()) {
-                return it.source().store().fetch(&ranges);
-            }
-            // Another store of a mirror has the pages elsewhere.
-            let columns = stored_columns(it, place)?;
-            let range =
-                |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();
-            let ranges: Option<Vec<BlobRange>> = pages.iter().map(range).collect();
-            it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("other page lists than before"))?)
+            let fetched = if std::ptr::eq(it.source(), from.source()) {
+                it.source().store().fetch(&ranges)?
+            } else {
+                // Another store of a mirror has the pages elsewhere.
+                let columns = stored_columns(it, place)?;
+                let range =
+                    |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();
+                let ranges: Option<Vec<BlobRange>> = pages.iter().map(range).collect();
+                it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("other page lists than before"))?)?
+            };
+            pages
+                .iter()
+                .zip(fetched)
+                .map(|(page, bytes)| sealed(page, place.cluster, bytes))
+                .collect::<Result<Vec<_>>>()
         })?;
-        let (mut sealed, mut digests) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
-        for (page, bytes) in pages.iter().zip(&fetched) {
-            let stored = checked(&page.info, bytes, true).map_err(|e| {
-                let (column, cluster) = (page.column, place.cluster);
-                let context = format!("column {column}, cluster {cluster}, page {}", page.number);
-                e.within(context).at_page(column, cluster, page.number as u64)
-            })?;
-            let checksum_bytes = bytes.len() - stored.len();
-            let digest = bytes.last_chunk().filter(|_| checksum_bytes == CHECKSUM_BYTES);
-            digests.push(digest.copied().map(u64::from_le_bytes));
-            sealed.push(PageBytes { bytes, checksum_bytes, column: page.column });
-        }
+        let sealed: Vec<PageBytes<'_>> = pages
+            .iter()
+            .zip(&fetched)
+            .map(|(page, (bytes, checksum_bytes))| PageBytes {
+                bytes,
+                checksum_bytes: *checksum_bytes,
+                column: page.column,
+            })
+            .collect();
+        let digest = |(bytes, checksum_bytes): &(Bytes, usize)| {
+            bytes.last_chunk().filter(|_| *checksum_bytes == CHECKSUM_BYTES).copied().map(u64::from_le_bytes)
+        };
+        let digests = fetched.iter().map(digest);
         Ok(self.sink.put_pages(place.cluster, &sealed)?.into_iter().zip(digests).collect())
     }
+}
+
+/// The stored bytes of a page, and how many of them are its checksum, which must be right.
+fn sealed(page: &Page, cluster: u64, bytes: Bytes) -> Result<(Bytes, usize)> {
+    let checksum_bytes = match checked(&page.info, &bytes, true) {
+        Ok(stored) => bytes.len() - stored.len(),
+        Err(error) => {
+            let context = format!("column {}, cluster {cluster}, page {}", page.column, page.number);
+            return Err(error.within(context).at_page(page.column, cluster, page.number as u64));
+        }
+    };
+    Ok((bytes, checksum_bytes))
 }
 
 /// The columns of a cluster, each with the stored bytes of its pages.

@@ -61,6 +61,13 @@ impl Stores {
         namespace.delete(&self.keys(prefix)).unwrap();
     }
 
+    /// Replaces an object.
+    fn replace(&self, key: &str, bytes: Vec<u8>) {
+        let (namespace, _) = Storage::default().object_sink(&self.uri("x")).unwrap();
+        namespace.delete(&[key.to_owned()]).unwrap();
+        namespace.put(&[NewObject { key: key.to_owned(), pieces: vec![bytes.into()] }]).unwrap();
+    }
+
     /// The names of the attempts.
     fn attempts(&self, name: &str) -> HashSet<String> {
         let attempt = |key: String| key.split('/').nth(1).unwrap().to_owned();
@@ -157,6 +164,35 @@ fn a_copy_of_pages_goes_on_in_the_next_member() {
 }
 
 #[test]
+fn a_copy_of_pages_passes_over_each_damaged_object() {
+    let stores = Stores::new(&["a", "b"]);
+    stores.write(options("page-group")).unwrap();
+    let (namespace, _) = Storage::default().object_source(&stores.uri("a")).unwrap();
+    let keys = stores.keys("a.objects/");
+    assert!(keys.len() > 8, "{keys:?}");
+    for key in keys {
+        let good = namespace.get(&key, 1 << 20).unwrap().0;
+        // Opened before or after the damage.
+        for is_open in [true, false] {
+            let known = is_open.then(|| open(&stores.mirror()).open().unwrap());
+            let mut damaged = good.to_vec();
+            damaged[good.len() / 2] ^= 1;
+            stores.replace(&key, damaged);
+            let ntuple = known.unwrap_or_else(|| open(&stores.mirror()).open().unwrap());
+            let file = MemoryFile::new();
+            let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
+            let copied = writer.copy_sealed(&ntuple, "events", &mut |_| ControlFlow::Continue(()));
+            copied.unwrap_or_else(|error| panic!("{key}, opened before: {is_open}: {error}"));
+            writer.finish().unwrap();
+            let copy = in_memory(&file);
+            assert_eq!(all(&copy), in_a_file(), "{key}");
+            assert_eq!(copy.metadata().unwrap()["key"], "value");
+            stores.replace(&key, good.to_vec());
+        }
+    }
+}
+
+#[test]
 fn members_that_were_written_at_other_times_are_not_mixed() {
     let stores = Stores::new(&["a", "b"]);
     for name in &stores.names {
@@ -195,8 +231,7 @@ fn damage_is_read_in_the_next_member() {
         let mut bytes = namespace.get(&key, 1 << 20).unwrap().0.to_vec();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
-        namespace.delete(std::slice::from_ref(&key)).unwrap();
-        namespace.put(&[NewObject { key, pieces: vec![bytes.into()] }]).unwrap();
+        stores.replace(&key, bytes);
         assert_eq!(all(&ntuple), in_a_file(), "{damaged}");
         assert_eq!(ntuple.skipped_stores().is_empty(), damaged != "page", "{damaged}");
         assert_eq!(all(&set).num_rows(), 1);
