@@ -11,8 +11,9 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use tupelo::printable;
 use tupelo::storage::adapter::Meter;
+use tupelo::storage::is_mirror;
+use tupelo::{Table, printable};
 
 pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
@@ -52,6 +53,8 @@ pub(crate) struct Console {
     quiet: bool,
     /// Files whose read statistics are printed at the end; `None` without `--metrics`.
     watched: Option<Mutex<Vec<tupelo::File>>>,
+    /// Ntuples in mirrors, and how many of their warnings were printed.
+    mirrored: Mutex<Vec<(Table, usize)>>,
     color_out: bool,
     color_err: bool,
 }
@@ -59,7 +62,7 @@ pub(crate) struct Console {
 impl Console {
     pub(crate) fn new(quiet: bool, color: Color, metrics: bool) -> Self {
         let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
-        Self { quiet, watched: metrics.then(Mutex::default), color_out, color_err }
+        Self { quiet, watched: metrics.then(Mutex::default), mirrored: Mutex::default(), color_out, color_err }
     }
 
     /// Whether to collect read statistics.
@@ -126,6 +129,34 @@ impl Console {
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
             self.message("warning", YELLOW, text);
+        }
+    }
+
+    /// Prints the warnings of an ntuple or tree, and follows it.
+    pub(crate) fn warn_of(&self, table: &Table) {
+        self.print_warnings(table, 0);
+        self.follow(table);
+    }
+
+    /// Prints at the end which stores of a mirror were passed over while its ntuple was read.
+    pub(crate) fn follow(&self, table: &Table) {
+        if is_mirror(&table.file_name()) {
+            let printed = table.warnings().len();
+            self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).push((table.clone(), printed));
+        }
+    }
+
+    /// Prints the warnings that came while ntuples were read.
+    pub(crate) fn print_late_warnings(&self) {
+        for (table, printed) in self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.print_warnings(&table, printed);
+        }
+    }
+
+    fn print_warnings(&self, table: &Table, printed: usize) {
+        let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
+        for warning in table.warnings().iter().skip(printed) {
+            self.warn(&format!("{}: {kind} '{}': {warning}", table.file_name(), table.path()));
         }
     }
 

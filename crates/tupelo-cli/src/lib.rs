@@ -105,6 +105,7 @@ fn start<P: Parser>(
         tupelo::set_threads(threads);
         run(program, &console)
     });
+    console.print_late_warnings();
     console.print_metrics();
     match outcome {
         Ok(()) => 0,

@@ -206,6 +206,15 @@ impl Storage {
             _ => remote::list(name, &self.options),
         }
     }
+
+    /// The names in a folder, of URIs with `ntpl+`, under which there are objects but no data set: writers have not finished,
+    /// or were killed. None in a DAOS container.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn list_unfinished(&self, uri: &str) -> Result<Vec<Entry>> {
+        objects::unfinished(uri, &self.options)
+    }
 }
 
 #[cold]

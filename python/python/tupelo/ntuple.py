@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STEP = "100 MiB"
 """Size in memory of a batch of `Ntuple.iterate`."""
+_MIRROR = "ntpl+mirror:"
 
 
 class Ntuple(Fields):
@@ -60,12 +61,8 @@ class Ntuple(Fields):
         super().__init__(core, origin.file_path)
         self._location = origin
         self._rules = rules
-        if rules or is_quiet:
-            return
-        for text in core.warnings:
-            kind = self._class.lower()
-            about = printable(f"{origin.file_path}: {kind} '{core.path}': {text}")
-            warnings.warn(about, TupeloWarning, stacklevel=3)
+        self._known_warnings = len(core.warnings) if rules or is_quiet else 0
+        self._warn(stacklevel=4)
 
     # Properties.
 
@@ -317,7 +314,7 @@ class Ntuple(Fields):
         chosen = complete("take", options, ArrayOptions)
         request = self._request(expressions, None, chosen)
         numbers = _select.entry_numbers_of(entries, self.num_entries)
-        batch = request.ordered(self._core.take(request, pa.array(numbers, pa.uint64())))
+        batch = request.ordered(self._warned(self._core.take(request, pa.array(numbers, pa.uint64()))))
         style = AwkwardOptions(chosen["ak_add_doc"])
         return to_library(batch, chosen["library"], numbers, style, chosen["how"], is_shared=self._shares_memory)
 
@@ -519,21 +516,36 @@ class Ntuple(Fields):
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
 
+    def _warn(self, stacklevel: int) -> None:
+        """Issues the warnings that are new."""
+        texts = self._core.warnings
+        for text in texts[self._known_warnings :]:
+            about = printable(f"{self._location.file_path}: {self._class.lower()} '{self._core.path}': {text}")
+            warnings.warn(about, TupeloWarning, stacklevel=stacklevel)
+        self._known_warnings = len(texts)
+
+    def _warned(self, batch: Any) -> Any:
+        """What was read, after warnings of stores of a mirror that were passed over."""
+        if self._location.file_path.startswith(_MIRROR):
+            self._warn(stacklevel=5)
+        return batch
+
     def _whole(self, request: _select.Request, progress: Progress = None) -> tuple[Any, Any]:
         """The result of a request as one `pyarrow.RecordBatch`, and its entry numbers."""
         if parts := [] if _progress.is_silent(progress) else list(self._batches(request, DEFAULT_STEP, progress)):
             _, _, batches, entries = zip(*parts, strict=True)
             return _arrow.combine_batches(list(batches)), np.concatenate(entries)
         if request.cut is None:
-            return self._core.read(request), range(request.entry_start, request.entry_stop)
-        return _split_entry_numbers(self._core.read(_with_entry_numbers(request)))
+            return self._warned(self._core.read(request)), range(request.entry_start, request.entry_stop)
+        return _split_entry_numbers(self._warned(self._core.read(_with_entry_numbers(request))))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
         """The result as a `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
         if request.cut is None:
-            batch = request.read_as_stream(self._core)
+            batch = self._warned(request.read_as_stream(self._core))
             return request.ordered(batch), range(request.entry_start, request.entry_stop)
-        batch, numbers = _split_entry_numbers(_with_entry_numbers(request).read_as_stream(self._core))
+        batch = self._warned(_with_entry_numbers(request).read_as_stream(self._core))
+        batch, numbers = _split_entry_numbers(batch)
         return request.ordered(batch), numbers
 
     def _batches(
@@ -545,9 +557,11 @@ class Ntuple(Fields):
         step_entries = size if isinstance(size, int) else 1
         is_cut = request.cut is not None
         batches = self._core.batches(_with_entry_numbers(request) if is_cut else request, step_entries, step_bytes)
+        steps = _progress.steps(batches, progress, request.entry_start, request.entry_stop)
+        steps = ((start, stop, self._warned(batch)) for start, stop, batch in steps)
         return (
             (start, stop, *(_split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
-            for start, stop, batch in _progress.steps(batches, progress, request.entry_start, request.entry_stop)
+            for start, stop, batch in steps
         )
 
     def __arrow_c_schema__(self) -> object:

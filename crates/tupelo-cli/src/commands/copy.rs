@@ -135,6 +135,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
+    if let ([first, _, ..], true) = (jobs.as_slice(), is_object_uri(&to.file)) {
+        let what = format_args!("a URI of an object store names one ntuple, and {} would be written", jobs.len());
+        return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.name)));
+    }
     let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         let mut destination = Vec::with_capacity(jobs.len());
@@ -178,7 +182,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let from = Location { file: location.file.clone(), object: Some(object) };
             let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
             let ntuple = Table::from(ntuple);
-            super::warn(&ntuple, console);
+            console.warn_of(&ntuple);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
             let read = args.fields.read(&ntuple, Some(&args.condition), None)?;
             let part = Part { location: from, entries: 0..ntuple.entries() };
@@ -263,6 +267,7 @@ fn copy_sealed(
 ) -> Result<Option<WriteProgress>, Failure> {
     let source = args.reading.open_file(&part.location, console)?;
     let ntuple = source.ntuple(part.location.object.as_deref())?;
+    console.follow(&ntuple.clone().into());
     let mut progress: Progress = console.progress(&job.name, inspect::summary(&ntuple)?.sizes.stored_bytes, "B");
     let mut report = |done| {
         progress.set(done);
@@ -289,8 +294,10 @@ fn copy(
     let mut progress: Progress = console.progress(&job.name, total, "entries");
     let (mut copier, mut before) = (None, 0);
     for part in &job.parts {
-        let ntuple = args.reading.open_file(&part.location, console)?.ntuple(part.location.object.as_deref())?;
-        let read = args.fields.read(&ntuple.into(), Some(&args.condition), None)?.entries(part.entries.clone());
+        let source = args.reading.open_file(&part.location, console)?;
+        let ntuple = Table::from(source.ntuple(part.location.object.as_deref())?);
+        console.follow(&ntuple);
+        let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,

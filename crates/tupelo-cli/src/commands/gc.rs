@@ -1,9 +1,9 @@
 //! `tupelo gc`: removes objects that no ntuple uses.
 
 use serde_json::{Value, json};
-use tupelo::dataset::matching_files;
-use tupelo::ops::gc::{Collector, Found, Orphan};
-use tupelo::storage::{is_object_uri, mirror_members};
+use tupelo::dataset::matching_objects;
+use tupelo::ops::gc::{Attempt, Collector, Found};
+use tupelo::storage::{Storage, is_object_uri, mirror_members};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -43,22 +43,11 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
-    let mut documents = Vec::with_capacity(args.uris.len());
-    let mut uris = Vec::with_capacity(args.uris.len());
-    for uri in &args.uris {
-        if !is_object_uri(uri) {
-            let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
-            return Err(wrong.with_hint("such URIs are ntpl+s3://BUCKET/PREFIX or daos://POOL/CONTAINER:NAME"));
-        }
-        match matching_files(uri, storage)? {
-            Some(found) if found.is_empty() => return Err(Failure::new(format_args!("no ntuple matches '{uri}'"))),
-            Some(found) => uris.extend(found),
-            None => uris.extend(mirror_members(uri).map_err(tupelo::Error::from)?.into_iter().map(str::to_owned)),
-        }
-    }
-    for uri in &uris {
+    let uris = stored_uris(&args.uris, storage, matching_objects)?;
+    let mut documents = Vec::with_capacity(uris.len());
+    let done = super::for_each(&uris, console, |uri| {
         let collector = Collector::new(uri, storage)?;
-        let Found { orphans, unreadable } = collector.find(args.older_than.0)?;
+        let Found { orphans, young, unreadable } = collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
         if !args.json && !orphans.is_empty() {
             let mut text = console.text();
@@ -68,17 +57,52 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if !args.dry_run {
             orphans.iter().try_for_each(|orphan| collector.remove(orphan))?;
         }
-        documents.push(
-            json!({ "uri": uri, "removed": !args.dry_run, "orphans": to_json(&orphans), "unreadable": unreadable }),
-        );
         let (objects, size) = orphans.iter().fold((0, 0), |(n, size), it| (n + it.objects, size + it.bytes));
         let done = if args.dry_run { "would be removed" } else { "removed" };
-        console.note(&format!("{uri}: {} with {} {done}", things(objects, "object"), bytes(size)));
+        let kept = match young {
+            0 => String::new(),
+            young => format!("; {} younger than --older-than kept", things(young, "attempt")),
+        };
+        console.note(&format!("{uri}: {} with {} {done}{kept}", things(objects, "object"), bytes(size)));
+        let orphans = to_json(&orphans);
+        let removed = !args.dry_run;
+        documents.push(
+            json!({ "uri": uri, "removed": removed, "orphans": orphans, "young": young, "unreadable": unreadable }),
+        );
+        Ok(())
+    });
+    if args.json && !documents.is_empty() {
+        console.print_json(&json!(documents))?;
     }
-    if args.json { console.print_json(&json!(documents)) } else { Ok(()) }
+    done
 }
 
-fn table(orphans: &[Orphan]) -> Table {
+/// The URIs of ntuples that arguments name; `matching` gives those of a pattern.
+pub(super) fn stored_uris(
+    arguments: &[String],
+    storage: &Storage,
+    matching: impl Fn(&str, &Storage) -> tupelo::Result<Option<Vec<String>>>,
+) -> Result<Vec<String>, Failure> {
+    let mut uris = Vec::with_capacity(arguments.len());
+    for uri in arguments {
+        if !is_object_uri(uri) {
+            let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
+            return Err(wrong.with_hint("such URIs are ntpl+s3://BUCKET/PREFIX or daos://POOL/CONTAINER:NAME"));
+        }
+        if uri.ends_with('/') {
+            let folder = Failure::usage(format_args!("{uri} is a folder, not an ntuple"));
+            return Err(folder.with_hint(format!("{uri}* means all ntuples in it")));
+        }
+        match matching(uri, storage)? {
+            Some(found) if found.is_empty() => return Err(Failure::new(format_args!("no ntuple matches '{uri}'"))),
+            Some(found) => uris.extend(found),
+            None => uris.extend(mirror_members(uri).map_err(tupelo::Error::from)?.into_iter().map(str::to_owned)),
+        }
+    }
+    Ok(uris)
+}
+
+fn table(orphans: &[Attempt]) -> Table {
     let mut table = Table::new(&["ATTEMPT", ">OBJECTS", ">SIZE"]);
     for orphan in orphans {
         table.line([orphan.attempt.clone(), count(orphan.objects), bytes(orphan.bytes)]);
@@ -86,8 +110,8 @@ fn table(orphans: &[Orphan]) -> Table {
     table
 }
 
-fn to_json(orphans: &[Orphan]) -> Value {
-    let one = |it: &Orphan| json!({ "attempt": it.attempt, "objects": it.objects, "bytes": it.bytes });
+fn to_json(orphans: &[Attempt]) -> Value {
+    let one = |it: &Attempt| json!({ "attempt": it.attempt, "objects": it.objects, "bytes": it.bytes });
     orphans.iter().map(one).collect()
 }
 

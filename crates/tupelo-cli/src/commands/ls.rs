@@ -9,7 +9,7 @@ use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
-use tupelo::storage::{Entry, Storage, display_name, is_daos_uri};
+use tupelo::storage::{Entry, Storage, display_name, is_daos_uri, is_object_uri};
 use tupelo::{Error, ErrorKind, File, Ntuple, Table as Data, Tree};
 
 use crate::console::Console;
@@ -86,12 +86,17 @@ fn is_folder(location: &Location, storage: &Storage) -> bool {
 /// Lists a folder of a store or of an XRootD server.
 fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
     let entries = args.reading.storage()?.list(&location.file).map_err(tupelo::Error::from)?;
+    // An ntuple has the size of its anchor here: the other objects are not listed.
+    let (size, size_key) = match is_object_uri(&location.file) {
+        true => (">ANCHOR", "anchor_bytes"),
+        false => (">SIZE", "bytes"),
+    };
     if args.json {
-        let entry = |entry: &Entry| json!({ "url": display_name(&entry.url), "bytes": entry.size });
+        let entry = |entry: &Entry| json!({ "url": display_name(&entry.url), size_key: entry.size });
         let entries: Value = entries.iter().map(entry).collect();
         return console.print_json(&json!({ "folder": location.to_string(), "entries": entries }));
     }
-    let mut table = Table::new(&["NAME", ">SIZE"]);
+    let mut table = Table::new(&["NAME", size]);
     for entry in &entries {
         let url = display_name(&entry.url);
         let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
@@ -183,7 +188,7 @@ fn list_objects(
 
 fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
     let details = found.ntuple.and_then(|ntuple| {
-        super::warn(&ntuple.clone().into(), console);
+        console.warn_of(&ntuple.clone().into());
         let summary = inspect::summary(&ntuple)?;
         let (description, writer) = (ntuple.description().to_owned(), ntuple.writer().to_owned());
         let format_version = ntuple.format_version().to_string();
@@ -345,7 +350,7 @@ fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
 }
 
 fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
-    super::warn(&ntuple.clone().into(), console);
+    console.warn_of(&ntuple.clone().into());
     let summary = inspect::summary(ntuple)?;
     let fields = inspect::fields(ntuple)?;
     if args.json {

@@ -9,6 +9,7 @@ mod head;
 mod index;
 mod layout;
 mod ls;
+mod rm;
 mod schema;
 mod target;
 mod tune;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Import(copy::import::Args),
     Export(copy::export::Args),
     Index(index::Args),
+    Rm(rm::Args),
     Gc(gc::Args),
     Cost(cost::Args),
     Tune(tune::Args),
@@ -86,6 +88,7 @@ impl Command {
             Self::Import(args) => copy::import::run(&args, console),
             Self::Export(args) => copy::export::run(&args, console),
             Self::Index(args) => index::run(&args, console),
+            Self::Rm(args) => rm::run(&args, console),
             Self::Gc(args) => gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
@@ -205,7 +208,7 @@ impl Reading {
     /// Opens an ntuple, one of its attribute sets, or a tree, and prints its warnings.
     fn open(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Table, Failure> {
         let table = self.open_silently(location, attributes, console)?;
-        warn(&table, console);
+        console.warn_of(&table);
         Ok(table)
     }
 
@@ -266,7 +269,7 @@ impl Files {
             let table = open_table(file)?;
             // A file is opened for its fields, and again for its entries.
             if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
-                warn(&table, console);
+                console.warn_of(&table);
             }
             let read = fields.read(&table, Some(condition), matched.as_deref())?;
             condition.apply(read.with_binary_strings(binary_strings)).map(Some)
@@ -301,10 +304,10 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
 }
 
 /// Runs a command for each of several files. After an error it continues with the next file.
-fn for_each(
-    locations: &[Location],
+fn for_each<L>(
+    locations: &[L],
     console: &Console,
-    mut run: impl FnMut(&Location) -> Result<(), Failure>,
+    mut run: impl FnMut(&L) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let [_, _, ..] = locations else {
         return locations.iter().try_for_each(run);
@@ -480,14 +483,6 @@ impl Condition {
             None => Ok(read),
             Some(expression) => Ok(read.with_where(expression)?),
         }
-    }
-}
-
-/// Prints the warnings of an ntuple or tree.
-fn warn(table: &Table, console: &Console) {
-    let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
-    for warning in table.warnings() {
-        console.warn(&format!("{}: {kind} '{}': {warning}", table.file_name(), table.path()));
     }
 }
 

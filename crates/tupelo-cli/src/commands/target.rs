@@ -138,7 +138,8 @@ impl Target {
         let interrupt = Interrupt::watch()?;
         let watched = interrupt.clone();
         let is_interrupted = move || watched.is_set();
-        let file = cancellable(is_interrupted.clone(), || self.open(to, inputs, storage))?;
+        let opened = cancellable(is_interrupted.clone(), || self.open(to, inputs, storage));
+        let file = opened.map_err(|failure| if interrupt.is_set() { interrupt.failure() } else { failure })?;
         match cancellable(is_interrupted.clone(), || fill(&file, &interrupt)) {
             Ok(ControlFlow::Continue(())) => cancellable(is_interrupted, || file.finish())
                 .map_err(|error| if error.kind() == ErrorKind::Cancelled { interrupt.failure() } else { error.into() }),

@@ -19,26 +19,41 @@ const OBJECTS: &str = ".objects/";
 /// DAOS container it is not known.
 pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     let (place, base) = folder(uri, "list")?;
-    let entries = match place {
+    if let Place::Container(place) = place {
+        let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
+        let names = names_in_container(&container)?.into_iter();
+        let mut entries: Vec<Entry> = names.map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
+        entries.sort();
+        return Ok(entries);
+    }
+    Ok(data_sets(contents(&place, &base, options)?))
+}
+
+/// The names in a folder under which there are objects but no data set: writers have not finished, or were killed. None in a
+/// DAOS container.
+pub(super) fn unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
+    let (place, base) = folder(uri, "list")?;
+    let entries = contents(&place, &base, options)?;
+    let complete: HashSet<&str> = entries.iter().filter(|it| it.size.is_some()).map(|it| it.url.as_str()).collect();
+    let names = entries.iter().filter_map(|entry| entry.url.strip_suffix(OBJECTS));
+    let left = names.filter(|name| !name.ends_with('/') && !complete.contains(name));
+    Ok(left.map(|name| Entry { url: name.to_owned(), size: None }).collect())
+}
+
+/// All objects and folders in a folder; nothing of a DAOS container.
+fn contents(place: &Place, base: &str, options: &Options) -> Result<Vec<Entry>> {
+    match place {
         Place::Directory(path) => {
-            let names = ObjectFiles::new(&path, base.clone())?.names()?;
+            let names = ObjectFiles::new(path, base.to_owned())?.names()?;
             let entry = |(name, size): (String, Option<u64>)| {
                 let end = if size.is_none() { "/" } else { "" };
                 Entry { url: format!("{base}{name}{end}"), size }
             };
-            names.into_iter().map(entry).collect()
+            Ok(names.into_iter().map(entry).collect())
         }
-        Place::Server(url) => remote::list_folder(&url, &base, options)?,
-        Place::Container(place) => {
-            let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
-            let names = names_in_container(&container)?.into_iter();
-            let mut entries: Vec<Entry> =
-                names.map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
-            entries.sort();
-            return Ok(entries);
-        }
-    };
-    Ok(data_sets(entries))
+        Place::Server(url) => remote::list_folder(url, base, options),
+        Place::Container(_) => Ok(Vec::new()),
+    }
 }
 
 /// The data sets and folders among objects and folders.

@@ -367,6 +367,14 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     }
 }
 
+/// The names in a folder under which there are objects but no data set. None in a DAOS container.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if there is no such folder; [`ErrorKind::NotSupported`] for web servers.
+pub(crate) fn unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
+    folder::unfinished(uri, options)
+}
+
 /// The data sets and folders in a folder; for the URI of a data set, the data set.
 ///
 /// # Errors

@@ -8,6 +8,9 @@ use crate::error::{ErrorKind, Result};
 /// Maximum size of the probe, in bytes.
 const PROBE_BYTES: u64 = 64;
 
+/// The first content of the probe.
+const FIRST: &[u8] = b"probe 1";
+
 /// Whether [`ObjectSink::publish`] refuses to write what its condition forbids. `probe` must be a new key.
 pub(super) fn honours_conditions(sink: &(impl ObjectSink + ?Sized), probe: &str) -> Result<bool> {
     let answer = ask(sink, probe);
@@ -21,13 +24,14 @@ fn ask(sink: &(impl ObjectSink + ?Sized), probe: &str) -> Result<bool> {
     let publish = |content: &'static [u8], condition: &Condition| {
         match sink.publish(probe, Bytes::from_static(content), condition) {
             Ok(()) => Ok(Answer::Written),
-            Err(error) if error.kind() == ErrorKind::Changed => Ok(Answer::Refused),
+            // A new key cannot be refused because of the condition.
+            Err(error) if error.kind() == ErrorKind::Changed && content != FIRST => Ok(Answer::Refused),
             // Not implemented.
             Err(error) if error.kind() == ErrorKind::NotSupported => Ok(Answer::Unknown),
             Err(error) => Err(error),
         }
     };
-    if publish(b"probe 1", &Condition::Absent)? != Answer::Written
+    if publish(FIRST, &Condition::Absent)? != Answer::Written
         || publish(b"probe 2", &Condition::Absent)? != Answer::Refused
     {
         return Ok(false);

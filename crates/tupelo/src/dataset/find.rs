@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tupelo_storage::{ErrorKind, Storage, display_name, is_mirror, local, local_path};
+use tupelo_storage::{ErrorKind, Storage, display_name, is_mirror, is_object_uri, local, local_path};
 
 use crate::reader::Location;
 use crate::schema::Glob;
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Resolves `FILE`, `FILE:NAME` and patterns of these to locations, in order. `*`, `?`, `[…]`, `{…,…}` and `**` (any
 /// folders) in a file name are wildcards, unless a local file of that name exists. Matches are sorted; hidden files match
 /// only a pattern that starts with a dot. URLs of stores and XRootD servers may have wildcards too, the latter without
-/// `?`; those of HTTP servers may not, because they have no listings.
+/// `?`; those of HTTP servers may not, because they have no listings. In object stores, ntuples match, and no folders.
 ///
 /// # Errors
 /// Not found for a pattern without a match; invalid argument for an invalid pattern; storage errors.
@@ -38,6 +38,19 @@ pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, storage: &Sto
 /// # Errors
 /// Invalid argument for an invalid pattern; storage errors.
 pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<String>>> {
+    matching(pattern, storage, false)
+}
+
+/// As [`matching_files`], for URIs in object stores. Names under which there are only objects match too: those of writers that
+/// have not finished, or were killed.
+///
+/// # Errors
+/// As [`matching_files`].
+pub fn matching_objects(pattern: &str, storage: &Storage) -> Result<Option<Vec<String>>> {
+    matching(pattern, storage, true)
+}
+
+fn matching(pattern: &str, storage: &Storage, with_unfinished: bool) -> Result<Option<Vec<String>>> {
     let (root, rest, query) = match local_path(pattern) {
         // Its members have none.
         None if is_mirror(pattern) => return Ok(None),
@@ -58,10 +71,14 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
     if !has_wildcard(rest) || is_on_disk && Path::new(rest).exists() {
         return Ok(None);
     }
-    let tree = Tree { storage, query, is_local: root.is_empty() };
+    let has_objects = is_object_uri(pattern);
+    let tree = Tree { storage, query, is_local: root.is_empty(), has_objects, with_unfinished };
     let start = if rest.starts_with('/') { "/" } else { "" };
     let mut found = vec![format!("{root}{start}")];
-    let parts = rest.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>();
+    let mut parts = rest.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>();
+    if has_objects && parts.last() == Some(&"**") {
+        parts.push("*");
+    }
     // Only folders that match the beginning of the pattern are searched.
     for (index, part) in parts.iter().enumerate() {
         let glob = Glob::new(part, '/')?;
@@ -80,7 +97,10 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
                 Some(glob) => {
                     let children = tree.children(folder)?;
                     // Local files are left out when a folder in them does not exist.
-                    let may_be = |child: &Child| is_last || tree.is_local || child.is_folder;
+                    let may_be = |child: &Child| match is_last {
+                        true => tree.may_be_last(child),
+                        false => tree.is_local || child.is_folder,
+                    };
                     let matching = children.iter().filter(|child| may_be(child) && is_match(glob, &child.name));
                     next.extend(matching.map(|child| join(folder, &child.name)));
                 }
@@ -138,6 +158,9 @@ struct Tree<'a> {
     /// Of all URLs.
     query: &'a str,
     is_local: bool,
+    /// Whether this is an object store, where folders are no ntuples.
+    has_objects: bool,
+    with_unfinished: bool,
 }
 
 struct Child {
@@ -150,10 +173,15 @@ impl Tree<'_> {
     fn child(&self, folder: &str, name: &str, is_last: bool) -> Result<Option<String>> {
         let exists = match (self.is_local, is_last) {
             (true, _) => Path::new(&join(folder, name)).exists(),
-            (false, true) => self.children(folder)?.iter().any(|child| child.name == name),
+            (false, true) => self.children(folder)?.iter().any(|child| child.name == name && self.may_be_last(child)),
             (false, false) => true,
         };
         Ok(exists.then(|| join(folder, name)))
+    }
+
+    /// Whether a pattern can end with it.
+    fn may_be_last(&self, child: &Child) -> bool {
+        !(self.has_objects && child.is_folder)
     }
 
     /// What is in a folder; nothing if it is not one.
@@ -171,10 +199,14 @@ impl Tree<'_> {
         }
         let slash = if folder.ends_with('/') { "" } else { "/" };
         let mark = if self.query.is_empty() { "" } else { "?" };
-        let entries = match self.storage.list(&format!("{folder}{slash}{mark}{}", self.query)) {
+        let url = format!("{folder}{slash}{mark}{}", self.query);
+        let mut entries = match self.storage.list(&url) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
+        if self.with_unfinished {
+            entries.extend(self.storage.list_unfinished(&url)?);
+        }
         let child = |url: &str| {
             let url = url.split_once('?').filter(|_| !self.query.is_empty()).map_or(url, |(url, _)| url);
             let (is_folder, url) = (url.ends_with('/'), url.trim_end_matches('/'));

@@ -6,4 +6,4 @@ mod find;
 
 pub use chain::{Chain, ChainBatches};
 pub use fields::{CommonFields, FieldPolicy, UnionFields, add_missing_columns};
-pub use find::{find, matching_files};
+pub use find::{find, matching_files, matching_objects};

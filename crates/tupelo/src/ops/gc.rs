@@ -1,4 +1,4 @@
-//! Objects that no ntuple uses: of writers that were killed, and of ntuples that were replaced.
+//! Removes objects: those that no ntuple uses, of writers that were killed and of ntuples that were replaced; and ntuples.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storag
 
 use crate::sink::attempt_of_record;
 use crate::source::{
-    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began, daos_keys, is_attempt, removed,
-    removed_record, sealed, with_default_metadata,
+    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, StoreAnchor, anchor_key, began, daos_keys,
+    is_attempt, removed, removed_record, sealed, with_default_metadata,
 };
 use crate::{Error, Result};
 
@@ -22,10 +22,10 @@ pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// of the attempt: a writer has fewer at a time.
 const MAX_EMPTY_OBJECTS: u32 = 1000;
 
-/// The objects of one attempt to write an ntuple, which is not visible.
+/// The objects of one attempt to write an ntuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orphan {
-    /// What the anchor says of the attempt.
+pub struct Attempt {
+    /// What the anchor says of the attempt. Empty if ROOT wrote the ntuple.
     id: String,
     /// Name of the attempt; it begins with the time in UTC when it began.
     pub attempt: String,
@@ -42,8 +42,10 @@ pub struct Orphan {
 /// What a [`Collector`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What can be removed.
-    pub orphans: Vec<Orphan>,
+    /// Attempts that are not visible and can be removed.
+    pub orphans: Vec<Attempt>,
+    /// Number of attempts that are not visible, but younger.
+    pub young: u64,
     /// Attempts that cannot be read, one sentence each. Their objects may be orphans.
     pub unreadable: Vec<String>,
 }
@@ -57,7 +59,7 @@ struct Record {
     condition: Condition,
 }
 
-impl Orphan {
+impl Attempt {
     fn new(id: &str, attempt: &str) -> Self {
         let (id, attempt) = (id.to_owned(), attempt.to_owned());
         Self { id, attempt, objects: 0, bytes: 0, newest: None, keys: Vec::new(), record: None }
@@ -84,7 +86,7 @@ fn attempt_of(entry: &ObjectEntry) -> Option<u64> {
     number.map(AttemptNumbers::attempt_of)
 }
 
-/// Finds orphans beside an ntuple, and removes them.
+/// Finds and removes orphans, which are the objects of attempts to write an ntuple that are not visible; or the ntuple.
 #[derive(Debug)]
 pub struct Collector {
     namespace: Arc<dyn ObjectSink>,
@@ -114,34 +116,99 @@ impl Collector {
     /// Corrupt or unsupported if there is an anchor that cannot be read: it is not known then which objects are in use.
     /// Storage errors.
     pub fn find(&self, age: Duration) -> Result<Found> {
-        let keys = self.namespace.keys();
         let mut unreadable = Vec::new();
-        let attempts = match daos_keys(&keys, &self.base) {
-            Some(keys) => self.in_container(&keys, &mut unreadable)?,
-            None => self.in_folder()?,
-        };
+        let mut attempts = self.attempts(&mut unreadable)?;
         // After the listing: an attempt that became visible since is not an orphan.
         let visible = self.visible_attempts()?;
         let now = SystemTime::now();
-        let is_old = |orphan: &Orphan| {
+        let is_old = |orphan: &Attempt| {
             // A clock that is ahead makes an object new.
             orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
         };
-        let orphans = attempts.into_iter().filter(|it| !visible.contains(&it.id) && is_old(it)).collect();
-        Ok(Found { orphans, unreadable })
+        attempts.retain(|it| !visible.contains(&it.id));
+        let (orphans, young): (Vec<_>, Vec<_>) = attempts.into_iter().partition(is_old);
+        Ok(Found { orphans, young: young.len() as u64, unreadable })
+    }
+
+    /// The visible ntuple.
+    ///
+    /// # Errors
+    /// Not found if there is none; corrupt or unsupported for an anchor that cannot be read; storage errors.
+    pub fn find_visible(&self) -> Result<Attempt> {
+        let keys = self.namespace.keys();
+        let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
+            Ok((stored, _)) => stored,
+            Err(error) if error.is_not_found() => return Err(Error::not_found("there is no ntuple").within(&self.name)),
+            Err(error) => return Err(error.into()),
+        };
+        let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
+        let Some(id) = &anchor.attempt else { return self.of_root(&anchor.keys) };
+        let known = self.attempts(&mut Vec::new())?.into_iter().find(|it| it.id == *id);
+        Ok(known.unwrap_or_else(|| Attempt::new(id, id)))
+    }
+
+    /// Removes the visible ntuple: its anchor first, then its objects. Readers that have it open fail from then on. If it is
+    /// replaced at the same time, the new ntuple is removed or stays as a whole.
+    ///
+    /// # Errors
+    /// As [`find_visible`](Self::find_visible).
+    pub fn remove_visible(&self) -> Result<Attempt> {
+        let visible = self.find_visible()?;
+        let keys = self.namespace.keys();
+        let Some(own) = daos_keys(&keys, &self.base) else {
+            self.namespace.delete(&[anchor_key(&keys, &self.base)])?;
+            self.remove(&visible)?;
+            return Ok(visible);
+        };
+        // Together, because a new ntuple has them together.
+        self.namespace.delete(&[own.anchor(), own.header(), own.footer()])?;
+        self.remove(&visible)?;
+        if self.anchors()?.is_empty() {
+            self.namespace.delete(&[own.name_record()])?;
+        }
+        Ok(visible)
+    }
+
+    /// All attempts whose objects can be found.
+    fn attempts(&self, unreadable: &mut Vec<String>) -> Result<Vec<Attempt>> {
+        match daos_keys(&self.namespace.keys(), &self.base) {
+            Some(keys) => self.in_container(&keys, unreadable),
+            None => self.in_folder(),
+        }
+    }
+
+    /// The objects of the ntuple that ROOT wrote, which has no attempts.
+    fn of_root(&self, keys: &ObjectKeys) -> Result<Attempt> {
+        let mut found = Attempt::new("", "");
+        match keys {
+            ObjectKeys::Numbered { folder } => {
+                let is_own = |entry: &ObjectEntry| entry.key.strip_prefix(&**folder).is_some_and(is_object);
+                self.namespace.list(folder)?.into_iter().filter(is_own).for_each(|entry| found.add(entry));
+            }
+            ObjectKeys::Daos(keys) => {
+                self.each_page(keys, 0, &mut |attempt, entry| {
+                    if attempt == 0 {
+                        found.add(entry);
+                    }
+                })?;
+                let lists = self.namespace.list(&keys.page_lists())?.into_iter();
+                lists.filter(|entry| attempt_of(entry) == Some(0)).for_each(|entry| found.add(entry));
+            }
+        }
+        Ok(found)
     }
 
     /// All attempts that have objects beside an anchor.
-    fn in_folder(&self) -> Result<Vec<Orphan>> {
+    fn in_folder(&self) -> Result<Vec<Attempt>> {
         let prefix = Place::attempts(&self.base);
-        let mut attempts: BTreeMap<String, Orphan> = BTreeMap::new();
+        let mut attempts: BTreeMap<String, Attempt> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
             let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
             // What writers do not make is not removed.
             let Some((attempt, _)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_object(name)) else {
                 continue;
             };
-            let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Orphan::new(attempt, attempt));
+            let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Attempt::new(attempt, attempt));
             orphan.newest = orphan.newest.max(entry.modified);
             orphan.add(entry);
         }
@@ -149,9 +216,9 @@ impl Collector {
     }
 
     /// All attempts that have a record in a DAOS container. When they began is known, but not the age of their objects.
-    fn in_container(&self, keys: &DaosKeys, unreadable: &mut Vec<String>) -> Result<Vec<Orphan>> {
+    fn in_container(&self, keys: &DaosKeys, unreadable: &mut Vec<String>) -> Result<Vec<Attempt>> {
         let folder = keys.attempts();
-        let mut attempts: BTreeMap<u64, (DaosKeys, Orphan)> = BTreeMap::new();
+        let mut attempts: BTreeMap<u64, (DaosKeys, Attempt)> = BTreeMap::new();
         for entry in self.namespace.list(&folder)? {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
             let (condition, text) = match self.namespace.state(&entry.key, MAX_RECORD_BYTES) {
@@ -166,7 +233,7 @@ impl Collector {
                 unreadable.push(format!("the record of attempt {number} cannot be read; its objects are kept"));
                 continue;
             };
-            let mut orphan = Orphan::new(&number.to_string(), name);
+            let mut orphan = Attempt::new(&number.to_string(), name);
             orphan.newest = began(name).max(sealed(&text));
             orphan.record = Some(Record { key: entry.key, text, condition });
             attempts.insert(number.into(), (own, orphan));
@@ -227,11 +294,11 @@ impl Collector {
         Ok(true)
     }
 
-    /// Removes the objects of an orphan.
+    /// Removes the objects of an attempt that is not visible.
     ///
     /// # Errors
     /// Invalid argument if the attempt is visible now; storage errors.
-    pub fn remove(&self, orphan: &Orphan) -> Result<()> {
+    pub fn remove(&self, orphan: &Attempt) -> Result<()> {
         let visible = || {
             let what = format!("the objects of {} became visible, and are not removed", orphan.attempt);
             Error::invalid_argument(what).within(&self.name)

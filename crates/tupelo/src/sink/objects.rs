@@ -322,19 +322,18 @@ fn check_base(base: &str, name: &str) -> Result<()> {
         let what = "objects of another ntuple are in this folder; choose another one";
         return Err(Error::invalid_argument(what).within(name));
     }
-    match base.rsplit_once(':') {
-        None => Ok(()),
-        Some((uri, _)) => {
-            let what = "the URI of an object store names one ntuple, and takes no :NAME after it";
-            Err(Error::invalid_argument(format!("{what}; write to {uri} instead of {base}")).within(name))
-        }
+    if !base.contains(':') {
+        return Ok(());
     }
+    let uri = name.rsplit_once(':').map_or(name, |(uri, _)| uri);
+    let what = "the URI of an object store names one ntuple, and takes no :NAME after it";
+    Err(Error::invalid_argument(format!("{what}; write to {uri} instead")).within(name))
 }
 
 #[cold]
 fn not_an_ntuple(name: &str, why: &str) -> Error {
     let what = "something that is not an ntuple exists under this name, and is not replaced";
-    Error::invalid_argument(format!("{what} ({why})")).within(name)
+    Error::invalid_argument(format!("{what} ({why}); delete it first, or choose another name")).within(name)
 }
 
 impl PageSink for ObjectSink {

@@ -74,7 +74,7 @@ pub(super) fn tree_to_json((name, tree): &(String, Tree)) -> Value {
 
 /// Lists the fields of a tree, and what it has besides.
 pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
-    super::super::warn(&tree.clone().into(), console);
+    console.warn_of(&tree.clone().into());
     let sizes = tree.sizes();
     let metadata = tree.metadata();
     if args.json {

@@ -9,6 +9,7 @@ use tupelo_format::store::Place;
 use tupelo_storage::{ByteSource, Keys, NewObject, ObjectRange, ObjectSink, Storage, display_name, is_object_uri};
 
 use super::model::{Link, Store};
+use crate::source::new_names;
 use crate::{Error, Result};
 
 /// Large objects or ranges, which are transferred at the same time.
@@ -61,8 +62,9 @@ impl Probe {
         if namespace.keys() != Keys::Paths {
             return Err(Error::unsupported("a DAOS container cannot be measured").within(name));
         }
-        // `tupelo gc` leaves objects alone that writers do not make.
-        let folder = format!("{}probe-{}", Place::attempts(base), uuid::Uuid::new_v4().simple());
+        // The name of an attempt, so that `tupelo gc` removes what a killed process leaves.
+        let attempt = new_names(1)?.remove(0);
+        let folder = format!("{}{attempt}", Place::attempts(base));
         let keys = (0..LARGE + SMALL).map(|number| format!("{folder}/{number}")).collect();
         Ok(Self { name: name.to_owned(), kind: Kind::Objects { namespace, keys } })
     }
@@ -208,7 +210,7 @@ mod tests {
         assert!(store.put.bytes_per_second.is_finite() && store.reads_in_place);
         let listed = memory.list("").unwrap();
         assert_eq!(listed.len(), LARGE + SMALL);
-        assert!(listed.iter().all(|entry| entry.key.starts_with("events.objects/probe-")));
+        assert!(listed.iter().all(|entry| entry.key.starts_with("events.objects/2")));
         probe.remove().unwrap();
         assert!(memory.list("").unwrap().is_empty());
     }
