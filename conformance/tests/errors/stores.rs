@@ -44,6 +44,7 @@ pub(super) fn what_anchors_of_stores_refuse() {
         ("/tupelo", json!([]), "its member tupelo is not an object"),
         ("/tupelo/layoutVersion", json!(2), "version 2 of Tupelo's object layout"),
         ("/tupelo/pageLists", json!([[1, 2]]), "a page list is not described by three numbers"),
+        ("/tupelo/attributeSets", json!({ "a": [1] }), "an attribute set is not described by two numbers"),
         ("/headerOffset", json!(1_u64 << 32), "50 bytes at offset 4294967296 of object 0"),
         ("/lenFooter", json!("100"), "its member lenFooter is missing or not a number"),
     ] {

@@ -1,5 +1,6 @@
 //! XXH3-64, the checksum of anchors, envelopes and pages (format specification, "Envelopes" and "Page Locations").
 
+use std::fmt;
 use std::hash::Hasher;
 
 use twox_hash::XxHash3_64;
@@ -14,9 +15,31 @@ pub fn xxh3(bytes: &[u8]) -> u64 {
 
 /// XXH3-64 with seed 0 of pieces that follow each other.
 pub fn xxh3_of_pieces<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> u64 {
-    let mut hasher = XxHash3_64::new();
-    pieces.into_iter().for_each(|piece| hasher.write(piece));
-    hasher.finish()
+    let mut checksum = Xxh3::default();
+    pieces.into_iter().for_each(|piece| checksum.add(piece));
+    checksum.finish()
+}
+
+/// XXH3-64 with seed 0 in the making.
+#[derive(Default)]
+pub struct Xxh3(XxHash3_64);
+
+impl fmt::Debug for Xxh3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Xxh3").field(&self.finish()).finish()
+    }
+}
+
+impl Xxh3 {
+    /// Adds the next bytes.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.0.write(piece);
+    }
+
+    /// The checksum of what was added.
+    pub fn finish(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 #[cfg(test)]

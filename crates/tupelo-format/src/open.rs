@@ -4,7 +4,7 @@
 //!
 //! A file with the usual layout opens with one request (head and tail, [`first_guess`]) and at most two more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -140,6 +140,9 @@ pub fn descriptor(stored: [&[u8]; 2], links: &AnchorLinks, size: u64, memory: &M
 /// Unreadable lists are not counted: they are an error only when their entries are read.
 fn check_page_lists(descriptor: &Descriptor, size: u64) -> Result<()> {
     let (mut stored, mut unpacked) = (0u64, 0u64);
+    // An object store is as large as its writer said.
+    let mut objects = HashSet::new();
+    let mut bytes_of_objects = 0u64;
     for link in descriptor.cluster_groups().iter().map(|group| group.page_list) {
         let bytes = link.locator.stored_bytes();
         let is_readable = match link.locator {
@@ -150,10 +153,17 @@ fn check_page_lists(descriptor: &Descriptor, size: u64) -> Result<()> {
         if is_readable && check_envelope_size(EnvelopeType::PageList, &link).is_ok() {
             stored = stored.saturating_add(bytes);
             unpacked = unpacked.saturating_add(link.length);
+            if !matches!(link.locator, Locator::File { .. }) && objects.insert(link.locator) {
+                bytes_of_objects = bytes_of_objects.saturating_add(bytes);
+            }
         }
     }
+    let (place, size) = match objects.is_empty() {
+        true => ("a file", size),
+        false => ("objects", size.min(bytes_of_objects)),
+    };
     if stored > size {
-        let what = format!("page lists of {stored} bytes in a file of {size} bytes: they overlap");
+        let what = format!("page lists of {stored} bytes in {place} of {size} bytes: they overlap");
         return Err(Error::corrupt(what));
     }
     let most = size.saturating_mul(MAX_LIST_EXPANSION).max(MAX_ENVELOPE_BYTES);

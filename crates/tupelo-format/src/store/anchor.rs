@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::ObjectDigest;
 use crate::checksum::xxh3;
 use crate::container::AnchorLinks;
 use crate::locator::{EnvelopeLink, Locator};
@@ -76,6 +77,8 @@ pub struct Extension {
     pub manifest: ObjectLink,
     /// The page lists, if they are few: they can be read with header and footer, and cannot be exchanged.
     pub page_lists: Vec<ObjectLink>,
+    /// The anchors of attribute sets by name, if they are few: they cannot be exchanged.
+    pub attribute_sets: Vec<(String, ObjectDigest)>,
 }
 
 /// An object, such as the one that holds the [`Manifest`](super::Manifest).
@@ -131,7 +134,9 @@ impl JsonAnchor {
                 members.insert(name.to_owned(), json!(number));
             }
         }
-        if let Some(Extension { mapping, bytes, manifest, page_lists }) = &self.extension {
+        if let Some(Extension { mapping, bytes, manifest, page_lists, attribute_sets }) = &self.extension {
+            let sets: Map<String, Value> =
+                attribute_sets.iter().map(|(name, it)| (name.clone(), json!([it.bytes, it.digest]))).collect();
             let lists: Vec<_> = page_lists.iter().map(|it| json!([it.object, it.bytes, it.digest])).collect();
             let extension = json!({
                 "layoutVersion": LAYOUT_VERSION,
@@ -141,6 +146,7 @@ impl JsonAnchor {
                 "manifestBytes": manifest.bytes,
                 "manifestXXH3": manifest.digest,
                 "pageLists": lists,
+                "attributeSets": sets,
             });
             members.insert("tupelo".to_owned(), extension);
         }
@@ -206,7 +212,9 @@ fn extension(value: &Value) -> Result<Extension> {
     let bytes = number(members, "bytes")?;
     let page_lists = members.get("pageLists").and_then(Value::as_array).into_iter().flatten();
     let page_lists = page_lists.map(object_link).collect::<Result<_>>()?;
-    Ok(Extension { mapping, bytes, manifest, page_lists })
+    let sets = members.get("attributeSets").and_then(Value::as_object).into_iter().flatten();
+    let attribute_sets = sets.map(|(name, value)| Ok((name.clone(), object_digest(value)?))).collect::<Result<_>>()?;
+    Ok(Extension { mapping, bytes, manifest, page_lists, attribute_sets })
 }
 
 /// Number, bytes and digest of an object.
@@ -215,6 +223,15 @@ fn object_link(value: &Value) -> Result<ObjectLink> {
     match numbers.as_deref() {
         Some(&[object, bytes, digest]) => Ok(ObjectLink { object, bytes, digest }),
         _ => Err(Error::corrupt("a page list is not described by three numbers")),
+    }
+}
+
+/// Bytes and digest of an object.
+fn object_digest(value: &Value) -> Result<ObjectDigest> {
+    let numbers: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
+    match numbers.as_deref() {
+        Some(&[bytes, digest]) => Ok(ObjectDigest { bytes, digest }),
+        _ => Err(Error::corrupt("an attribute set is not described by two numbers")),
     }
 }
 
@@ -258,7 +275,13 @@ mod tests {
         JsonAnchor {
             links: AnchorLinks { version: [1, 0, 2, 0], header: link(0, 10, 20), footer: link(8, 30, 60) },
             place: Place::Attempt("20260101T120000-00ff".to_owned()),
-            extension: Some(Extension { mapping: "cage:1MiB".to_owned(), bytes: 1 << 40, manifest, page_lists }),
+            extension: Some(Extension {
+                mapping: "cage:1MiB".to_owned(),
+                bytes: 1 << 40,
+                manifest,
+                page_lists,
+                attribute_sets: vec![("a \"set\"".to_owned(), ObjectDigest { bytes: 300, digest: 1 << 63 })],
+            }),
         }
     }
 

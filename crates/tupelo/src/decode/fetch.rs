@@ -14,6 +14,9 @@ use crate::source::{BlobRange, CONCURRENT_FETCHES, PageStore, RequestMemory};
 /// No other batch is fetched while this number of requests is in flight.
 const MAX_REQUESTS: u64 = 512;
 
+/// Most bytes that a store fetches at a time for pages far from each other, which are a small part of them.
+const SPARSE_BYTES: u64 = 16 << 20;
+
 /// Fetches the pages of one reading request and keeps them until they are decoded. Pages that a store reads in place are
 /// not fetched: the decoding thread reads them.
 #[derive(Debug)]
@@ -48,10 +51,54 @@ impl Ahead<'_> {
             Some(fetched) => fetched?,
             None if self.ranges.is_empty() => Vec::new(),
             // There was no thread, or it panicked.
-            None => store.fetch(&self.ranges)?,
+            None => fetch(store, &self.ranges)?,
         };
         Ok(self.ids.into_iter().zip(fetched))
     }
+}
+
+/// Fetches ranges; see [`sparse_parts`].
+fn fetch(store: &dyn PageStore, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
+    let parts = sparse_parts(store.hints().gap_bytes, ranges);
+    if parts.is_empty() {
+        return store.fetch(ranges);
+    }
+    let mut pages = vec![Bytes::new(); ranges.len()];
+    for part in parts {
+        let own: Vec<BlobRange> = part.iter().map(|&at| ranges[at]).collect();
+        for (at, page) in part.into_iter().zip(store.fetch(&own)?) {
+            // A slice would keep the gaps beside it.
+            pages[at] = Bytes::copy_from_slice(&page);
+        }
+    }
+    Ok(pages)
+}
+
+/// A store fetches near ranges together, with the gaps between them. Where most would be gaps, the places of the ranges that are
+/// fetched at a time; otherwise nothing.
+fn sparse_parts(gap_bytes: u64, ranges: &[BlobRange]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..ranges.len()).collect();
+    order.sort_unstable_by_key(|&at| ranges[at]);
+    let mut before: Option<BlobRange> = None;
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let (mut fetched, mut of_part) = (0u64, 0);
+    for at in order {
+        let range = ranges[at];
+        let near = before.filter(|it| it.blob == range.blob && range.start <= it.end.saturating_add(gap_bytes));
+        let start = near.map_or(range.start, |it| it.end);
+        before = Some(BlobRange { end: range.end.max(near.map_or(0, |it| it.end)), ..range });
+        let bytes = range.end.saturating_sub(start);
+        (fetched, of_part) = (fetched.saturating_add(bytes), of_part + bytes);
+        match parts.last_mut() {
+            Some(part) if of_part <= SPARSE_BYTES => part.push(at),
+            _ => {
+                parts.push(vec![at]);
+                of_part = range.bytes();
+            }
+        }
+    }
+    let wanted: u64 = ranges.iter().map(BlobRange::bytes).sum();
+    if fetched / 2 > wanted && parts.len() > 1 { parts } else { Vec::new() }
 }
 
 impl PageBatch {
@@ -76,7 +123,7 @@ impl PageBatch {
         let own = Arc::clone(&ranges);
         let fetching = match ranges.is_empty() {
             true => None,
-            false => Waiting::begin(scope, move || store.fetch(&own)),
+            false => Waiting::begin(scope, move || fetch(store, &own)),
         };
         Ahead { ids: self.ids, ranges, requests, bytes: self.bytes, fetching }
     }
@@ -155,5 +202,45 @@ impl<'m> Fetcher<'m> {
     pub(crate) fn release_all(&mut self) {
         let bytes = self.pages.drain().map(|(_, bytes)| bytes.len() as u64).sum();
         self.memory.release(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Blob;
+
+    const GAP: u64 = 512 << 10;
+
+    /// Ranges of as many bytes, in reverse order.
+    fn ranges(count: u64, bytes: u64, distance: u64) -> Vec<BlobRange> {
+        let range = |at: u64| BlobRange { blob: Blob::numbered(7), start: at * distance, end: at * distance + bytes };
+        (0..count).rev().map(range).collect()
+    }
+
+    /// Regression: 80 KB in pages of 32 bytes took as much memory as the object in which they were, 1.3 GB.
+    #[test]
+    fn gaps_are_fetched_a_part_at_a_time() {
+        let sparse = ranges(2500, 32, GAP + 32);
+        let parts = sparse_parts(GAP, &sparse);
+        let mut all: Vec<usize> = parts.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..2500).collect::<Vec<_>>());
+        for part in &parts[..parts.len() - 1] {
+            let (first, last) = (sparse[part[0]], sparse[part[part.len() - 1]]);
+            assert!(last.end - first.start <= SPARSE_BYTES && part.len() > 20, "{}", part.len());
+        }
+        // Farther apart, there are no gaps in requests.
+        assert!(sparse_parts(GAP, &ranges(2500, 32, GAP + 33)).is_empty());
+    }
+
+    #[test]
+    fn what_has_few_gaps_is_fetched_at_once() {
+        assert!(sparse_parts(GAP, &[]).is_empty());
+        assert!(sparse_parts(GAP, &ranges(30, 32, GAP)).is_empty(), "one part");
+        assert!(sparse_parts(GAP, &ranges(1000, 64 << 10, 128 << 10)).is_empty(), "half of it");
+        assert!(sparse_parts(0, &ranges(1000, 64 << 10, 64 << 10)).is_empty());
+        let same = vec![BlobRange { blob: Blob::numbered(7), start: 0, end: 1 << 20 }; 100];
+        assert!(sparse_parts(GAP, &same).is_empty());
     }
 }

@@ -43,7 +43,10 @@ pub struct MappingCost {
 /// Corrupt if a page list is damaged; unsupported for what is not an ntuple.
 pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
     let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("costs are those of one ntuple"))?;
-    let source = ntuple.source();
+    ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
+}
+
+fn costs_in(source: &Metadata, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
     let selected = selected(read, source)?;
     let resolve = |mapping: &Mapping| mapping.resolve(false, hints.max_request_bytes);
     let groups = source.descriptor().cluster_groups();

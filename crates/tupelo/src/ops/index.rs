@@ -68,9 +68,9 @@ pub fn clusters(ntuple: &Ntuple) -> Result<Vec<Cluster>> {
 
 /// Clusters, and stored bytes by field id, of which only those of top-level fields are counted.
 fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
-    let source = ntuple.source();
-    let descriptor = source.descriptor();
-    let add_up = || {
+    let add_up = |ntuple: &Ntuple| {
+        let source = ntuple.source();
+        let descriptor = source.descriptor();
         let all = source.clusters(0..descriptor.entries())?;
         let empty =
             |c: &crate::source::Cluster| Cluster { first_entry: c.first_entry, entries: c.entries, stored_bytes: 0 };
@@ -94,7 +94,7 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
         })?;
         Ok((clusters, fields))
     };
-    add_up().map_err(|e| ntuple.context(e))
+    ntuple.answer(&add_up).map_err(|e| ntuple.context(e))
 }
 
 /// The clusters of a tree. A basket belongs to the cluster in which it begins.

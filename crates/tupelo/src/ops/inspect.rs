@@ -270,7 +270,7 @@ pub(super) fn shown_field(shown: &HashMap<FieldId, FieldId>, field: FieldId) -> 
 }
 
 fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
-    add_up(ntuple.source()).map_err(|e| ntuple.context(e))
+    ntuple.answer(&|it| add_up(it.source())).map_err(|e| ntuple.context(e))
 }
 
 /// By column id.

@@ -2,6 +2,7 @@
 
 mod containers;
 mod mirrors;
+mod removal;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

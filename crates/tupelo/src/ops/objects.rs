@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tupelo_format::checksum::xxh3;
+use tupelo_format::checksum::{Xxh3, xxh3};
 use tupelo_format::locator::Locator;
 use tupelo_format::store::ObjectDigest;
 use tupelo_storage::{ErrorKind, ObjectRange};
 
 use crate::source::{CLONES, Objects, missing};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Objects that are read at once, in bytes and number.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -114,12 +114,42 @@ fn check_digests(
         key: Arc::from(format!("{folder}{name}")),
         range: 0..object.bytes,
     };
+    if let [(name, object)] = batch
+        && object.bytes > BATCH_BYTES
+    {
+        return check_large(objects, folder, name, object, found);
+    }
     let ranges: Vec<ObjectRange> = batch.iter().map(range).collect();
     let read = objects.namespace().get_ranges(&ranges).map_err(missing)?;
     for ((name, object), bytes) in batch.iter().zip(read) {
         if xxh3(&bytes) != object.digest {
             found(Error::corrupt(format!("object {name} is not the one that was written")));
         }
+    }
+    Ok(())
+}
+
+/// Compares an object with its digest, a piece at a time.
+fn check_large(
+    objects: &Objects,
+    folder: &str,
+    name: &str,
+    object: &ObjectDigest,
+    found: &mut dyn FnMut(Error),
+) -> Result<()> {
+    let key: Arc<str> = Arc::from(format!("{folder}{name}"));
+    let mut hasher = Xxh3::default();
+    let mut at = 0;
+    while at < object.bytes {
+        pool::check()?;
+        let range = at..object.bytes.min(at + BATCH_BYTES);
+        at = range.end;
+        let pieces =
+            objects.namespace().get_ranges(&[ObjectRange { key: Arc::clone(&key), range }]).map_err(missing)?;
+        pieces.iter().for_each(|piece| hasher.add(piece));
+    }
+    if hasher.finish() != object.digest {
+        found(Error::corrupt(format!("object {name} is not the one that was written")));
     }
     Ok(())
 }

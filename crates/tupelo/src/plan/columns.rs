@@ -364,16 +364,14 @@ impl<'m> ColumnTable<'m> {
             };
             unstored = unstored.saturating_add(elements.zeros);
             let column = &self.columns[elements.column as usize];
-            let (mut to, mut stored_bytes) = (base + elements.zeros, 0u64);
+            let (mut to, first_slice) = (base + elements.zeros, slices.len());
             for page in column.pages_of(elements.start, elements.end) {
                 let (first, next) = (column.starts[page], column.starts[page + 1]);
                 let (from, until) = (elements.start.max(first), elements.end.min(next));
                 let info = &column.info.pages[page];
                 let id = PageId { column: elements.column, page: page as u32 };
                 let range = column.range(self.metadata, page).and_then(|range| {
-                    let bytes = info.locator.stored_bytes();
-                    packed_bytes(info, bytes, &column.encoding)?;
-                    stored_bytes = stored_bytes.saturating_add(bytes);
+                    packed_bytes(info, info.locator.stored_bytes(), &column.encoding)?;
                     Ok(range)
                 });
                 let range = range.map_err(|e| column.within(id.page, e))?;
@@ -384,7 +382,7 @@ impl<'m> ColumnTable<'m> {
                 slices.push(PageSlice { id, range, skip, take, to: to as usize });
                 to += until - from;
             }
-            self.memory.add_stored(stored_bytes);
+            self.memory.add_pages(slices[first_slice..].iter().map(|slice| &slice.range));
         }
         Ok(ColumnSlices { slices, unstored })
     }

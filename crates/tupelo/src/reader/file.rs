@@ -36,6 +36,10 @@ fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
         let source = Metadata::open(objects.session().clone(), Box::new(objects.store()), page_checksums)?;
         let name = source.descriptor().name().to_owned();
         source.store().check_name(&name)?;
+        if objects.has_next() && source.descriptor().entries() > 0 {
+            // Types depend on it, and must not change where another store is read.
+            source.first_clusters(0..1, 1)?;
+        }
         Ntuple::new(source, &name)
     };
     if !objects.has_next() {

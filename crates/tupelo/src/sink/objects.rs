@@ -20,13 +20,15 @@ use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{
-    Blob, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos,
+    Blob, CLONES, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos,
     with_default_metadata, write_daos,
 };
 use crate::{Error, Result};
 
 /// Maximum number of page lists in an anchor, which then has about 3 KiB.
 const MAX_LISTED: usize = 32;
+/// The names of the attribute sets in an anchor have at most this number of bytes.
+const MAX_NAME_BYTES: usize = 1 << 10;
 
 /// One ntuple that is being written to a store, or one of its attribute sets.
 #[derive(Debug, Clone)]
@@ -199,7 +201,7 @@ impl ObjectSink {
         let (others, anchor) = match &inner.attempt.kind {
             Kind::Folder { place, folder } => {
                 let manifest = self.manifest(state, folder)?;
-                let page_lists = page_lists(state, &manifest);
+                let (page_lists, attribute_sets) = (page_lists(state, &manifest), attribute_sets(&manifest));
                 let manifest = Bytes::from(manifest.write());
                 let link = ObjectLink { object: state.next, bytes: manifest.len() as u64, digest: xxh3(&manifest) };
                 state.next += 1;
@@ -207,7 +209,7 @@ impl ObjectSink {
                 let key = inner.attempt.keys.key(Blob::numbered(link.object));
                 inner.namespace.put(&[NewObject { key, pieces: vec![manifest] }])?;
                 let mapping = inner.mapping.to_string();
-                let extension = Some(Extension { mapping, bytes, manifest: link, page_lists });
+                let extension = Some(Extension { mapping, bytes, manifest: link, page_lists, attribute_sets });
                 let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
                 (Vec::new(), Bytes::from(anchor))
             }
@@ -299,6 +301,14 @@ fn page_lists(state: &State, manifest: &Manifest) -> Vec<ObjectLink> {
         0..=MAX_LISTED => state.page_lists.iter().filter_map(link).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The anchors of attribute sets for the anchor, unless they are too many for it.
+fn attribute_sets(manifest: &Manifest) -> Vec<(String, ObjectDigest)> {
+    let sets = manifest.named.iter().filter_map(|(name, it)| Some((name.strip_prefix(CLONES)?.to_owned(), *it)));
+    let sets: Vec<_> = sets.collect();
+    let chars: usize = sets.iter().map(|(name, _)| name.len()).sum();
+    if sets.len() <= MAX_LISTED && chars <= MAX_NAME_BYTES { sets } else { Vec::new() }
 }
 
 /// Refuses to replace an ntuple with another name, which a DAOS container may have under the same hash.

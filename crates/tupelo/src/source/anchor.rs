@@ -3,7 +3,7 @@
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::store::daos::{DaosAnchor, DaosExtension};
-use tupelo_format::store::{JsonAnchor, ObjectLink, Place};
+use tupelo_format::store::{JsonAnchor, ObjectDigest, ObjectLink, Place};
 use tupelo_storage::Keys;
 
 use super::keys::{DEFAULT_METADATA_CLASS, DaosKeys, ObjectKeys};
@@ -23,6 +23,8 @@ pub(crate) struct StoreAnchor {
     pub(crate) manifest: Option<ObjectLink>,
     /// The page lists, where they are few and Tupelo wrote them.
     pub(crate) page_lists: Vec<ObjectLink>,
+    /// The anchors of attribute sets, where they are few and Tupelo wrote them.
+    attribute_sets: Vec<(String, ObjectDigest)>,
     /// XXH3 of header and footer as they are stored.
     head_digests: Option<[u64; 2]>,
 }
@@ -67,12 +69,14 @@ impl StoreAnchor {
             Place::Attempt(attempt) => Some(attempt),
             Place::Below => None,
         };
-        let (bytes, mapping, manifest, page_lists) = match anchor.extension {
-            Some(own) => (Some(own.bytes), Some(own.mapping), Some(own.manifest), own.page_lists),
-            None => (None, None, None, Vec::new()),
-        };
-        let keys = ObjectKeys::Numbered { folder };
-        Self { links: anchor.links, keys, attempt, bytes, mapping, manifest, page_lists, head_digests: None }
+        let (mut bytes, mut mapping, mut manifest) = (None, None, None);
+        let (mut page_lists, mut attribute_sets) = (Vec::new(), Vec::new());
+        if let Some(own) = anchor.extension {
+            (bytes, mapping, manifest) = (Some(own.bytes), Some(own.mapping), Some(own.manifest));
+            (page_lists, attribute_sets) = (own.page_lists, own.attribute_sets);
+        }
+        let (links, keys, head_digests) = (anchor.links, ObjectKeys::Numbered { folder }, None);
+        Self { links, keys, attempt, bytes, mapping, manifest, page_lists, attribute_sets, head_digests }
     }
 
     /// Reads the anchor of an attribute set of an ntuple.
@@ -103,8 +107,18 @@ impl StoreAnchor {
             mapping: None,
             manifest: None,
             page_lists: Vec::new(),
+            attribute_sets: Vec::new(),
             head_digests: own.map(|own| [own.header_digest, own.footer_digest]),
         })
+    }
+
+    /// Compares the anchor of an attribute set as it is stored, where this anchor has its digest.
+    pub(crate) fn check_set(&self, name: &str, stored: &[u8]) -> Result<()> {
+        let own = ObjectDigest { bytes: stored.len() as u64, digest: xxh3(stored) };
+        match self.attribute_sets.iter().any(|(known, digest)| known == name && *digest == own) {
+            false if !self.attribute_sets.is_empty() => Err(Error::corrupt("it is not the one that the anchor names")),
+            _ => Ok(()),
+        }
     }
 
     /// Compares header and footer as they are stored with the anchor, where it has their digests. A writer that replaces

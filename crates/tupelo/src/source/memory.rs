@@ -3,10 +3,13 @@
 //! A file's metadata and what one reading request has in flight are counted before they are allocated. Values that the
 //! caller asked for may be more than the budget, where the file has stored enough bytes for them.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::{Blob, BlobRange};
 use crate::error::Remedy;
 use crate::{Error, Result};
 
@@ -67,7 +70,14 @@ impl MemoryBudget {
     /// The memory of a reading request: what the metadata left is its own, however many threads read at once.
     pub(crate) fn request(&self, file_bytes: u64) -> RequestMemory {
         let (counts, released) = (Mutex::default(), Condvar::new());
-        RequestMemory { limit_bytes: self.left(), file_bytes, strict: false, counts, released }
+        RequestMemory {
+            limit_bytes: self.left(),
+            file_bytes,
+            strict: false,
+            counts,
+            extents: Mutex::default(),
+            released,
+        }
     }
 }
 
@@ -90,6 +100,7 @@ pub(crate) struct RequestMemory {
     file_bytes: u64,
     strict: bool,
     counts: Mutex<Counts>,
+    extents: Mutex<Extents>,
     /// Signals that scratch memory was given back.
     released: Condvar,
 }
@@ -105,6 +116,32 @@ struct Counts {
     values: u64,
     /// Stored bytes of the pages that values come from.
     stored: u64,
+}
+
+/// Pages, which may share their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    /// Of each blob, the range in which they are.
+    by_blob: HashMap<Blob, Range<u64>>,
+    /// Bytes of these ranges.
+    bytes: u64,
+    /// Bytes of all pages.
+    page_bytes: u64,
+}
+
+impl Extents {
+    pub(crate) fn add(&mut self, page: &BlobRange) {
+        let extent = self.by_blob.entry(page.blob).or_insert(page.start..page.start);
+        let before = extent.end - extent.start;
+        *extent = extent.start.min(page.start)..extent.end.max(page.end);
+        self.bytes = self.bytes.saturating_add(extent.end - extent.start - before);
+        self.page_bytes = self.page_bytes.saturating_add(page.bytes());
+    }
+
+    /// What is stored at most for the pages, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// Scratch memory of one thread, given back when this is dropped.
@@ -138,7 +175,18 @@ impl RequestMemory {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that pages of so many stored bytes are about to become values.
+    /// Notes that pages are about to become values. Pages may share their bytes: of each blob, no more counts than the range in
+    /// which they are, because the size of an object store is only what its writer said.
+    pub(crate) fn add_pages<'r>(&self, pages: impl IntoIterator<Item = &'r BlobRange>) {
+        let mut extents = self.extents.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.into_iter().for_each(|page| extents.add(page));
+        let bytes = extents.bytes.min(extents.page_bytes).min(self.file_bytes);
+        drop(extents);
+        let mut counts = self.counts();
+        counts.stored = counts.stored.max(bytes);
+    }
+
+    /// Notes that baskets of so many stored bytes are about to become values.
     pub(crate) fn add_stored(&self, stored_bytes: u64) {
         // Pages may share their bytes; together they are at most the size of the file.
         let mut counts = self.counts();
@@ -263,6 +311,25 @@ mod tests {
         let half = MemoryBudget::new(1000).request(1 << 40).shared(Some(2));
         half.reserve_values(500).unwrap();
         assert!(half.reserve_values(1).is_err());
+    }
+
+    /// An object store is as large as its writer said.
+    #[test]
+    fn pages_that_share_their_bytes_count_once() {
+        let request = MemoryBudget::new(1000).request(u64::MAX);
+        let page = |number, start, end| BlobRange { blob: Blob::numbered(number), start, end };
+        (0..700).for_each(|_| request.add_pages(&[page(1, 10, 12)]));
+        request.reserve_values(2 * 1024).unwrap();
+        assert!(request.reserve_values(1).is_err());
+        // Others in the same object, and in another one.
+        request.add_pages(&[page(1, 12, 13), page(1, 9, 11), page(2, 0, 1)]);
+        request.reserve_values(3 * 1024).unwrap();
+        assert!(request.reserve_values(1).is_err());
+        // Gaps between pages are no pages.
+        let request = MemoryBudget::new(1000).request(u64::MAX);
+        request.add_pages(&[page(1, 0, 1), page(1, 1000, 1001)]);
+        request.reserve_values(2 * 1024).unwrap();
+        assert!(request.reserve_values(1).is_err());
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) use anchor::{StoreAnchor, daos_keys, with_default_metadata, write_dao
 pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, sealed, sealed_record};
 use directories::Directories;
 pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, is_daos};
-pub(crate) use memory::{CONCURRENT_FETCHES, MemoryBudget, RequestMemory, Reservation};
+pub(crate) use memory::{CONCURRENT_FETCHES, Extents, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;

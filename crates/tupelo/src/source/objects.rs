@@ -67,7 +67,8 @@ struct Members {
 pub(crate) fn may_be_elsewhere(error: &Error) -> bool {
     match error.storage_kind() {
         Some(kind) => kind != ErrorKind::Cancelled,
-        None => error.is_not_found() || error.is_corrupt(),
+        // A damaged name of a codec looks like one that is not supported.
+        None => error.is_not_found() || error.is_corrupt() || error.kind() == crate::ErrorKind::Unsupported,
     }
 }
 
@@ -442,8 +443,13 @@ impl PageStore for ObjectStore {
             Some(early) => early,
             None => self.get_envelopes(envelopes)?,
         };
-        for (stored, (link, _)) in read.iter().zip(known).filter_map(|(stored, known)| Some((stored, known?))) {
-            if xxh3(stored) != link.digest {
+        for ((stored, known), (kind, _)) in read.iter().zip(known).zip(envelopes) {
+            let is_named = match known {
+                Some((link, _)) => xxh3(stored) == link.digest,
+                // The anchor names all page lists or none.
+                None => *kind != EnvelopeType::PageList || self.objects.anchor.page_lists.is_empty(),
+            };
+            if !is_named {
                 return Err(Error::corrupt("it is not the one that the anchor names").within("page list"));
             }
         }
@@ -456,6 +462,7 @@ impl PageStore for ObjectStore {
             keys => keys.key(keys.of_envelope(object(&set.anchor)?.0)),
         };
         let (stored, _) = self.objects.namespace.get(&base, MAX_ANCHOR_BYTES).map_err(missing)?;
+        self.objects.anchor.check_set(&set.name, &stored)?;
         let anchor = StoreAnchor::of_set(&stored, &self.objects.anchor, &base)?;
         let (base, anchor) = (base.into(), Arc::new(anchor));
         let objects = Objects { stored, base, anchor, envelopes: Arc::default(), ..self.objects.clone() };

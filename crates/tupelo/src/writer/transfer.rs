@@ -19,10 +19,10 @@ use super::{WRITE_BYTES, WriteProgress};
 use crate::error::Remedy;
 use crate::reader::Ntuple;
 use crate::sink::{PageBytes, PageSink, name_of};
-use crate::source::{BlobRange, Metadata, checked};
+use crate::source::{BlobRange, Extents, Metadata, checked};
 use crate::{Error, Result, pool};
 
-/// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what is stored are not
+/// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what they are stored in are not
 /// written; with the second one where columns cannot share pages.
 const MAX_GROWTH: u64 = 2;
 const MAX_GROWTH_UNSHARED: u64 = 16;
@@ -32,7 +32,9 @@ pub(super) struct Transfer<'a> {
     sink: Arc<dyn PageSink>,
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     done: WriteProgress,
-    max_bytes: u64,
+    /// Where the pages that were copied are stored, and how many times as many bytes are written at most.
+    extents: Extents,
+    max_growth: u64,
 }
 
 /// A cluster.
@@ -56,7 +58,7 @@ struct Page {
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(sink: Arc<dyn PageSink>, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
-        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0 }
+        Self { sink, progress, done: WriteProgress::default(), extents: Extents::default(), max_growth: 0 }
     }
 
     /// Copies an ntuple with its attribute sets under another path; `None` if the caller ended the copy.
@@ -66,9 +68,7 @@ impl<'a> Transfer<'a> {
                 "pages cannot be copied from an ntuple that is not fully understood: {warning}"
             )));
         }
-        let source = ntuple.source();
-        let growth = if self.sink.shares_pages() { MAX_GROWTH } else { MAX_GROWTH_UNSHARED };
-        self.max_bytes = source.store().size().saturating_mul(growth);
+        self.max_growth = if self.sink.shares_pages() { MAX_GROWTH } else { MAX_GROWTH_UNSHARED };
         self.sink.begin(path, ntuple.description(), None)?;
         let name = name_of(path);
         let Some(links) = self.envelopes(ntuple, name)? else { return Ok(None) };
@@ -187,7 +187,8 @@ impl<'a> Transfer<'a> {
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
         }
         self.done.stored_bytes += bytes;
-        if self.done.stored_bytes > self.max_bytes {
+        ranges.iter().for_each(|range| self.extents.add(range));
+        if self.done.stored_bytes > self.extents.bytes().saturating_mul(self.max_growth) {
             return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
         }
         let fetched = ntuple.answer(&|it| {
