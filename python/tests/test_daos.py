@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import uuid
 from collections.abc import Callable
@@ -149,6 +150,24 @@ def test_the_command_knows_containers(pool: Pool, run: Callable[..., Any], tmp_p
     assert json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)[0]["orphans"] == []
     run("verify", "--deep", uri)
     assert tupelo.open(uri, storage_options=pool.options).num_entries == 10
+
+
+def test_ntuples_are_removed(pool: Pool, run: Callable[..., Any]) -> None:
+    container = pool.new_container()
+    uri = f"{container}:Events"
+    for objects in ("cluster", "page"):
+        options = pool.options | {"daos_objects": objects}
+        for name in ("Events", "others"):
+            with tupelo.recreate(f"{container}:{name}", page_bytes=4096, storage_options=options) as store:
+                store[name] = {"x": np.arange(20_000.0)}
+        assert "would be removed, with" in run("rm", "--dry-run", uri).stderr
+        assert re.search(r": removed, with [1-9]\d+ objects of ", run("rm", uri).stderr)
+        assert "there is no ntuple" in run("rm", uri, status=1).stderr
+        assert [line.strip() for line in run("ls", container).stdout.splitlines()][-1:] == ["others"]
+        with pytest.raises(tupelo.NotFoundError):
+            tupelo.open(uri, storage_options=options)
+        assert json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)[0]["orphans"] == []
+        assert tupelo.open(f"{container}:others", storage_options=options).num_entries == 20_000
 
 
 def test_what_cannot_be_done_is_said(pool: Pool, run: Callable[..., Any]) -> None:

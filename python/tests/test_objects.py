@@ -4,10 +4,12 @@ import contextlib
 import json
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +138,11 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         (["copy", "a.root", uri, "--mapping", "pages"], 2, "expected page, cage:SIZE"),
         (["copy", uri, uri, "--force"], 2, "is both input and output"),
         (["gc", "a.root"], 2, "is not in an object store"),
+        (["gc", f"{tmp_path}/"], 2, "is not in an object store"),
+        (["gc", f"ntpl+file:{tmp_path}/"], 2, "/* means all ntuples in it"),
+        (["rm", "a.root"], 2, "is not in an object store"),
+        (["rm", f"{uri}s"], 1, "there is no ntuple"),
+        (["rm", f"ntpl+file:{tmp_path}/x*"], 1, "no ntuple matches"),
         (["gc", uri, "--older-than", "1 week"], 2, "expected a number and s, m, h or d"),
         (["verify", "--repair", uri], 2, "only local files can be repaired"),
     ]:
@@ -186,10 +193,70 @@ def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> N
         assert run("gc", "--dry-run", pattern).stderr.count("would be removed") == 2
     (tmp_path / "loop").symlink_to(tmp_path)
     assert run("ls", f"ntpl+file:{tmp_path}/**/*").stdout.count("Events") == 2
+    (tmp_path / "loop").unlink()
+    # Folders are not ntuples.
+    (tmp_path / "deep").mkdir()
+    run("copy", "a.root", "ntpl+file:deep/one")
+    assert run("verify", "ntpl+file:*").stderr.count("verified in") == 2
+    assert run("verify", "ntpl+file:**").stderr.count("verified in") == 3
+    assert run("ls", f"ntpl+file://{tmp_path}/").stdout.splitlines()[2].split() == ["NAME", "ANCHOR"]
+    entries = json.loads(run("ls", "--json", f"ntpl+file://{tmp_path}/").stdout)["entries"]
+    assert [entry["anchor_bytes"] is None for entry in entries] == [True, False, False]
     run("copy", "a.root", "ntpl+file:even[st]s")
     assert run("dump", "ntpl+file:even[st]s", "--format", "csv").stdout.count("\n") == 1001
     index = json.loads(run("index", f"ntpl+file://{tmp_path}/events").stdout)
     assert index["files"][0]["entries"] == 10
+
+
+def test_ntuples_are_removed(tmp_path: Path, run: Callable[..., Any]) -> None:
+    for name in ("one", "two", "three", "deep/one"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with tupelo.recreate(f"ntpl+file:{tmp_path}/{name}", mapping="page") as store:
+            store["Events"] = {"x": np.arange(1000)}
+    (tmp_path / "notes").write_text("of another program")
+    assert "one: would be removed, with 5 objects" in run("rm", "--dry-run", "ntpl+file:one").stderr
+    assert "one: removed, with 5 objects" in run("rm", "ntpl+file:one").stderr
+    assert not list(tmp_path.glob("one*"))
+    assert run("rm", "ntpl+file:t*").stderr.count(": removed") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "notes"]
+    assert "1 of 2 files failed" in run("rm", "ntpl+file:deep/one", "ntpl+file:deep/two", status=1).stderr
+    assert not list((tmp_path / "deep").iterdir())
+    members = [f"ntpl+file:{tmp_path}/{name}" for name in "ab"]
+    with tupelo.recreate(f"ntpl+mirror:{','.join(members)}") as store:
+        store["Events"] = {"x": [1]}
+    run("rm", f"ntpl+mirror:{','.join(members)}")
+    for name in members:
+        with pytest.raises(tupelo.MissingFileError):
+            tupelo.open(name)
+
+
+def test_ntuples_are_removed_from_a_server(s3: Store, run: Callable[..., Any]) -> None:
+    uri = f"ntpl+{s3.url}removed"
+    with tupelo.recreate(uri, storage_options=s3.options, mapping="page") as store:
+        store["Events"] = {"x": np.arange(1000)}
+    assert "removed: removed, with" in run("rm", uri, *s3.arguments).stderr
+    assert "no ntuple matches" in run("gc", f"{uri}*", *s3.arguments, status=1).stderr
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.open(uri, storage_options=s3.options)
+
+
+def test_what_killed_writers_leave_is_found_by_a_pattern(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> None:
+    # A new name: there is no anchor.
+    left = tmp_path / "lost.objects/20260101T000000-0123456789ab"
+    left.mkdir(parents=True)
+    (left / "0").write_text("header")
+    (tmp_path / "deep").mkdir()
+    assert "no file matches" in run("verify", "ntpl+file:lo*", status=1).stderr
+    assert "1 attempt younger than --older-than kept" in run("gc", "ntpl+file:*").stderr
+    assert "lost: 1 object with 6 B removed" in run("gc", "--older-than", "0", "ntpl+file:*").stderr
+    assert not list(tmp_path.glob("lost*"))
+    assert (tmp_path / "deep").is_dir()
+    options = s3.options | {"total_timeout": "60s"}
+    store = tupelo.recreate(f"ntpl+{s3.url}lost", storage_options=options, mapping="page", page_bytes="4KiB")
+    store["Events"] = {"x": np.arange(10_000)}
+    documents = json.loads(run("gc", "--json", f"ntpl+{s3.url}lo*", *s3.arguments).stdout)
+    assert [document["young"] for document in documents] == [1]
+    store.close()
 
 
 CLOSE_A_MIRROR = """
@@ -239,6 +306,7 @@ def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., A
             path.unlink()
     with pytest.warns(tupelo.TupeloWarning, match="an object of the ntuple is missing"):
         assert len(tupelo.open(uri).arrays()) == 1000
+    assert "an object of the ntuple is missing" in run("head", uri).stderr
     (tmp_path / "first").unlink()
     with pytest.warns(tupelo.TupeloWarning, match="/first is not read: cannot open"):
         assert len(tupelo.open(uri).arrays()) == 1000
@@ -256,6 +324,37 @@ def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., A
     assert run("gc", "--dry-run", uri).stderr.count("would be removed") == 2
     (tmp_path / "second.objects").rename(tmp_path / "elsewhere")
     assert "second" in run("verify", uri, status=1).stderr
+
+
+def test_stores_that_are_passed_over_while_reading_are_said(tmp_path: Path, run: Callable[..., Any]) -> None:
+    places = [f"ntpl+file:{tmp_path}/{name}" for name in ("first", "second")]
+    uri = f"ntpl+mirror:{','.join(places)}"
+    with tupelo.recreate(uri, mapping="page", compression="none") as store:
+        store["Events"] = {"x": np.arange(1000)}
+    [page] = [path for path in (tmp_path / "first.objects").rglob("1") if path.is_file()]
+    page.write_bytes(b"\1" + page.read_bytes()[1:])
+    passed_over = "the next store of the mirror is read: .*page checksum mismatch"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        events = tupelo.open(uri)
+    with pytest.warns(tupelo.TupeloWarning, match=passed_over) as noted:
+        assert events.arrays(library="np")["x"].tolist() == list(range(1000))
+    assert len(noted) == 1
+    assert noted[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(events.arrays()) == 1000
+    for read in (
+        lambda events: events["x"].array(),
+        lambda events: events.take([3]),
+        lambda events: list(events.iterate(step_size=10)),
+        lambda events: events.arrays(cut="x > 3"),
+    ):
+        with pytest.warns(tupelo.TupeloWarning, match=passed_over):
+            read(tupelo.open(uri))
+    cut = ["--cut", "x > 3"]
+    for arguments in (["dump", uri, "--format", "csv"], ["copy", uri, "a.root"], ["copy", "-f", uri, "a.root", *cut]):
+        assert re.search(f"warning: .*{passed_over}", run(*arguments).stderr), arguments
 
 
 def test_costs_follow_the_pages(tmp_path: Path, run: Callable[..., Any]) -> None:

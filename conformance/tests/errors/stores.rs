@@ -5,7 +5,7 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::store::daos::{ANCHOR_BYTES, DaosAnchor, DaosExtension, FOOTER_AKEY, HEADER_AKEY};
-use tupelo_format::store::{Extension, JsonAnchor, Manifest, ObjectLink, Place};
+use tupelo_format::store::{Extension, JsonAnchor, Manifest, ObjectDigest, ObjectLink, Place};
 use tupelo_format::wire::Memory;
 
 fn anchor() -> JsonAnchor {
@@ -14,7 +14,13 @@ fn anchor() -> JsonAnchor {
     JsonAnchor {
         links: AnchorLinks { version: [1, 0, 2, 0], header: link(0), footer: link(6) },
         place: Place::Attempt("a".to_owned()),
-        extension: Some(Extension { mapping: "page".to_owned(), bytes: 1000, manifest, page_lists: vec![manifest] }),
+        extension: Some(Extension {
+            mapping: "page".to_owned(),
+            bytes: 1000,
+            manifest,
+            page_lists: vec![manifest],
+            attribute_sets: vec![("a".to_owned(), ObjectDigest { bytes: 300, digest: 6 })],
+        }),
     }
 }
 

@@ -132,7 +132,7 @@ class Field:
             for name in names:
                 values = values[name]
             return values
-        batch = self._ntuple._core.read(request)
+        batch = self._ntuple._warned(self._ntuple._core.read(request))
         field, column = _arrow.extract_subfield(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
             return column

@@ -1,5 +1,7 @@
 //! `tupelo gc`: removes objects that no ntuple uses.
 
+pub(super) mod rm;
+
 use serde_json::{Value, json};
 use tupelo::dataset::matching_objects;
 use tupelo::ops::gc::{Attempt, Collector, Found};
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 /// The URIs of ntuples that arguments name; `matching` gives those of a pattern.
-pub(super) fn stored_uris(
+fn stored_uris(
     arguments: &[String],
     storage: &Storage,
     matching: impl Fn(&str, &Storage) -> tupelo::Result<Option<Vec<String>>>,

@@ -9,7 +9,6 @@ mod head;
 mod index;
 mod layout;
 mod ls;
-mod rm;
 mod schema;
 mod target;
 mod tune;
@@ -68,7 +67,7 @@ pub(crate) enum Command {
     Import(copy::import::Args),
     Export(copy::export::Args),
     Index(index::Args),
-    Rm(rm::Args),
+    Rm(gc::rm::Args),
     Gc(gc::Args),
     Cost(cost::Args),
     Tune(tune::Args),
@@ -88,7 +87,7 @@ impl Command {
             Self::Import(args) => copy::import::run(&args, console),
             Self::Export(args) => copy::export::run(&args, console),
             Self::Index(args) => index::run(&args, console),
-            Self::Rm(args) => rm::run(&args, console),
+            Self::Rm(args) => gc::rm::run(&args, console),
             Self::Gc(args) => gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),

@@ -144,9 +144,9 @@ fn attribute_sets_cannot_be_exchanged() {
     let mut ntuple = file.ntuple("events", &nested_schema(), WriteOptions::default()).unwrap();
     let batch = nested(0..10, false);
     ntuple.write(&batch).unwrap();
-    for name in ["runs", "lumi"] {
+    for (first, name) in [(0, "runs"), (2, "lumi")] {
         let mut set = ntuple.attribute_set(name, &nested_schema()).unwrap();
-        set.write(&[0..10], &batch.slice(name.len() - 4, 1)).unwrap();
+        set.write(&[0..5, 5..10], &batch.slice(first, 2)).unwrap();
     }
     ntuple.finish().unwrap();
     file.finish().unwrap();

@@ -3,7 +3,7 @@
 use tupelo::dataset::matching_files;
 use tupelo::ops::gc::Collector;
 
-use super::gc::stored_uris;
+use super::stored_uris;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::table::{bytes, things};
@@ -25,12 +25,12 @@ pub(crate) struct Args {
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
-    remote: super::Remote,
+    remote: super::super::Remote,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
-    super::for_each(&stored_uris(&args.uris, storage, matching_files)?, console, |uri| {
+    super::super::for_each(&stored_uris(&args.uris, storage, matching_files)?, console, |uri| {
         let collector = Collector::new(uri, storage)?;
         let (found, done) = match args.dry_run {
             true => (collector.find_visible()?, "would be removed"),
