@@ -449,6 +449,10 @@ class Fields:
         """Whether other code may hold references to the memory of arrays that are read."""
         return False
 
+    def _warned(self, batch: Any) -> Any:
+        """What was read, after the warnings that reading it gave."""
+        return batch
+
     @property
     def _core(self) -> "_core.Table":
         if self._open_core is None:
