@@ -207,13 +207,13 @@ impl Storage {
         }
     }
 
-    /// The names in a folder, of URIs with `ntpl+`, under which there are objects but no data set: writers have not finished,
-    /// or were killed. None in a DAOS container.
+    /// As [`list`](Self::list) for a folder of URIs with `ntpl+`, with the names under which there are objects but no data set:
+    /// writers have not finished, or were killed. They have no size.
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    pub fn list_unfinished(&self, uri: &str) -> Result<Vec<Entry>> {
-        objects::unfinished(uri, &self.options)
+    pub fn list_with_unfinished(&self, uri: &str) -> Result<Vec<Entry>> {
+        objects::list_with_unfinished(uri, &self.options)
     }
 }
 

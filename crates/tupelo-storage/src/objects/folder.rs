@@ -15,56 +15,48 @@ use crate::remote;
 /// What the name of a folder ends with that has the objects of a data set.
 const OBJECTS: &str = ".objects/";
 
-/// The data sets and folders in a folder, in order of their names. The size of a data set is that of its first object; in a
-/// DAOS container it is not known.
-pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
+/// The data sets and folders in a folder, in order of their names, and `with_unfinished` the names under which there are objects
+/// only. The size of a data set is that of its first object; in a DAOS container it is not known.
+pub(super) fn list(uri: &str, options: &Options, with_unfinished: bool) -> Result<Vec<Entry>> {
     let (place, base) = folder(uri, "list")?;
-    if let Place::Container(place) = place {
-        let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
-        let names = names_in_container(&container)?.into_iter();
-        let mut entries: Vec<Entry> = names.map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
-        entries.sort();
-        return Ok(entries);
-    }
-    Ok(data_sets(contents(&place, &base, options)?))
-}
-
-/// The names in a folder under which there are objects but no data set: writers have not finished, or were killed. None in a
-/// DAOS container.
-pub(super) fn unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
-    let (place, base) = folder(uri, "list")?;
-    let entries = contents(&place, &base, options)?;
-    let complete: HashSet<&str> = entries.iter().filter(|it| it.size.is_some()).map(|it| it.url.as_str()).collect();
-    let names = entries.iter().filter_map(|entry| entry.url.strip_suffix(OBJECTS));
-    let left = names.filter(|name| !name.ends_with('/') && !complete.contains(name));
-    Ok(left.map(|name| Entry { url: name.to_owned(), size: None }).collect())
-}
-
-/// All objects and folders in a folder; nothing of a DAOS container.
-fn contents(place: &Place, base: &str, options: &Options) -> Result<Vec<Entry>> {
-    match place {
+    let entries = match place {
         Place::Directory(path) => {
-            let names = ObjectFiles::new(path, base.to_owned())?.names()?;
+            let names = ObjectFiles::new(&path, base.clone())?.names()?;
             let entry = |(name, size): (String, Option<u64>)| {
                 let end = if size.is_none() { "/" } else { "" };
                 Entry { url: format!("{base}{name}{end}"), size }
             };
-            Ok(names.into_iter().map(entry).collect())
+            names.into_iter().map(entry).collect()
         }
-        Place::Server(url) => remote::list_folder(url, base, options),
-        Place::Container(_) => Ok(Vec::new()),
-    }
+        Place::Server(url) => remote::list_folder(&url, &base, options)?,
+        Place::Container(place) => {
+            let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
+            let names = names_in_container(&container)?.into_iter();
+            let mut entries: Vec<Entry> =
+                names.map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
+            entries.sort();
+            return Ok(entries);
+        }
+    };
+    Ok(data_sets(entries, with_unfinished))
 }
 
 /// The data sets and folders among objects and folders.
-fn data_sets(entries: Vec<Entry>) -> Vec<Entry> {
-    let complete: HashSet<String> =
+fn data_sets(entries: Vec<Entry>, with_unfinished: bool) -> Vec<Entry> {
+    let mut with_objects: HashSet<String> =
         entries.iter().filter_map(|entry| Some(entry.url.strip_suffix(OBJECTS)?.to_owned())).collect();
     let is_shown = |entry: &Entry| match entry.size {
-        Some(_) => complete.contains(&entry.url),
+        Some(_) => with_objects.contains(&entry.url),
         None => !entry.url.ends_with(OBJECTS),
     };
     let mut shown: Vec<Entry> = entries.into_iter().filter(is_shown).collect();
+    if with_unfinished {
+        for entry in &shown {
+            with_objects.remove(&entry.url);
+        }
+        let unfinished = with_objects.into_iter().filter(|name| !name.ends_with('/'));
+        shown.extend(unfinished.map(|url| Entry { url, size: None }));
+    }
     shown.sort();
     shown
 }
@@ -84,6 +76,9 @@ mod tests {
             entry("b/.objects/", None),
             entry("b/a/", None),
         ];
-        assert_eq!(data_sets(entries), [entry("b/a/", None), entry("b/x", Some(7))]);
+        let shown = [entry("b/a/", None), entry("b/x", Some(7))];
+        assert_eq!(data_sets(entries.clone(), false), shown);
+        let [folder, complete] = shown;
+        assert_eq!(data_sets(entries, true), [folder, complete, entry("b/z", None)]);
     }
 }

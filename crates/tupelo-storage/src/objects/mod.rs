@@ -367,12 +367,12 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     }
 }
 
-/// The names in a folder under which there are objects but no data set. None in a DAOS container.
+/// The data sets and folders in a folder, and the names under which there are objects but no data set.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is no such folder; [`ErrorKind::NotSupported`] for web servers.
-pub(crate) fn unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
-    folder::unfinished(uri, options)
+pub(crate) fn list_with_unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
+    folder::list(uri, options, true)
 }
 
 /// The data sets and folders in a folder; for the URI of a data set, the data set.
@@ -380,7 +380,7 @@ pub(crate) fn unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for web servers, which have no listings.
 pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
-    match folder::list(uri, options) {
+    match folder::list(uri, options, false) {
         Err(error) if error.is_not_found() && !uri.ends_with('/') => {}
         Ok(found) if found.is_empty() && !uri.ends_with('/') => {}
         listed => return listed,
@@ -388,7 +388,7 @@ pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     let missing =
         || Error::new(ErrorKind::NotFound, "list", object_display_name(uri), "there is no data set or folder");
     let Ok(Address { base, .. }) = Address::parse(uri, "list") else { return Err(missing()) };
-    let mut beside = folder::list(&base, options)?;
+    let mut beside = folder::list(&base, options, false)?;
     beside.retain(|entry| entry.url == uri);
     if beside.is_empty() { Err(missing()) } else { Ok(beside) }
 }

@@ -200,13 +200,14 @@ impl Tree<'_> {
         let slash = if folder.ends_with('/') { "" } else { "/" };
         let mark = if self.query.is_empty() { "" } else { "?" };
         let url = format!("{folder}{slash}{mark}{}", self.query);
-        let mut entries = match self.storage.list(&url) {
+        let listed = match self.with_unfinished {
+            true => self.storage.list_with_unfinished(&url),
+            false => self.storage.list(&url),
+        };
+        let entries = match listed {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        if self.with_unfinished {
-            entries.extend(self.storage.list_unfinished(&url)?);
-        }
         let child = |url: &str| {
             let url = url.split_once('?').filter(|_| !self.query.is_empty()).map_or(url, |(url, _)| url);
             let (is_folder, url) = (url.ends_with('/'), url.trim_end_matches('/'));

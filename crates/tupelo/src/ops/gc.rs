@@ -155,15 +155,16 @@ impl Collector {
     pub fn remove_visible(&self) -> Result<Attempt> {
         let visible = self.find_visible()?;
         let keys = self.namespace.keys();
-        let Some(own) = daos_keys(&keys, &self.base) else {
-            self.namespace.delete(&[anchor_key(&keys, &self.base)])?;
-            self.remove(&visible)?;
-            return Ok(visible);
-        };
-        // Together, because a new ntuple has them together.
-        self.namespace.delete(&[own.anchor(), own.header(), own.footer()])?;
+        let own = daos_keys(&keys, &self.base);
+        self.namespace.delete(&match &own {
+            // Together, because a new ntuple has them together.
+            Some(own) => vec![own.anchor(), own.header(), own.footer()],
+            None => vec![anchor_key(&keys, &self.base)],
+        })?;
         self.remove(&visible)?;
-        if self.anchors()?.is_empty() {
+        if let Some(own) = own
+            && self.anchors()?.is_empty()
+        {
             self.namespace.delete(&[own.name_record()])?;
         }
         Ok(visible)

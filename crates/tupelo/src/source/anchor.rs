@@ -69,12 +69,10 @@ impl StoreAnchor {
             Place::Attempt(attempt) => Some(attempt),
             Place::Below => None,
         };
-        let (mut bytes, mut mapping, mut manifest) = (None, None, None);
-        let (mut page_lists, mut attribute_sets) = (Vec::new(), Vec::new());
-        if let Some(own) = anchor.extension {
-            (bytes, mapping, manifest) = (Some(own.bytes), Some(own.mapping), Some(own.manifest));
-            (page_lists, attribute_sets) = (own.page_lists, own.attribute_sets);
-        }
+        let (bytes, mapping, manifest, page_lists, attribute_sets) = match anchor.extension {
+            Some(own) => (Some(own.bytes), Some(own.mapping), Some(own.manifest), own.page_lists, own.attribute_sets),
+            None => (None, None, None, Vec::new(), Vec::new()),
+        };
         let (links, keys, head_digests) = (anchor.links, ObjectKeys::Numbered { folder }, None);
         Self { links, keys, attempt, bytes, mapping, manifest, page_lists, attribute_sets, head_digests }
     }
@@ -115,9 +113,10 @@ impl StoreAnchor {
     /// Compares the anchor of an attribute set as it is stored, where this anchor has its digest.
     pub(crate) fn check_set(&self, name: &str, stored: &[u8]) -> Result<()> {
         let own = ObjectDigest { bytes: stored.len() as u64, digest: xxh3(stored) };
-        match self.attribute_sets.iter().any(|(known, digest)| known == name && *digest == own) {
-            false if !self.attribute_sets.is_empty() => Err(Error::corrupt("it is not the one that the anchor names")),
-            _ => Ok(()),
+        let is_named = self.attribute_sets.iter().any(|(known, digest)| known == name && *digest == own);
+        match is_named || self.attribute_sets.is_empty() {
+            true => Ok(()),
+            false => Err(Error::corrupt("it is not the one that the anchor names")),
         }
     }
 
