@@ -40,6 +40,8 @@ export TUPELO_DATA TUPELO_SUMMARY
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(VENV)/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Also for the pip that maturin starts.
+export PIP_QUIET := 1
 # Modules are compiled when they are imported first: many never are, and half a minute and 10 % of the disk are saved.
 export PIP_NO_COMPILE := 1
 export PYTHONNOUSERSITE := 1
@@ -56,7 +58,7 @@ endif
 say = @printf '\n== %s\n'
 # A command that may be silent for long: it says every 15 seconds that it still runs.
 run = @.ci/progress
-pip_install = $(PYTHON) -m pip install --quiet --no-input
+pip_install = $(PYTHON) -m pip install --no-input
 
 ##@ Use it
 

@@ -9,9 +9,11 @@
 //! | at most [`MAX_ARCHITECTURE_LINES`] lines, every crate named | ARCHITECTURE.md |
 //! | the sections of [`DECISION_SECTIONS`], a unique number | docs/decisions |
 //! | relative links have a target | every Markdown file |
+//! | the oldest versions agree: see [`versions`] | Cargo.toml, README.md, CONTRIBUTING.md, docs/guide/install.md |
 
 mod code;
 mod prose;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,6 +44,7 @@ const TEXT: &[&str] = &[
 pub(crate) fn check(root: &Path) -> io::Result<Report> {
     let mut report = Report::default();
     let files = tree::files(root)?;
+    let least_versions = tree::read(root, versions::SOURCE)?;
     for path in files.iter().filter(|path| is_text(path)) {
         report.files += 1;
         let text = tree::read(root, path)?;
@@ -59,6 +62,7 @@ pub(crate) fn check(root: &Path) -> io::Result<Report> {
             }
             _ => {}
         }
+        versions::check(path, &text, &least_versions, &mut report);
         if path == "ARCHITECTURE.md" {
             architecture(path, &text, &files, &mut report);
         }

@@ -10,9 +10,8 @@ use std::{env, fs, io};
 pub(crate) fn server(program: &str, tests: &str) -> Option<PathBuf> {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = ["bin", "node_modules/.bin"].into_iter().map(|folder| installed.join(folder));
-    // Debian's servers are there, which is in the PATH of root only.
-    let folders = folders.chain(env::split_paths(&path)).chain(["/usr/sbin".into()]);
+    // Debian's servers are in /usr/sbin, which is in the PATH of root only.
+    let folders = [installed.join("bin")].into_iter().chain(env::split_paths(&path)).chain(["/usr/sbin".into()]);
     let found = folders.map(|folder| folder.join(program)).find(|program| program.is_file());
     report(program, tests, found.is_some());
     found
