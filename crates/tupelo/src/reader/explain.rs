@@ -9,6 +9,10 @@ use crate::plan::{self, ColumnTable, ReadPlan, Segment};
 use crate::schema::Field;
 use crate::source::{BlobRange, Metadata};
 
+/// Maximum width of an aligned column, in characters. Longer names only shift the rest of their line: they would widen every
+/// line, and the standard library panics where it pads to more than 65 535.
+const MAX_ALIGNED: usize = 120;
+
 /// What a read would do: the pages, bytes and requests of each column. Made by [`Read::explain`](super::Read::explain)
 /// from metadata alone.
 ///
@@ -130,8 +134,10 @@ impl fmt::Display for Explanation {
         let requests = format!("{bound}{}", self.requests);
         let total = ["total".to_owned(), String::new(), String::new(), pages, stored, unpacked, requests];
         let rows: Vec<[String; 7]> = [header].into_iter().chain(self.columns.iter().map(row)).chain([total]).collect();
-        let widths: Vec<usize> =
-            (0..7).map(|k| rows.iter().map(|row| row[k].chars().count()).max().unwrap_or(0)).collect();
+        let widths = [0, 1, 2, 3, 4, 5, 6].map(|k| {
+            let cells = rows.iter().map(|row| row[k].chars().count());
+            cells.filter(|&cell| cell <= MAX_ALIGNED).max().unwrap_or(0)
+        });
         let (entries, clusters) = (self.entries, self.clusters);
         let plural = |count: u64, one, many| if count == 1 { one } else { many };
         let (entry_noun, cluster_noun) = (plural(entries, "entry", "entries"), plural(clusters, "cluster", "clusters"));
@@ -145,5 +151,29 @@ impl fmt::Display for Explanation {
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the standard library panics where it pads to more than 65 535 characters.
+    #[test]
+    fn a_long_name_neither_panics_nor_widens_other_lines() {
+        let column = |field: &str| ExplainedColumn {
+            field: field.to_owned(),
+            column_type: "Real64",
+            is_cut: false,
+            is_upper_bound: false,
+            pages: 1,
+            stored_bytes: 8,
+            unpacked_bytes: 8,
+            requests: 1,
+        };
+        let columns = vec![column(&"x".repeat(70_000)), column("short")];
+        let text = Explanation { entries: 1, clusters: 1, columns, requests: 2 }.to_string();
+        assert!(text.contains(&"x".repeat(70_000)));
+        assert!(text.lines().filter(|line| line.len() > 200).count() == 1, "{}", text.len());
     }
 }
