@@ -121,7 +121,51 @@ def written_by_root(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any
 
 def flat(values: np.ndarray) -> list[float]:
     """Bins in the order of ROOT."""
-    return np.nan_to_num(values).T.reshape(-1).tolist()
+    return values.T.reshape(-1).tolist()
+
+
+BIN_ERRORS = """
+import sys, json, os
+import ROOT
+ROOT.TH1.SetDefaultSumw2(False)
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+made = []
+for dimension in 1, 2, 3:
+    for letter in "CSIFD":
+        made.append(getattr(ROOT, f"TH{dimension}{letter}")(f"h{dimension}{letter}", "", *(3, 0.0, 3.0) * dimension))
+        for cell in range(made[-1].GetNcells()):
+            made[-1].SetBinContent(cell, (cell * 7 % 5 - 2) * (1.5 if letter in "FD" else 1))
+    letter = "" if dimension == 1 else f"{dimension}D"
+    for option in "", "s", "i", "g":
+        for weights in (1,), (1, 2.5), (1, -3):
+            name = f"p{dimension}{option}{len(made)}"
+            made.append(getattr(ROOT, f"TProfile{letter}")(name, "", *(4, 0.0, 4.0) * dimension, option))
+            for number, weight in enumerate(weights * 3):
+                place = [number % 2 + 0.5] * dimension
+                made[-1].Fill(*place, number * number - 1.5, weight)
+cells = {h.GetName(): [[h.GetBinContent(i), h.GetBinError(i)] for i in range(h.GetNcells())] for h in made}
+for h in made:
+    h.Write()
+file.Close()
+print("JSON", json.dumps([cells]), flush=True)
+os._exit(0)
+"""
+
+
+def test_bin_errors_are_those_of_root(tmp_path: Path) -> None:
+    """Regression: negative bins without sums of squared weights had negative variances, empty bins of profiles NaN."""
+    (cells,) = run_root(BIN_ERRORS, tmp_path / "h.root")
+    file = tupelo.open(tmp_path / "h.root")
+    assert isinstance(file, tupelo.File)
+    assert len(cells) == 15 + 36
+    for name, expected in cells.items():
+        ours = file[name]
+        assert isinstance(ours, tupelo.Histogram)
+        found = zip(flat(ours.values(True)), flat(ours.errors(True)), strict=True)
+        for (value, error), (their_value, their_error) in zip(found, expected, strict=True):
+            assert value == their_value, name
+            assert error == pytest.approx(their_error, nan_ok=True), name
+        assert np.isnan(ours.variances(True)).tolist() == np.isnan(ours.errors(True)).tolist()
 
 
 def test_histograms_of_root_are_those_of_uproot(written_by_root: tuple[Path, Any, Any]) -> None:

@@ -140,20 +140,25 @@ class Histogram(StoredObject):
         return len(squares) > 0
 
     def values(self, flow: bool = False) -> Numbers:
-        """Contents of the bins: sums of weights, or means, which are NaN for empty bins. The shape is that of the axes;
-        ``flow`` adds two bins to each axis, underflow first and overflow last.
+        """Contents of the bins: sums of weights, or means, which are 0 for bins without entries, as in ROOT.
+
+        The shape is that of the axes; ``flow`` adds two bins to each axis, underflow first and overflow last.
         """
         content = self._shaped(self._members["fArray"], flow)
         if self.kind == "COUNT":
             return content
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.divide(content, self._shaped(self._members["fBinEntries"], flow))
+        sums = self._shaped(self._members["fBinEntries"], flow)
+        return np.divide(content, sums, out=np.zeros(content.shape), where=sums != 0)
 
     def variances(self, flow: bool = False) -> Numbers:
-        """Variances of the `values`: the squares of ROOT's bin errors."""
+        """Variances of the `values`: the squares of ROOT's bin errors.
+
+        Without sums of squared weights these are the absolute contents, and 0 for bins of profiles without entries.
+        """
         if self.kind == "COUNT":
-            name = "fSumw2" if self.is_weighted else "fArray"
-            return self._shaped(self._members[name], flow).astype(np.float64)
+            if self.is_weighted:
+                return self._shaped(self._members["fSumw2"], flow).astype(np.float64)
+            return np.abs(self._shaped(self._members["fArray"], flow).astype(np.float64))
         mean, counts = self.values(flow), self.counts(flow)
         with np.errstate(divide="ignore", invalid="ignore"):
             sums = self._shaped(self._members["fBinEntries"], flow)
@@ -166,10 +171,11 @@ class Histogram(StoredObject):
                 case 2:
                     variances = np.where(spread != 0, spread, 1 / 12) / counts
                 case 3:
-                    variances = np.where(sums != 0, 1 / sums, np.nan)
+                    variances = 1 / sums
                 case _:
                     variances = spread / counts
-        return variances
+            # ROOT gives no error where sums of weights are negative.
+            return np.where(sums == 0, 0.0, np.where(variances < 0, np.nan, variances))
 
     def errors(self, flow: bool = False) -> Numbers:
         """Errors of the `values`: the square roots of the `variances`. ``flow`` is that of `values`."""
@@ -195,7 +201,7 @@ class Histogram(StoredObject):
         if not self.is_weighted:
             return weights
         squared = self._shaped(self._members[squares], flow)
-        return np.divide(weights * weights, squared, out=np.zeros_like(weights), where=squared != 0)
+        return np.divide(weights * weights, squared, out=np.zeros_like(weights), where=squared > 0)
 
     def to_boost(self) -> Any:
         """The histogram as a `boost_histogram.Histogram`, with underflow and overflow.
@@ -229,7 +235,6 @@ class Histogram(StoredObject):
             else:
                 view[...] = values
             return made
-        values = np.nan_to_num(values)
         sums = self._shaped(self._members["fBinEntries"], True)[inside]
         deltas = self._shaped(self._members["fSumw2"], True)[inside] - sums * values * values
         view["value"] = values
