@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,59 @@ def test_invalid_manifests(files: list[Path], tmp_path: Path) -> None:
         tupelo.partitions(manifest={**tupelo.index(files), "version": 2})
     with pytest.raises(tupelo.InvalidArgumentError, match="give files or a manifest"):
         tupelo.partitions()
+
+
+def test_damaged_manifests_are_refused(tmp_path: Path) -> None:
+    """Regression: clusters with 1 of 400 entries gave one row, others a TypeError or a KeyError."""
+    write(tmp_path / "f.root", [100, 300], 1)
+    good = tupelo.index(tmp_path / "f.root")
+    assert len(tupelo.partitions(manifest=good)) > 0
+    path = tmp_path / "m.json"
+
+    def refused(place: str, change: Callable[[Any], object]) -> None:
+        manifest = json.loads(json.dumps(good))
+        change(manifest)
+        path.write_text(json.dumps(manifest))
+        for source, name in ((path, path), (manifest, "the dict")):
+            with pytest.raises(tupelo.InvalidArgumentError) as caught:
+                tupelo.partitions(manifest=source)
+            text = str(caught.value)
+            assert text.startswith(f"{name} is a damaged manifest: {place}"), text
+            assert "expected" in text
+            assert "found" in text
+
+    bad: list[Any] = [None, True, -1, 1.5, "x", 1 << 64, {}, [[]]]
+    for key in good["files"][0]:
+        for value in bad:
+            if not (isinstance(value, str) and key in ("uri", "ntuple", "identity")):
+                refused("files[0]", lambda m, key=key, value=value: m["files"][0].update({key: value}))
+        refused("files[0]", lambda m, key=key: m["files"][0].pop(key))
+    for key in ("files", "schemas"):
+        for value in (None, {}, 7, "x", [None], [[]]):
+            refused(key, lambda m, key=key, value=value: m.update({key: value}))
+    for key in ("fields", "arrow"):
+        for value in (None, 7, "x", [["x"]], [["x", 1]], []):
+            refused("schemas[0]", lambda m, key=key, value=value: m["schemas"][0].update({key: value}))
+    size = good["files"][0]["clusters"][0][2]
+    for clusters in (
+        [],
+        [[0, 1, size]],
+        [[0, 100, size]],
+        [[0, 400, size], [400, 1, size]],
+        [[1, 399, size]],
+        [[100, 300, size], [0, 100, size]],
+        [[0, 200, size], [100, 300, size]],
+        [[0, 0, size], [0, 400, size]],
+        [[0, 400]],
+        [[0, 400, None]],
+        [[0, 400.0, size]],
+    ):
+        refused("files[0] (", lambda m, clusters=clusters: m["files"][0].update({"clusters": clusters}))
+    refused("files[0] (", lambda m: m["files"][0].update({"field_bytes": [1] * 99}))
+    refused("files[0] (", lambda m: m["files"][0].update({"schema": 1}))
+    (tmp_path / "deep.json").write_text("[" * 1_000_000)
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"deep.json is not a manifest"):
+        tupelo.partitions(manifest=tmp_path / "deep.json")
 
 
 @pytest.mark.parametrize("is_open", [False, True])

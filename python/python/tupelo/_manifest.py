@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -84,7 +84,7 @@ def load(source: Source) -> dict[str, Any]:
             manifest = json.loads(Path(check_local_path(source)).read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise MissingFileError(f"manifest {name} does not exist; `tupelo index` creates one") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"{name} is not a manifest: {error}") from error
     else:
         raise InvalidArgumentError(f"expected a manifest as a dict or a file name, not {short_repr(source)}")
@@ -95,7 +95,88 @@ def load(source: Source) -> dict[str, Any]:
             f"{name} has manifest version {manifest.get('version')!r}, but this version of Tupelo supports "
             f"{_core.MANIFEST_VERSION}: recreate it with `tupelo index`"
         )
+    _Checks(name).manifest(manifest)
     return dict(manifest)
+
+
+class _Checks:
+    """Checks that a manifest is what `tupelo index` writes. Plans believe it without opening a file.
+
+    All raise `InvalidArgumentError` with the place in the manifest, what is expected there, and what was found.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def manifest(self, manifest: dict[str, Any]) -> None:
+        schemas = self._list(manifest.get("schemas"), "schemas")
+        columns = [self._schema(schema, f"schemas[{number}]") for number, schema in enumerate(schemas)]
+        for number, file in enumerate(self._list(manifest.get("files"), "files")):
+            self._file(file, f"files[{number}]", columns)
+
+    def _schema(self, schema: Any, place: str) -> int:
+        """The number of fields of a schema."""
+        fields = self._list(self._dict(schema, place).get("fields"), f"{place}.fields")
+        for number, field in enumerate(fields):
+            pair = self._list(field, f"{place}.fields[{number}]")
+            if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+                self._refuse(f"{place}.fields[{number}]", "name and type, both strings", pair)
+        self._string(schema.get("arrow"), f"{place}.arrow")
+        try:
+            names = arrow_schema({"schemas": [schema]}, 0).names
+        except (ValueError, OSError, pa.ArrowException) as error:
+            self._refuse(f"{place}.arrow", f"an Arrow IPC stream in base64 ({error})", schema["arrow"])
+        if names != [name for name, _ in fields]:
+            self._refuse(f"{place}.arrow", f"the names of {place}.fields", names)
+        return len(fields)
+
+    def _file(self, file: Any, place: str, columns: list[int]) -> None:
+        file = self._dict(file, place)
+        for key in ("uri", "ntuple", "identity"):
+            self._string(file.get(key), f"{place}.{key}")
+        place = f"{place} ({file['uri']})"
+        for key in ("size_bytes", "entries", "schema"):
+            self._count(file.get(key), f"{place}.{key}")
+        if file["schema"] >= len(columns):
+            self._refuse(f"{place}.schema", f"the index of one of {len(columns)} schemas", file["schema"])
+        sizes = self._list(file.get("field_bytes"), f"{place}.field_bytes")
+        for number, size in enumerate(sizes):
+            self._count(size, f"{place}.field_bytes[{number}]")
+        if len(sizes) != columns[file["schema"]]:
+            self._refuse(f"{place}.field_bytes", f"{columns[file['schema']]} numbers, one for each field", sizes)
+        end = 0
+        for number, cluster in enumerate(self._list(file.get("clusters"), f"{place}.clusters")):
+            where = f"{place}.clusters[{number}]"
+            if len(self._list(cluster, where)) != 3:
+                self._refuse(where, "first entry, number of entries and bytes", cluster)
+            for part in cluster:
+                self._count(part, where)
+            first, entries, _ = cluster
+            if first != end or entries == 0:
+                self._refuse(where, f"entries from {end} on, where the cluster before ends", cluster)
+            end += entries
+        if end != file["entries"]:
+            self._refuse(f"{place}.clusters", f"{file['entries']} entries in all clusters together", end)
+
+    def _dict(self, value: Any, place: str) -> Any:
+        return value if isinstance(value, dict) else self._refuse(place, "an object", value)
+
+    def _list(self, value: Any, place: str) -> Any:
+        return value if isinstance(value, list | tuple) else self._refuse(place, "a list", value)
+
+    def _string(self, value: Any, place: str) -> None:
+        if not isinstance(value, str):
+            self._refuse(place, "a string", value)
+
+    def _count(self, value: Any, place: str) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+            self._refuse(place, "a number from 0 to 2^64 - 1", value)
+
+    def _refuse(self, place: str, expected: str, found: object) -> NoReturn:
+        raise InvalidArgumentError(
+            f"{self._name} is a damaged manifest: {place}: expected {expected}, found {short_repr(found)}; "
+            "recreate it with `tupelo index`"
+        )
 
 
 def select_files(manifest: dict[str, Any], files: Iterable[InputNtuple]) -> tuple[dict[str, Any], list[Steps]]:
