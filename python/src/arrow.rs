@@ -14,27 +14,33 @@ const MAX_PYARROW_DEPTH: usize = 63;
 
 /// A `pyarrow.RecordBatch`.
 pub(crate) fn batch(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
-    check_depth(&batch.schema()).or_raise(py)?;
+    check_importable(&batch.schema()).or_raise(py)?;
     PyRecordBatch::new(batch).into_pyarrow(py)
 }
 
 /// A `pyarrow.Schema`.
 pub(crate) fn schema(py: Python<'_>, schema: SchemaRef) -> PyResult<Bound<'_, PyAny>> {
-    check_depth(&schema).or_raise(py)?;
+    check_importable(&schema).or_raise(py)?;
     PySchema::new(schema).into_pyarrow(py)
 }
 
-/// Refuses types that are nested deeper than `PyArrow` can import.
-pub(crate) fn check_depth(schema: &Schema) -> tupelo::Result<()> {
+/// Refuses what `PyArrow` cannot import: types that are nested too deep, and names with a NUL, which ends them in C.
+pub(crate) fn check_importable(schema: &Schema) -> tupelo::Result<()> {
     // With that of the field itself.
     let levels = |field: &FieldRef| depth(field.data_type()) + 1;
-    match schema.fields().iter().find(|field| levels(field) > MAX_PYARROW_DEPTH) {
-        None => Ok(()),
-        Some(field) => Err(Error::unsupported(format!(
-            "field '{}' has {} levels of nested types, and PyArrow imports at most {MAX_PYARROW_DEPTH}: choose other \
-             fields, or read it by the command `tupelo dump`",
+    let others = "choose other fields, or read it by the command `tupelo dump`";
+    if let Some(field) = schema.fields().iter().find(|field| levels(field) > MAX_PYARROW_DEPTH) {
+        return Err(Error::unsupported(format!(
+            "field '{}' has {} levels of nested types, and PyArrow imports at most {MAX_PYARROW_DEPTH}: {others}",
             field.name(),
             levels(field)
+        )));
+    }
+    match schema.flattened_fields().into_iter().find(|field| field.name().contains('\0')) {
+        None => Ok(()),
+        Some(field) => Err(Error::unsupported(format!(
+            "field '{}' has a NUL character in its name, which PyArrow cannot import: {others}",
+            field.name().escape_debug()
         ))),
     }
 }

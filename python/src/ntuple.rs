@@ -383,7 +383,7 @@ impl Table {
     ) -> PyResult<Bound<'py, PyAny>> {
         let batches = || {
             let read = self.select(request)?;
-            arrow::check_depth(&read.arrow_schema())?;
+            arrow::check_importable(&read.arrow_schema())?;
             read.batches_of_bytes(batch_bytes)
         };
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());

@@ -14,6 +14,7 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::ObjectOptions;
 use tupelo::{Compression, Error, StreamerInfos};
 
+use crate::arrow;
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::objects;
@@ -156,7 +157,7 @@ impl NtupleWriter {
             let stored = writer.schema().fields.into_iter().filter(|field| field.projected_from.is_none());
             Ok(Schema { fields: stored.collect() }.to_arrow(true))
         })?;
-        PySchema::new(schema.into()).into_pyarrow(py)
+        arrow::schema(py, schema.into())
     }
 
     /// Appends all entries of an object with the Arrow C data or stream interface, or none after an error.
@@ -180,7 +181,7 @@ impl NtupleWriter {
             added.fields.retain(|field| field.projected_from.is_none());
             Ok(added.to_arrow(true))
         })?;
-        PySchema::new(schema.into()).into_pyarrow(py)
+        arrow::schema(py, schema.into())
     }
 
     /// Adds members to the record of a path.
@@ -293,7 +294,7 @@ pub(crate) fn tighten<'py>(py: Python<'py>, data: PyTable) -> PyResult<Bound<'py
         let fields = combine(&somewhere, schema.fields(), |is_null, may_be| is_null && may_be);
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone())
     });
-    PySchema::new(tight.into()).into_pyarrow(py)
+    arrow::schema(py, tight.into())
 }
 
 /// The C++ types that the top-level fields of a schema would be written as; empty for untyped ones.

@@ -166,6 +166,11 @@ def test_bin_errors_are_those_of_root(tmp_path: Path) -> None:
             assert value == their_value, name
             assert error == pytest.approx(their_error, nan_ok=True), name
         assert np.isnan(ours.variances(True)).tolist() == np.isnan(ours.errors(True)).tolist()
+    with tupelo.recreate(tmp_path / "again.root") as again:
+        again["h"] = file["h1D"]
+    written = tupelo.open(tmp_path / "again.root")
+    assert isinstance(written, tupelo.File)
+    assert not written["h"].is_weighted
 
 
 def test_histograms_of_root_are_those_of_uproot(written_by_root: tuple[Path, Any, Any]) -> None:

@@ -146,7 +146,9 @@ def _members(data: Any) -> tuple[str, Members]:
     if data.kind != "COUNT":
         raise UnsupportedError(f"its kind is {short_repr(data.kind)}; expected COUNT or MEAN")
     values, variances = _flowing(data, "values"), _flowing(data, "variances")
-    is_weighted = storage == "Weight" or (variances is not None and not np.array_equal(values, variances))
+    is_weighted = storage == "Weight" or (
+        variances is not None and not np.array_equal(np.abs(values), np.abs(variances))
+    )
     squares = _with_flow(np.asarray(variances), data.axes) if is_weighted else None
     return _counts(axes, edges, _with_flow(np.asarray(values), data.axes), squares, title)
 
