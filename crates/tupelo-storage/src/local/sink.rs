@@ -376,9 +376,12 @@ pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, T
     Ok((file, temporary))
 }
 
-/// Renames the temporary file to the target, durably.
+/// Renames the temporary file to the target, durably. An error of the kind [`ErrorKind::Changed`] says that another writer
+/// came first; after all others the target may be the new file.
 pub(super) fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| Error::from_io("move the finished file to", path.display(), error);
+    let failed = |error: io::Error| {
+        Error::new(unclear(&error), "move the finished file to", path.display(), "").with_source(error)
+    };
     let taken = || {
         let reason = "another writer created it in the meantime";
         Error::new(ErrorKind::Changed, "move the finished file to", path.display(), reason)
@@ -419,7 +422,16 @@ fn lost(path: &Path, error: io::Error) -> Error {
 #[cold]
 fn not_durable(path: &Path, error: io::Error) -> Error {
     let reason = "the new content is visible but may not survive a power failure";
-    Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
+    Error::new(unclear(&error), "make durable", path.display(), reason).with_source(error)
+}
+
+/// The kind of an error after which a file may be visible or not. A stale handle of a network file system has the kind
+/// [`ErrorKind::Changed`] otherwise, which would say that it is not.
+fn unclear(error: &io::Error) -> ErrorKind {
+    match error.kind().into() {
+        ErrorKind::Changed => ErrorKind::Other,
+        kind => kind,
+    }
 }
 
 /// Writes all slices, by as many calls as needed.

@@ -213,7 +213,8 @@ pub trait ObjectSink: ObjectSource {
     /// request whose result is unknown is not taken for a failure or a success: the object is read back and compared.
     ///
     /// # Errors
-    /// [`ErrorKind::Changed`] if the condition is not met; errors of the back end.
+    /// [`ErrorKind::Changed`] if the condition is not met, and nothing was written; errors of the back end, after which the
+    /// object may be visible or not.
     fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()>;
 
     /// As [`publish`](Self::publish), with other objects, which may exist: readers see all old ones or all new ones. The

@@ -263,6 +263,7 @@ impl HttpService for Service {
 impl Service {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failure> {
         let (parts, body) = request.into_parts();
+        let is_listing = parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "list-type=2"));
         let invalid = |_| Failure::lasting(ErrorKind::Other, "the endpoint is not a valid URL");
         let mut request = Request::new(parts.method, parts.uri.to_string().parse().map_err(invalid)?);
         *request.headers_mut() = parts.headers;
@@ -285,7 +286,12 @@ impl Service {
             let response: http::Response<Body> = response.into();
             let (parts, body) = response.into_parts();
             let is_range = status == StatusCode::PARTIAL_CONTENT;
-            let body = if is_range {
+            let body = if is_listing {
+                let body = Limited::new(body, MAX_DOCUMENT_BYTES).collect().await;
+                let body = body.map_err(|error| document_failure(error))?.to_bytes();
+                check_listing(&body)?;
+                HttpResponseBody::from(body)
+            } else if is_range {
                 HttpResponseBody::new(body.map_err(interrupted))
             } else {
                 HttpResponseBody::new(Limited::new(body, MAX_DOCUMENT_BYTES).map_err(too_large))
@@ -310,11 +316,28 @@ fn interrupted(error: reqwest::Error) -> HttpError {
 }
 
 fn too_large(error: Box<dyn StdError + Send + Sync>) -> HttpError {
-    let failure = match error.downcast::<reqwest::Error>() {
+    HttpError::new(HttpErrorKind::Interrupted, document_failure(error))
+}
+
+/// Why a document could not be read.
+#[cold]
+fn document_failure(error: Box<dyn StdError + Send + Sync>) -> Failure {
+    match error.downcast::<reqwest::Error>() {
         Ok(error) => failure_of(*error, "the connection broke"),
         Err(error) => Failure::lasting(ErrorKind::Other, format!("the response is too large: {error}")),
-    };
-    HttpError::new(HttpErrorKind::Interrupted, failure)
+    }
+}
+
+/// Refuses a page of a listing of S3 that says that there are more, but not how to get them: `object_store` takes it for the
+/// last one.
+fn check_listing(page: &[u8]) -> Result<(), Failure> {
+    let page = String::from_utf8_lossy(page);
+    let is_truncated = element(&page, "IsTruncated").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    if is_truncated && element(&page, "NextContinuationToken").is_none_or(|token| token.trim().is_empty()) {
+        let reason = "the server says that its listing continues (IsTruncated), but sends no NextContinuationToken";
+        return Err(Failure::lasting(ErrorKind::Other, reason));
+    }
+    Ok(())
 }
 
 /// What an error of `object_store` means.

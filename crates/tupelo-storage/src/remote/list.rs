@@ -7,7 +7,7 @@ use object_store::list::PaginatedListOptions;
 use object_store::{ListResult, ObjectStoreExt};
 
 use super::client::store_failure;
-use super::store::{Address, Store, StoreObject, store};
+use super::store::{Address, Store, StoreObject, check_length, store};
 use crate::error::ErrorKind;
 use crate::net::{Attempts, Entry, Failure, Options, repeat, run};
 
@@ -84,6 +84,7 @@ pub(super) async fn pages(
     delimiter: Option<&'static str>,
     mut each: impl FnMut(ListResult) + Send,
 ) -> Result<(), Failure> {
+    check_length(prefix)?;
     let (mut received, mut name_bytes, mut empty_pages) = (0, 0, 0);
     let mut page_token = None;
     loop {
@@ -103,8 +104,10 @@ pub(super) async fn pages(
         let ListResult { common_prefixes, objects, .. } = &page.result;
         let added = common_prefixes.len() + objects.len();
         received += added;
-        let names = common_prefixes.iter().chain(objects.iter().map(|found| &found.location));
-        name_bytes += names.map(|name| name.as_ref().len()).sum::<usize>();
+        for name in common_prefixes.iter().chain(objects.iter().map(|found| &found.location)) {
+            check_length(name.as_ref()).map_err(|failure| failure.context("the listing of the server is invalid"))?;
+            name_bytes += name.as_ref().len();
+        }
         // A page has at most a thousand entries, unless the server does not keep the protocol.
         call.extend(SLOWEST_ENTRY.saturating_mul(added.min(MAX_ENTRIES) as u32));
         each(page.result);
@@ -124,7 +127,10 @@ pub(super) async fn pages(
                 let reason = "the server continues its listing with the same page indefinitely";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }
-            next => page_token = next,
+            Some(next) => {
+                check_length(&next).map_err(|failure| failure.context("the listing of the server is invalid"))?;
+                page_token = Some(next);
+            }
         }
     }
 }

@@ -71,6 +71,9 @@ impl Address {
             }
             None => (bucket, None),
         };
+        if let Err(failure) = check_length(bucket) {
+            return Some(Err(failure));
+        }
         if bucket.is_empty() {
             return Some(Err(Failure::lasting(ErrorKind::NotSupported, "the URL has no bucket")));
         }
@@ -87,6 +90,9 @@ impl Address {
             _ => return Self::parse(url),
         };
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if let Err(failure) = check_length(host) {
+            return Some(Err(failure));
+        }
         let endpoint = Some(format!("{protocol}://{host}"));
         Some(Self::parse(&format!("s3://{path}"))?.map(|address| Self { endpoint, ..address }))
     }
@@ -96,12 +102,28 @@ impl Address {
         if self.key.is_empty() || self.key.ends_with('/') {
             return Err(Failure::lasting(ErrorKind::NotSupported, "the URL names a folder, not an object"));
         }
+        check_length(&self.key)?;
         let invalid = |_| {
             let reason = "the name of the object has an empty or relative folder, or a control character";
             Failure::lasting(ErrorKind::NotSupported, reason)
         };
         Path::parse(&self.key).map_err(invalid)
     }
+}
+
+/// Names of objects, buckets and servers, and tokens that go on where a listing ends, have at most this number of bytes. The
+/// stores allow 1024 in names of objects; `object_store` panics where a URL has more than 64 KiB.
+const MAX_NAME_BYTES: usize = 4 << 10;
+
+/// Refuses a name that is too long for a URL.
+pub(super) fn check_length(name: &str) -> Result<(), Failure> {
+    if name.len() <= MAX_NAME_BYTES {
+        return Ok(());
+    }
+    let start: String = name.chars().take(40).collect();
+    let start = start.escape_debug();
+    let reason = format!("a name has {} bytes, at most {MAX_NAME_BYTES} are allowed: {start}…", name.len());
+    Err(Failure::lasting(ErrorKind::NotSupported, reason))
 }
 
 /// Maximum time that a store is shared by new sources: afterwards, credentials are searched again.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::store_failure;
-use super::store::StoreObject;
+use super::store::{StoreObject, check_length};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, repeat, run, run_cleaning};
 use crate::sink::{ByteSink, check_patch, poisoned};
@@ -108,6 +108,8 @@ impl UploadSink {
             };
             attempts.repeat(start).await
         })?;
+        // It becomes a part of URLs.
+        check_length(&started).map_err(|failure| failure.context("the server sends an invalid UploadId"))?;
         self.upload = Some(started.clone());
         Ok(started)
     }

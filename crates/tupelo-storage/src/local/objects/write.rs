@@ -24,6 +24,9 @@ const LOCK_TIME: Duration = Duration::from_secs(10);
 /// Time between two attempts to get the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// How often a folder is made again that others remove.
+const FOLDER_ATTEMPTS: usize = 10;
+
 /// What may be lost in a power failure.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
@@ -47,13 +50,7 @@ impl ObjectFiles {
         // A link at the end of the path is not followed, because it exists.
         self.check_links(key, "write")?;
         let create = || File::options().write(true).create_new(true).open(&path);
-        let mut file = match create() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(directory_of(&path)).and_then(|()| create())
-            }
-            created => created,
-        }
-        .map_err(|error| match error.kind() {
+        let mut file = in_folder(directory_of(&path), create).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Changed, "write", self.uri(key), "it exists already"),
             _ => failed(error),
         })?;
@@ -196,9 +193,8 @@ impl ObjectFiles {
         let failed = |error: io::Error| Error::from_io("write", self.uri(key), error);
         let path = self.path(key);
         let directory = directory_of(&path);
-        fs::create_dir_all(directory).map_err(failed)?;
         let name = key.rsplit('/').next().unwrap_or(key);
-        let (mut file, temporary) = new_temporary(name, directory).map_err(failed)?;
+        let (mut file, temporary) = in_folder(directory, || new_temporary(name, directory)).map_err(failed)?;
         file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
         Ok((file, temporary))
     }
@@ -214,6 +210,22 @@ impl ObjectFiles {
     fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes a file in a folder, which is made if it does not exist. Those who remove files at the same time remove folders that
+/// are empty.
+fn in_folder<T>(folder: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut made = make();
+    for _ in 0..FOLDER_ATTEMPTS {
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(folder)?;
+                made = make();
+            }
+            done => return done,
+        }
+    }
+    made
 }
 
 /// Writes pieces that follow each other, by as few calls as possible.

@@ -380,3 +380,20 @@ fn below_a_limit_of_64_kib() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read(&other).unwrap(), b"other");
 }
+
+/// Regression: on NFS the sync of a directory may fail with a stale handle, which was taken for the failure of a condition. The
+/// writer then removed the objects of an ntuple that was visible.
+#[test]
+fn what_may_be_visible_is_no_failed_condition() {
+    let path = Path::new("x.root");
+    for kind in [io::ErrorKind::StaleNetworkFileHandle, io::ErrorKind::AlreadyExists, io::ErrorKind::TimedOut] {
+        let error = not_durable(path, kind.into());
+        assert!(error.kind() != ErrorKind::Changed, "{error:?}");
+        assert!(error.to_string().contains("the new content is visible"), "{error}");
+    }
+    // The rename itself: its folder does not exist any more.
+    let (directory, path) = place(Some(b"old"));
+    let (_, temporary) = new_temporary("x.root", directory.path()).unwrap();
+    let error = publish(temporary, &directory.path().join("gone/x.root"), None, &path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}

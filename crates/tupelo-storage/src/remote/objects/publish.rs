@@ -37,23 +37,35 @@ pub(super) async fn publish(
         let Err(failure) = attempts.run(request).await else { return Ok(()) };
         // The total time may have ended an attempt too.
         is_unclear |= matches!(failure.kind, ErrorKind::Timeout | ErrorKind::Unavailable);
+        let mut failure = refusal(failure, expected.is_some());
         if is_unclear {
             // If there is no time left, it is worth some more to know.
             let reading = if failure.is_transient { attempts.of_same_call() } else { attempts.anew() };
-            if is_written(&place, reading, &bytes).await {
-                return Ok(());
+            match is_written(&place, reading, &bytes).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                // The condition may have failed because an earlier attempt has written the object.
+                Err(unknown) if failure.kind == ErrorKind::Changed => {
+                    let reason = format!("whether it was written is unknown: {}", unknown.reason);
+                    failure = Failure::lasting(ErrorKind::Unavailable, reason);
+                }
+                Err(_) => {}
             }
         }
-        let failure = refusal(failure, expected.is_some());
         attempts.again(failure, false).await?;
     }
 }
 
 /// Whether the object has this content.
-async fn is_written(place: &Object, attempts: Attempts, bytes: &Bytes) -> bool {
+async fn is_written(place: &Object, attempts: Attempts, bytes: &Bytes) -> Result<bool, Failure> {
     let len = bytes.len() as u64;
-    let found = fetch(place, attempts, Part::Range(0..len.max(HEAD_BYTES)), None, BytesMut::new()).await;
-    found.is_ok_and(|found| found.identity.size == len && found.bytes == bytes)
+    match fetch(place, attempts, Part::Range(0..len.max(HEAD_BYTES)), None, BytesMut::new()).await {
+        Ok(found) => Ok(found.identity.size == len && found.bytes == bytes),
+        Err(failure) if failure.kind == ErrorKind::NotFound => Ok(false),
+        // It is empty.
+        Err(failure) if failure.kind == ErrorKind::OutOfRange => Ok(bytes.is_empty()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The failure of a condition that is not met says so.

@@ -319,6 +319,75 @@ fn a_listing_must_end() {
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }
 
+/// A page of a listing of S3 with these elements after the first one.
+fn listing(elements: &str) -> Fault {
+    let body = format!("<ListBucketResult><Name>box</Name>{elements}</ListBucketResult>");
+    Fault::Status(200, String::new(), body)
+}
+
+fn listed_object(key: &str) -> String {
+    format!("<Contents><Key>{key}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00Z</LastModified></Contents>")
+}
+
+/// Regression: it was taken for complete.
+#[test]
+fn a_listing_that_does_not_say_how_it_continues_is_an_error() {
+    let server = Server::start();
+    let [_, (_, options)] = both(&server, "2");
+    let (namespace, _) = crate::objects::source("ntpl+s3://box/a/x", &options).unwrap();
+    for next in ["", "<NextContinuationToken></NextContinuationToken>", "<NextContinuationToken/>"] {
+        let page = format!("<IsTruncated>true</IsTruncated>{next}{}", listed_object("a/f"));
+        server.fault(move |_, _| Some(listing(&page)));
+        for error in [list("s3://box/a/", &options).unwrap_err(), namespace.list("").unwrap_err()] {
+            assert!(error.to_string().contains("sends no NextContinuationToken"), "{error}");
+        }
+    }
+    let last = format!("<IsTruncated>false</IsTruncated>{}", listed_object("a/f"));
+    server.fault(move |_, _| Some(listing(&last)));
+    assert_eq!(list("s3://box/a/", &options).unwrap().len(), 1);
+}
+
+/// Regression: `object_store` panics where a URL has more than 64 KiB.
+#[test]
+fn names_that_are_too_long_for_a_url_are_refused() {
+    let server = Server::start();
+    let [_, (_, options)] = both(&server, "2");
+    let (namespace, _) = crate::objects::sink("ntpl+s3://box/a/x", &options).unwrap();
+    let long = "x".repeat(3 << 20);
+    let token = format!("<IsTruncated>true</IsTruncated><NextContinuationToken>{long}</NextContinuationToken>");
+    let folder = format!("<CommonPrefixes><Prefix>a/{long}/</Prefix></CommonPrefixes>");
+    for page in [listed_object(&format!("a/{long}")), token, folder] {
+        server.fault(move |_, _| Some(listing(&page)));
+        for error in [list("s3://box/a/", &options).unwrap_err(), namespace.list("").unwrap_err()] {
+            let text = error.to_string();
+            assert!(text.contains("listing of the server is invalid: a name has 31457"), "{text:.300}");
+            assert!(text.len() < 500);
+        }
+    }
+    server.fault(|_, _| None);
+    let long_url = format!("s3://box/{long}");
+    let refused = [
+        namespace.get(&long, 10).map(drop),
+        namespace.delete(std::slice::from_ref(&long)),
+        namespace.list(&long).map(drop),
+        namespace.publish(&long, "x".into(), &crate::objects::Condition::Absent),
+        open(&long_url, &options).map(drop),
+        list(&format!("{long_url}/"), &options).map(drop),
+        open(&format!("s3://{long}/x"), &options).map(drop),
+        crate::objects::source(&format!("ntpl+s3+https://{long}/box/x"), &options).map(drop),
+    ];
+    for (number, refused) in refused.into_iter().enumerate() {
+        assert!(refused.unwrap_err().to_string().contains("at most 4096 are allowed"), "{number}");
+    }
+    assert!(server.seen().iter().all(|seen| seen.target.len() < 10_000));
+    // The id of an upload becomes a part of URLs, too.
+    let id = format!("<A><UploadId>{long}</UploadId></A>");
+    server.fault(move |seen, _| (seen.method == "POST").then(|| Fault::Status(200, String::new(), id.clone())));
+    let large = crate::objects::NewObject { key: "x".to_owned(), pieces: vec![bytes(65 << 20).into()] };
+    let error = namespace.put(&[large]).unwrap_err().to_string();
+    assert!(error.contains("invalid UploadId"), "{error:.300}");
+}
+
 #[test]
 fn lies_about_ranges_and_lengths_are_errors() {
     for (fault, expected) in [

@@ -165,6 +165,22 @@ fn a_lost_answer_to_a_publication_is_cleared_up() {
     assert_eq!(puts.len(), 2);
 }
 
+/// Regression: the repetition found the object written, and it could not be read back. That was taken for the work of another
+/// writer, after which the objects of the new ntuple were removed.
+#[test]
+fn a_publication_that_cannot_be_read_back_is_unclear() {
+    let server = Server::start();
+    let unavailable = || Some(Fault::Status(503, String::new(), String::new()));
+    server.fault(move |seen, count| match is_put(seen) {
+        true => (count == 0).then_some(Fault::Lost),
+        false => unavailable(),
+    });
+    let error = store(&server).publish("x", "ours".into(), &Condition::Absent).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("whether it was written is unknown"), "{error}");
+    assert_eq!(server.object("/box/a/x").unwrap(), b"ours");
+}
+
 #[test]
 fn what_another_writer_has_published_is_not_taken_for_ours() {
     for fault in [Fault::Close, Fault::Status(503, String::new(), String::new())] {
