@@ -87,7 +87,7 @@ impl Console {
             total
         });
         if let Some(metrics) = total {
-            eprint!("{metrics}");
+            self.write_error(&metrics.to_string());
         }
     }
 
@@ -97,9 +97,11 @@ impl Console {
             let time = meter.time();
             let (wall, cpu) = (time.wall.as_secs_f64() * 1e3, time.cpu.as_secs_f64() * 1e3);
             let (requests, bytes) = (meter.requests(), meter.bytes() as f64 / f64::from(1 << 20));
-            eprintln!("read         {wall:10.3} ms wall, {cpu:.3} ms CPU");
-            eprintln!("requests     {requests:10}");
-            eprintln!("bytes read   {bytes:10.3} MiB");
+            self.write_error(&format!(
+                "read         {wall:10.3} ms wall, {cpu:.3} ms CPU\n\
+                 requests     {requests:10}\n\
+                 bytes read   {bytes:10.3} MiB\n"
+            ));
         }
     }
 
@@ -180,19 +182,19 @@ impl Console {
     fn message(&self, what: &str, style: Style, text: &str) {
         let mut line = Text::new(self.color_err);
         line.add("tupelo: ").styled(style, format!("{what}:")).add(" ").add(text).end_line();
-        self.write_error(&line);
+        self.write_error(line.as_str());
     }
 
     fn line(&self, text: &str) {
         let mut line = Text::new(self.color_err);
         line.add(text).end_line();
-        self.write_error(&line);
+        self.write_error(line.as_str());
     }
 
     /// Names and messages are escaped, so each message is one line.
-    fn write_error(&self, text: &Text) {
-        // If stderr is closed, the error cannot be reported.
-        drop(io::stderr().write_all(text.as_str().as_bytes()));
+    fn write_error(&self, text: &str) {
+        // If stderr is closed or full, that cannot be reported. `eprint!` would panic.
+        drop(io::stderr().write_all(text.as_bytes()));
     }
 
     /// A progress bar for `total` units of work; the unit `B` means bytes.

@@ -270,6 +270,35 @@ fn failing_system_calls_change_nothing() {
     summarise("command-strace", &format!("command: {} runs with calls of the system that fail on demand", runs + 1));
 }
 
+/// Regression: on NFS the sync of the folder may fail with a stale handle although the anchor is there. That was taken for the
+/// work of another writer, and the objects were removed.
+#[test]
+fn an_ntuple_in_a_directory_can_be_read_after_any_failing_sync() {
+    let place = Place::new();
+    let (source, uri) = (place.b2hhh(), format!("ntpl+file:{}", place.path("events")));
+    let expected = tupelo(&["dump", &source]).ok();
+    for is_replaced in [true, false] {
+        for (error, when) in ["ESTALE", "EIO"].into_iter().flat_map(|error| (1..6).map(move |when| (error, when))) {
+            if is_replaced {
+                tupelo(&["copy", &source, &uri, "--force"]).ok();
+            } else {
+                tupelo(&["rm", &uri]).ok();
+            }
+            let inject = format!("fsync:error={error}:when={when}");
+            let Some((status, said)) = strace(&inject, &[], &["copy", &source, &uri, "--force"]) else { return };
+            // Not all calls are made.
+            assert!(status == Some(0) || status == Some(1) && said.contains("cannot"), "{inject}: {said}");
+            if is_replaced || Path::new(&place.path("events")).exists() {
+                tupelo(&["verify", "--deep", &uri]).ok();
+                assert_eq!(tupelo(&["dump", &uri]).ok(), expected, "{inject}: {said}");
+            } else {
+                assert_eq!(status, Some(1), "{inject}: {said}");
+                tupelo(&["copy", &source, &uri]).ok();
+            }
+        }
+    }
+}
+
 #[test]
 fn failing_reads_are_errors() {
     let place = Place::new();
@@ -305,5 +334,28 @@ fn full_stdout_is_an_error() {
         let (status, said) = run(command(arguments).stdout(full));
         assert_eq!(status, Some(1), "{arguments:?}: {said}");
         assert!(said.contains("No space left on device"), "{arguments:?}: {said}");
+    }
+}
+
+/// Regression: the statistics panicked, with status 101, after the output was written.
+#[test]
+fn statistics_that_cannot_be_printed_change_nothing() {
+    let place = Place::new();
+    let (file, target) = (place.nanoaod(), place.path("copy.root"));
+    let commands: [&[&str]; 4] = [
+        &["dump", &file, "--metrics"],
+        &["copy", &file, &target, "--force", "--metrics"],
+        &["copy", "--raw", &file, &target, "--force", "--metrics"],
+        &["verify", &file, "--metrics"],
+    ];
+    for arguments in commands {
+        let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+        let status = command(arguments).stdout(Stdio::null()).stderr(full).status().expect("the command starts");
+        assert_eq!(status.code(), Some(0), "{arguments:?} with a full stderr");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let both = writer.try_clone().expect("a second end");
+        let status = command(arguments).stdout(both).stderr(writer).status().expect("the command starts");
+        assert_eq!(status.code(), Some(0), "{arguments:?} with closed pipes");
     }
 }
