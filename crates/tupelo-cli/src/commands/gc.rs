@@ -16,7 +16,8 @@ use crate::table::{Table, bytes, count, things};
 ///
 /// They are left by writers that were killed, and by ntuples that were replaced. Objects of the visible ntuple are never
 /// removed. Attempts whose newest object is younger than --older-than are kept, because their writers may still be running;
-/// in DAOS, the age counts from the start of the writer. Readers that still have a replaced ntuple open can no longer read
+/// in DAOS, the age counts from the start of the writer. What a writer is just making visible is always kept, for 10 minutes.
+/// Readers that still have a replaced ntuple open can no longer read
 /// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut documents = Vec::with_capacity(uris.len());
     let done = super::for_each(&uris, console, |uri| {
         let collector = Collector::new(uri, storage)?;
-        let Found { orphans, young, unreadable } = collector.find(args.older_than.0)?;
+        let Found { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
         if !args.json && !orphans.is_empty() {
             let mut text = console.text();
@@ -57,20 +58,30 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             console.print(&text)?;
         }
         if !args.dry_run {
-            orphans.iter().try_for_each(|orphan| collector.remove(orphan))?;
+            let mut removed = Vec::with_capacity(orphans.len());
+            for orphan in orphans {
+                match collector.remove(&orphan)? {
+                    true => removed.push(orphan),
+                    false => publishing += 1,
+                }
+            }
+            orphans = removed;
         }
         let (objects, size) = orphans.iter().fold((0, 0), |(n, size), it| (n + it.objects, size + it.bytes));
         let done = if args.dry_run { "would be removed" } else { "removed" };
-        let kept = match young {
-            0 => String::new(),
-            young => format!("; {} younger than --older-than kept", things(young, "attempt")),
-        };
+        let mut kept = String::new();
+        for (number, why) in [(young, "younger than --older-than"), (publishing, "that may become visible")] {
+            if number > 0 {
+                kept += &format!("; {} {why} kept", things(number, "attempt"));
+            }
+        }
         console.note(&format!("{uri}: {} with {} {done}{kept}", things(objects, "object"), bytes(size)));
         let orphans = to_json(&orphans);
         let removed = !args.dry_run;
-        documents.push(
-            json!({ "uri": uri, "removed": removed, "orphans": orphans, "young": young, "unreadable": unreadable }),
-        );
+        documents.push(json!({
+            "uri": uri, "removed": removed, "orphans": orphans, "young": young, "publishing": publishing,
+            "unreadable": unreadable,
+        }));
         Ok(())
     });
     if args.json && !documents.is_empty() {

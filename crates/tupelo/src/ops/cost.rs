@@ -14,7 +14,7 @@ use crate::sink::Mapping;
 use crate::source::{Cluster, Metadata};
 use crate::{Error, plan};
 
-/// Objects besides pages and page lists: header, footer, manifest and anchor.
+/// Objects besides pages and page lists: header, footer, manifest and anchor. The record of the attempt is not counted.
 const OTHER_OBJECTS: u64 = 4;
 /// Requests that open an ntuple: for anchor, header and footer.
 const OPENING_REQUESTS: u64 = 3;

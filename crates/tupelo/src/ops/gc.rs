@@ -9,9 +9,10 @@ use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
 use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storage, display_name};
 
 use crate::sink::attempt_of_record;
+pub use crate::source::PUBLISHING_TIME;
 use crate::source::{
-    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, StoreAnchor, anchor_key, began, daos_keys,
-    is_attempt, removed, removed_record, sealed, with_default_metadata,
+    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD, StoreAnchor, anchor_key, began, daos_keys,
+    is_attempt, removed, removed_record, replaced, sealed, with_default_metadata,
 };
 use crate::{Error, Result};
 
@@ -36,6 +37,7 @@ pub struct Attempt {
     /// When the newest object was written, if the store knows; in a DAOS container, when the attempt began or ended.
     pub newest: Option<SystemTime>,
     keys: Vec<String>,
+    /// None of what ROOT wrote.
     record: Option<Record>,
 }
 
@@ -46,17 +48,31 @@ pub struct Found {
     pub orphans: Vec<Attempt>,
     /// Number of attempts that are not visible, but younger.
     pub young: u64,
+    /// Number of attempts whose writers are about to make them visible, or were less than [`PUBLISHING_TIME`] ago. They are
+    /// kept, whatever their age.
+    pub publishing: u64,
     /// Attempts that cannot be read, one sentence each. Their objects may be orphans.
     pub unreadable: Vec<String>,
 }
 
-/// The record of an attempt in a DAOS container.
+/// The record of an attempt: see `docs/internals/object-layout.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
     key: String,
+    /// The name of the attempt where there is no record, which is the case in a folder until the attempt is about to become
+    /// visible or to be removed.
     text: String,
     /// That it was not changed since.
     condition: Condition,
+}
+
+impl Record {
+    /// Whether the record is in a folder, and the first object is among those that are removed: a writer that seals its record
+    /// looks for this object next.
+    fn is_needless_without(&self, removed: &[String]) -> bool {
+        let first = self.key.strip_suffix(RECORD).map(|folder| format!("{folder}0"));
+        first.is_some_and(|first| removed.contains(&first))
+    }
 }
 
 impl Attempt {
@@ -65,8 +81,16 @@ impl Attempt {
         Self { id, attempt, objects: 0, bytes: 0, newest: None, keys: Vec::new(), record: None }
     }
 
-    /// Whether nothing is left of it but its record, which keeps its number from being used again for a while: a writer that
-    /// does not know that it was collected may still write objects.
+    /// Whether its writer may be making it visible.
+    fn is_publishing(&self, now: SystemTime) -> bool {
+        let record = self.record.as_ref().filter(|record| removed(&record.text).is_none());
+        // A clock that is ahead makes it young.
+        let is_over = |since| now.duration_since(since).is_ok_and(|time| time >= PUBLISHING_TIME);
+        record.and_then(|record| sealed(&record.text)).is_some_and(|since| !is_over(since))
+    }
+
+    /// Whether nothing is left of it but its record, which stays for a while: a writer that does not know that it was collected
+    /// may still write objects, whose number no other one must have.
     fn is_marker(&self) -> bool {
         let removed = self.record.as_ref().and_then(|record| removed(&record.text));
         let since = removed.map(|removed| SystemTime::now().duration_since(removed).unwrap_or_default());
@@ -125,9 +149,12 @@ impl Collector {
             // A clock that is ahead makes an object new.
             orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
         };
+        let published = published(&attempts, visible.clone());
         attempts.retain(|it| !visible.contains(&it.id));
-        let (orphans, young): (Vec<_>, Vec<_>) = attempts.into_iter().partition(is_old);
-        Ok(Found { orphans, young: young.len() as u64, unreadable })
+        let is_publishing = |it: &Attempt| it.is_publishing(now) && !published.contains(&it.id);
+        let (publishing, others): (Vec<_>, Vec<_>) = attempts.into_iter().partition(is_publishing);
+        let (orphans, young): (Vec<_>, Vec<_>) = others.into_iter().partition(is_old);
+        Ok(Found { orphans, young: young.len() as u64, publishing: publishing.len() as u64, unreadable })
     }
 
     /// The visible ntuple.
@@ -174,7 +201,7 @@ impl Collector {
     fn attempts(&self, unreadable: &mut Vec<String>) -> Result<Vec<Attempt>> {
         match daos_keys(&self.namespace.keys(), &self.base) {
             Some(keys) => self.in_container(&keys, unreadable),
-            None => self.in_folder(),
+            None => self.in_folder(unreadable),
         }
     }
 
@@ -200,20 +227,54 @@ impl Collector {
     }
 
     /// All attempts that have objects beside an anchor.
-    fn in_folder(&self) -> Result<Vec<Attempt>> {
+    fn in_folder(&self, unreadable: &mut Vec<String>) -> Result<Vec<Attempt>> {
         let prefix = Place::attempts(&self.base);
         let mut attempts: BTreeMap<String, Attempt> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
             let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
+            let is_known = |name| name == RECORD || is_object(name);
             // What writers do not make is not removed.
-            let Some((attempt, _)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_object(name)) else {
+            let Some((attempt, name)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_known(name)) else {
                 continue;
             };
             let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Attempt::new(attempt, attempt));
             orphan.newest = orphan.newest.max(entry.modified);
-            orphan.add(entry);
+            match name == RECORD {
+                true => orphan.record = self.record(&entry.key)?,
+                false => orphan.add(entry),
+            }
         }
-        Ok(attempts.into_values().collect())
+        let mut readable = Vec::with_capacity(attempts.len());
+        for (name, mut orphan) in attempts {
+            let absent = || {
+                let key = format!("{}{RECORD}", Place::Attempt(name.clone()).folder(&self.base));
+                Record { key, text: name.clone(), condition: Condition::Absent }
+            };
+            let Record { text, condition, .. } = orphan.record.get_or_insert_with(absent);
+            let is_marked = sealed(text).is_some() || removed(text).is_some();
+            match text.split(' ').next() == Some(&name) && is_marked == (*condition != Condition::Absent) {
+                true if orphan.is_marker() => {}
+                true => readable.push(orphan),
+                false => unreadable.push(unreadable_record(&name)),
+            }
+        }
+        Ok(readable)
+    }
+
+    /// A record; none if it was removed meanwhile.
+    fn record(&self, key: &str) -> Result<Option<Record>> {
+        let key = key.to_owned();
+        match self.namespace.state(&key, MAX_RECORD_BYTES) {
+            Ok((condition, Some(text))) => {
+                Ok(Some(Record { key, text: String::from_utf8_lossy(&text).into_owned(), condition }))
+            }
+            Ok((_, None)) => Ok(None),
+            // Larger than a record.
+            Err(error) if error.kind() == ErrorKind::NotSupported => {
+                Ok(Some(Record { key, text: String::new(), condition: Condition::Absent }))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// All attempts that have a record in a DAOS container. When they began is known, but not the age of their objects.
@@ -222,21 +283,14 @@ impl Collector {
         let mut attempts: BTreeMap<u64, (DaosKeys, Attempt)> = BTreeMap::new();
         for entry in self.namespace.list(&folder)? {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
-            let (condition, text) = match self.namespace.state(&entry.key, MAX_RECORD_BYTES) {
-                Ok((condition, Some(text))) => (condition, String::from_utf8_lossy(&text).into_owned()),
-                // Removed meanwhile.
-                Ok(_) => continue,
-                // Larger than a record.
-                Err(error) if error.kind() == ErrorKind::NotSupported => (Condition::Absent, String::new()),
-                Err(error) => return Err(error.into()),
-            };
-            let Some((name, own)) = keys.of_record(&text).filter(|(name, _)| is_attempt(name)) else {
-                unreadable.push(format!("the record of attempt {number} cannot be read; its objects are kept"));
+            let Some(record) = self.record(&entry.key)? else { continue };
+            let Some((name, own)) = keys.of_record(&record.text).filter(|(name, _)| is_attempt(name)) else {
+                unreadable.push(unreadable_record(&number.to_string()));
                 continue;
             };
             let mut orphan = Attempt::new(&number.to_string(), name);
-            orphan.newest = began(name).max(sealed(&text));
-            orphan.record = Some(Record { key: entry.key, text, condition });
+            orphan.newest = began(name).max(sealed(&record.text));
+            orphan.record = Some(record);
             attempts.insert(number.into(), (own, orphan));
         }
         // Attempts whose pages are in the same objects have one search: clusters count from zero in each of them.
@@ -295,30 +349,33 @@ impl Collector {
         Ok(true)
     }
 
-    /// Removes the objects of an attempt that is not visible.
+    /// Removes the objects of an attempt that is not visible. Returns false if they are kept, because its writer has made it
+    /// visible since it was found, or is about to, or because another collection removes them.
     ///
     /// # Errors
-    /// Invalid argument if the attempt is visible now; storage errors.
-    pub fn remove(&self, orphan: &Attempt) -> Result<()> {
-        let visible = || {
-            let what = format!("the objects of {} became visible, and are not removed", orphan.attempt);
-            Error::invalid_argument(what).within(&self.name)
-        };
-        if self.visible_attempts()?.contains(&orphan.id) {
-            return Err(visible());
-        }
+    /// Storage errors.
+    pub fn remove(&self, orphan: &Attempt) -> Result<bool> {
         if let Some(Record { key, text, condition }) = &orphan.record {
             if orphan.objects == 0 && removed(text).is_some() {
                 self.namespace.delete(std::slice::from_ref(key))?;
-                return self.remove_name();
+                self.remove_name()?;
+                return Ok(true);
             }
             // Its writer seals the record before it makes the ntuple visible: only one of both succeeds.
             match self.namespace.publish(key, removed_record(text).into(), condition) {
-                Err(error) if error.kind() == ErrorKind::Changed => return Err(visible()),
+                Err(error) if error.kind() == ErrorKind::Changed => return Ok(false),
                 marked => marked?,
             }
         }
-        Ok(self.namespace.delete(&orphan.keys)?)
+        // After that: a writer that sealed its record long ago may have gone on.
+        if self.visible_attempts()?.contains(&orphan.id) {
+            return Ok(false);
+        }
+        self.namespace.delete(&orphan.keys)?;
+        // Last, and only if its writer fails without it because the first object is gone.
+        let of_folder = orphan.record.as_ref().filter(|record| record.is_needless_without(&orphan.keys));
+        of_folder.map_or(Ok(()), |record| self.namespace.delete(std::slice::from_ref(&record.key)))?;
+        Ok(true)
     }
 
     /// Removes the name of the ntuple from a DAOS container, if nothing else is left of it.
@@ -354,6 +411,24 @@ impl Collector {
         }
         Ok(visible)
     }
+}
+
+#[cold]
+fn unreadable_record(attempt: &str) -> String {
+    format!("the record of attempt {attempt} cannot be read; its objects are kept")
+}
+
+/// The attempts that are or were visible, as far as their records tell it: an attempt that became visible has replaced the one
+/// that its record names.
+fn published(attempts: &[Attempt], mut known: Vec<String>) -> Vec<String> {
+    let mut next = 0;
+    while let Some(id) = known.get(next) {
+        let record = attempts.iter().find(|it| it.id == *id).and_then(|it| it.record.as_ref());
+        let before = record.and_then(|record| replaced(&record.text)).filter(|id| !known.iter().any(|it| it == id));
+        known.extend(before.map(str::to_owned));
+        next += 1;
+    }
+    known
 }
 
 /// Whether an object of an attempt has a name that writers give.

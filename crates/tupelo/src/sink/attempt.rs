@@ -1,12 +1,16 @@
 //! An attempt to write an ntuple to a store: the names of its objects, which no other attempt uses.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use tupelo_format::store::Place;
-use tupelo_storage::{ErrorKind, NewObject, ObjectSink as Namespace};
+use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectSink as Namespace};
 
-use crate::source::{AttemptNumbers, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, daos_keys, sealed_record};
+use crate::source::{
+    AttemptNumbers, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, PUBLISHING_TIME, RECORD, daos_keys, removed, sealed,
+    sealed_record,
+};
 use crate::{Error, Result};
 
 /// Writers that may take a number first, of those that begin at the same time.
@@ -18,6 +22,7 @@ pub(super) struct Attempt {
     pub(super) kind: Kind,
     pub(super) keys: ObjectKeys,
     pub(super) numbers: AttemptNumbers,
+    pub(super) record: Record,
 }
 
 #[derive(Debug)]
@@ -25,30 +30,50 @@ pub(super) enum Kind {
     /// In a separate folder.
     Folder { place: Place, folder: String },
     /// By its numbers, in a DAOS container.
-    Numbers { keys: DaosKeys, attempt: u32, record: Record },
+    Numbers { keys: DaosKeys, attempt: u32 },
 }
 
-/// The record of an attempt in a DAOS container.
+/// The record of an attempt, by which its writer and `tupelo gc` agree whether the attempt becomes visible or is removed.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) key: String,
-    /// As it was written when the attempt began.
+    /// As it is written when the attempt begins, or, in a folder, without the words after it.
     text: String,
+    /// Whether it exists since the attempt began. In a folder, the one of writer and `tupelo gc` that creates it has decided.
+    is_written: bool,
+    /// The attempt that the ntuple replaces.
+    visible: Option<String>,
 }
 
 impl Record {
     /// Marks the record, so that `tupelo gc` knows that the attempt is about to become visible. A collection marks the
     /// record, too, before it removes anything, so one of both fails. Returns whether this one succeeds.
     pub(super) fn seal(&self, namespace: &dyn Namespace) -> Result<bool> {
-        let (condition, found) = namespace.state(&self.key, MAX_RECORD_BYTES)?;
-        if found.as_deref() != Some(self.text.as_bytes()) {
-            return Ok(false);
-        }
-        match namespace.publish(&self.key, sealed_record(&self.text).into(), &condition) {
+        let condition = if self.is_written {
+            let (condition, found) = namespace.state(&self.key, MAX_RECORD_BYTES)?;
+            if found.as_deref() != Some(self.text.as_bytes()) {
+                return Ok(false);
+            }
+            condition
+        } else {
+            Condition::Absent
+        };
+        match namespace.publish(&self.key, sealed_record(&self.text, self.visible.as_deref()).into(), &condition) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Changed => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the attempt that was sealed at this time is still as its writer left it. A collection leaves a sealed attempt
+    /// alone for [`PUBLISHING_TIME`], so only a writer that was suspended needs a request to know.
+    pub(super) fn is_kept(&self, namespace: &dyn Namespace, since: SystemTime) -> Result<bool> {
+        if since.elapsed().is_ok_and(|time| time < PUBLISHING_TIME / 2) {
+            return Ok(true);
+        }
+        let (_, found) = namespace.state(&self.key, MAX_RECORD_BYTES)?;
+        let found = found.map(|found| String::from_utf8_lossy(&found).into_owned()).unwrap_or_default();
+        Ok(sealed(&found).is_some() && removed(&found).is_none())
     }
 
     /// Whether the attempt still has its number.
@@ -75,7 +100,13 @@ impl Attempt {
                 let folder = place.folder(base);
                 let keys = ObjectKeys::Numbered { folder: folder.as_str().into() };
                 let numbers = AttemptNumbers { first: 0, end: u64::MAX };
-                Ok(Self { kind: Kind::Folder { place, folder }, keys, numbers })
+                let record = Record {
+                    key: format!("{folder}{RECORD}"),
+                    text: name.to_owned(),
+                    is_written: false,
+                    visible: visible.map(str::to_owned),
+                };
+                Ok(Self { kind: Kind::Folder { place, folder }, keys, numbers, record })
             }
         }
     }
@@ -100,10 +131,15 @@ impl Attempt {
                     "no number is free for another attempt to write the ntuple; a day after `tupelo gc` they are free again",
                 )
             })?;
-            let record = Record { key: keys.attempt(attempt), text: keys.record(name) };
+            let record = Record {
+                key: keys.attempt(attempt),
+                text: keys.record(name),
+                is_written: true,
+                visible: visible.map(str::to_owned),
+            };
             if put_new(namespace, &record.key, record.text.clone())? {
-                let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
-                return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
+                let kind = Kind::Numbers { keys: keys.clone(), attempt };
+                return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers, record });
             }
         }
         Err(Error::limit("many writers begin at the same time"))
@@ -143,5 +179,19 @@ mod tests {
         assert_eq!((free(&[], true), free(&[1, 3], true), free(&[255], false)), (Some(1), Some(4), Some(256)));
         assert_eq!((free(&[1, 2, 255], true), free(&[u32::MAX], false)), (Some(3), Some(1)));
         assert_eq!(free(&(1..=255).collect::<Vec<_>>(), true), None);
+    }
+
+    #[test]
+    fn a_writer_that_was_suspended_looks_at_its_record_again() {
+        let store = tupelo_storage::objects::ObjectMemory::new();
+        let attempt = Attempt::begin(&store, "x", false, "20260101T000000-0123456789ab", None).unwrap();
+        let record = &attempt.record;
+        let (now, early) = (SystemTime::now(), SystemTime::now() - PUBLISHING_TIME);
+        assert!(record.seal(&store).unwrap() && record.is_kept(&store, early).unwrap());
+        let (condition, text) = store.state(&record.key, MAX_RECORD_BYTES).unwrap();
+        let text = String::from_utf8(text.unwrap().to_vec()).unwrap();
+        store.publish(&record.key, crate::source::removed_record(&text).into(), &condition).unwrap();
+        assert!(record.is_kept(&store, now).unwrap(), "without a request");
+        assert!(!record.is_kept(&store, early).unwrap() && !record.seal(&store).unwrap());
     }
 }

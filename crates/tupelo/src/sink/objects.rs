@@ -2,6 +2,7 @@
 //! anchor.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
@@ -67,6 +68,8 @@ struct State {
     stored_bytes: u64,
     ntuple: Progress,
     published: Option<AnchorLinks>,
+    /// When the record of the attempt was sealed.
+    sealed: Option<SystemTime>,
     /// Why nothing more may be written.
     closed: Option<String>,
     is_reported: bool,
@@ -213,12 +216,8 @@ impl ObjectSink {
                 let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
                 (Vec::new(), Bytes::from(anchor))
             }
-            Kind::Numbers { keys, attempt, record } => {
+            Kind::Numbers { keys, attempt } => {
                 inner.uploads.wait()?;
-                if !record.seal(&*inner.namespace)? {
-                    return Err(collected());
-                }
-                put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
                 let head = std::mem::take(&mut state.head);
                 let own = (state.stored_bytes, *attempt);
                 let anchor = write_daos(links, keys, own, head.each_ref().map(|bytes| &bytes[..]))?;
@@ -228,13 +227,31 @@ impl ObjectSink {
             }
         };
         inner.namespace.flush()?;
-        if let Kind::Folder { .. } = &inner.attempt.kind {
-            // A writer that pauses for long may have lost its objects to a collection.
-            let key = inner.attempt.keys.key(Blob::numbered(0)).into();
-            let first = inner.namespace.get_ranges(&[ObjectRange { key, range: 0..1 }]);
-            first.map_err(|error| if error.is_not_found() { collected() } else { error.into() })?;
+        // The last steps before the ntuple becomes visible: from now on, a collection leaves the objects alone for a while.
+        let sealing = SystemTime::now();
+        if !inner.attempt.record.seal(&*inner.namespace)? {
+            return Err(collected());
+        }
+        state.sealed = Some(sealing);
+        match &inner.attempt.kind {
+            // A collection that is complete has removed its record with the objects.
+            Kind::Folder { .. } => {
+                let key = inner.attempt.keys.key(Blob::numbered(0)).into();
+                let first = inner.namespace.get_ranges(&[ObjectRange { key, range: 0..1 }]);
+                first.map_err(|error| if error.is_not_found() { collected() } else { error.into() })?;
+            }
+            Kind::Numbers { keys, .. } => {
+                put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
+            }
         }
         Ok((others, anchor))
+    }
+
+    /// Fails if a writer that was suspended after it sealed its record has lost its objects to a collection.
+    fn check_kept(&self, state: &State) -> Result<()> {
+        let Some(sealed) = state.sealed else { return Ok(()) };
+        let is_kept = self.inner.attempt.record.is_kept(&*self.inner.namespace, sealed)?;
+        if is_kept { Ok(()) } else { Err(collected()) }
     }
 
     /// Removes the objects after an error that is returned.
@@ -253,12 +270,14 @@ impl ObjectSink {
         let (sent, is_complete) = self.inner.uploads.stop();
         let mut keys = std::mem::take(&mut state.named);
         let numbers = self.inner.attempt.numbers.first..state.next;
+        let record = &self.inner.attempt.record;
         match &self.inner.attempt.kind {
             Kind::Folder { .. } => {
                 keys.extend(numbers.map(|number| self.inner.attempt.keys.key(Blob::numbered(number))));
+                keys.push(record.key.clone());
             }
             // Values that it did not write are those of another attempt, which may have its number after a collection.
-            Kind::Numbers { record, .. } => {
+            Kind::Numbers { .. } => {
                 if !record.is_there(&*self.inner.namespace)? {
                     return Ok(());
                 }
@@ -274,7 +293,9 @@ impl ObjectSink {
 
 #[cold]
 fn collected() -> Error {
-    Error::invalid_argument("objects of the ntuple were removed while it was written; write it again")
+    let what =
+        "`tupelo gc` removed objects of the ntuple while it was written; run again, and choose an --older-than for gc";
+    Error::invalid_argument(format!("{what} that is longer than your longest writer takes"))
 }
 
 /// Refuses an ntuple that exists with the default class of metadata, where another class was chosen: pages of both would have
@@ -556,14 +577,15 @@ impl Target for ObjectSink {
                 return Err(Error::invalid_argument(format!("{why}, so nothing is stored")));
             }
         };
-        let (others, anchor) = match self.complete(&mut state, links) {
+        let completed = self.complete(&mut state, links).and_then(|done| self.check_kept(&state).map(|()| done));
+        let (others, anchor) = match completed {
             Ok(objects) => objects,
             Err(error) => return Err(self.removed_after(&mut state, error)),
         };
         state.closed = Some("the ntuple is finished".to_owned());
         let Inner { namespace, base, condition, .. } = &*self.inner;
         match namespace.publish_with(&others, &anchor_key(&namespace.keys(), base), anchor, condition) {
-            Ok(()) => Ok(()),
+            Ok(()) => self.check_kept(&state),
             Err(error) if error.kind() == ErrorKind::Changed => Err(self.removed_after(&mut state, error.into())),
             // It is not certain that the anchor is not visible.
             Err(error) => {

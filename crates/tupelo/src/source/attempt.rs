@@ -1,6 +1,6 @@
 //! The names of attempts to write an ntuple to a store.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -42,14 +42,21 @@ pub(crate) fn without_store(name: &str) -> Option<&str> {
     name.split_at_checked(name.len().checked_sub(STORE_CHARS)?).map(|(common, _)| common).filter(|_| is_attempt(name))
 }
 
+/// The time that a writer may take from the seal of its record until the ntuple is visible: 10 minutes. So long `tupelo gc`
+/// keeps the objects of a sealed attempt, whatever their age.
+pub const PUBLISHING_TIME: Duration = Duration::from_secs(10 * 60);
+
 /// The word after which a record has the time when its writer was about to make the ntuple visible.
 const SEALED: &str = " sealed ";
-/// The same for the time when `tupelo gc` was about to remove its objects.
+/// The word after which a sealed record has the attempt that it replaces.
+const AFTER: &str = " after ";
+/// As [`SEALED`], for the time when `tupelo gc` was about to remove its objects.
 const REMOVED: &str = " removed ";
 
-/// The record of an attempt that is about to become visible.
-pub(crate) fn sealed_record(record: &str) -> String {
-    format!("{record}{SEALED}{}", jiff::Timestamp::now().strftime(TIME))
+/// The record of an attempt that is about to become visible and to replace `visible`.
+pub(crate) fn sealed_record(record: &str, visible: Option<&str>) -> String {
+    let after = visible.map(|visible| format!("{AFTER}{visible}")).unwrap_or_default();
+    format!("{record}{SEALED}{}{after}", jiff::Timestamp::now().strftime(TIME))
 }
 
 /// The record of an attempt whose objects are being removed.
@@ -61,6 +68,11 @@ pub(crate) fn removed_record(record: &str) -> String {
 /// When a record was sealed.
 pub(crate) fn sealed(record: &str) -> Option<SystemTime> {
     began(record.split_once(SEALED)?.1.split(' ').next()?)
+}
+
+/// The attempt that a sealed one replaces.
+pub(crate) fn replaced(record: &str) -> Option<&str> {
+    record.split_once(AFTER)?.1.split(' ').next()
 }
 
 /// When objects of the attempt with this record were removed.
@@ -76,8 +88,6 @@ pub(crate) fn began(name: &str) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -97,9 +107,12 @@ mod tests {
         assert!(new_names(257).is_err());
         assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
         assert_eq!(began("now"), None);
-        let record = sealed_record("name SX");
+        let record = sealed_record("name SX", None);
         assert!(sealed(&record).unwrap() <= SystemTime::now() && record.starts_with("name SX sealed "), "{record}");
         assert_eq!((sealed(&removed_record(&record)), removed(&record)), (sealed(&record), None));
+        assert_eq!(replaced(&record), None);
+        let record = sealed_record("name SX", Some("7"));
+        assert_eq!((replaced(&record), replaced(&removed_record(&record))), (Some("7"), Some("7")));
         let twice = removed_record(&removed_record(&record));
         assert!(removed(&twice).is_some() && twice.matches("removed").count() == 1, "{twice}");
         assert_eq!(sealed("name SX"), None);

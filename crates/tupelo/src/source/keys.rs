@@ -64,6 +64,8 @@ const SETS: u64 = 1 << 63;
 const SEPARATE: &str = " separate";
 /// The object class of anchors and page lists if none is chosen, as in ROOT.
 pub(crate) const DEFAULT_METADATA_CLASS: &str = "SX";
+/// The name of the record of an attempt in its folder.
+pub(crate) const RECORD: &str = "record";
 /// Records of attempts are shorter.
 pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 10;
 

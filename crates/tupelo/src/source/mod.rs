@@ -24,9 +24,12 @@ use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
 pub(crate) use anchor::{StoreAnchor, daos_keys, with_default_metadata, write_daos};
-pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, sealed, sealed_record};
+pub use attempt::PUBLISHING_TIME;
+pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, replaced, sealed, sealed_record};
 use directories::Directories;
-pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, is_daos};
+pub(crate) use keys::{
+    AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD, is_daos,
+};
 pub(crate) use memory::{CONCURRENT_FETCHES, Extents, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};

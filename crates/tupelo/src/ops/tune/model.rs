@@ -15,9 +15,9 @@ use crate::writer::{PENDING_BYTES, WRITE_BYTES, WriteOptions};
 
 /// Round trips of opening an ntuple that depend on each other: the anchor, then header, footer and page lists.
 const OPENING_ROUND_TRIPS: u32 = 2;
-/// Round trips at the end of writing: header, footer and page list, the manifest, a check, and the anchor; before the
-/// first page, a look at the existing anchor.
-const CLOSING_ROUND_TRIPS: u32 = 5;
+/// Round trips at the end of writing: header, footer and page list, the manifest, the record of the attempt, a check, and the
+/// anchor; before the first page, a look at the existing anchor.
+const CLOSING_ROUND_TRIPS: u32 = 6;
 
 /// One direction of the connection to a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
