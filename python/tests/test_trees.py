@@ -3,6 +3,7 @@
 import json
 import pickle
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,24 @@ def test_manifests_and_partitions_have_trees(tmp_path: Path) -> None:
     events = tupelo.dask(str(tmp_path / "part*.root:Events"), step_size=150)
     assert events.run.compute().tolist() == list(range(800))
     assert ak.array_equal(events.pt.compute()[:400], tree["pt"].array())
+
+
+def test_a_nul_in_a_name_is_refused_by_name(tmp_path: Path) -> None:
+    """Regression: it was a plain Exception."""
+    path = tmp_path / "nul.root"
+    with tupelo.recreate(path, compression="none") as file:
+        file.mktree("tree", {"aXXXXb": "int32"}).extend({"aXXXXb": np.arange(3, dtype="i4")})
+    path.write_bytes(path.read_bytes().replace(b"aXXXXb", b"a\0XXXb"))
+    tree = tupelo.open(f"{path}:tree")
+    assert isinstance(tree, tupelo.Tree)
+    assert tree.keys() == ["a\0XXXb"]
+    calls: list[Callable[[], object]] = [
+        tree.arrays,
+        tree["a\0XXXb"].array,
+        lambda: next(tree.iterate()),
+        lambda: tupelo.concatenate(f"{path}:tree"),
+        lambda: tree.arrow_schema,
+    ]
+    for call in calls:
+        with pytest.raises(tupelo.UnsupportedError, match=r"field 'a\\0XXXb' has a NUL character in its name"):
+            call()
