@@ -23,10 +23,8 @@ HERE = Path(__file__).resolve().parent
 FOLDER = WORK / "root_trees"
 REFUSED = {
     "*_wise:vector_enum:x": "bytes: nothing says that the items are integers",
-    "*_wise:vector3_0:x": "bytes: an old branch of objects",
-    "*_wise:lorentz_0:x": "bytes: an old branch of objects",
     "objects_0:clones:x": "bytes: an old branch of objects",
-    "objects_0:old:x": "bytes: an old branch of objects",
+    "linked:linked_0:x": "bytes: an old branch of objects",
     "*_wise:loops_*:x": "bytes: pointers to several objects, and a counter in a base class",
 }
 """What is left as bytes, and why."""

@@ -14,6 +14,10 @@
 #pragma link C++ class Pointers+;
 #pragma link C++ class Owner+;
 #pragma link C++ class OldObject+;
+#pragma link C++ class Linked+;
+#pragma link C++ class Boxes+;
+#pragma link C++ class std::vector<TMatrixTSym<double>>+;
+#pragma link C++ class std::vector<Boxes>+;
 #pragma link C++ class Counter+;
 #pragma link C++ class Loops+;
 #pragma link C++ class Scalars+;

@@ -226,6 +226,44 @@ inline void objects(Book &book, int split) {
    for (TTree *tree : {&clones, &old, &pointers, &owner}) { tree->SetDirectory(nullptr); tree->ResetBranchAddresses(); }
 }
 
+// Items of a collection of which every second one is referred to.
+inline void linked(const std::string &path) {
+   Book book(path);
+   for (int split : {0, 1, 99}) {
+      const std::string name = "linked_" + std::to_string(split), one = "one_" + std::to_string(split);
+      TTree tree(name.c_str(), ""), single(one.c_str(), "");
+      TClonesArray items("Linked"), *itemsPointer = &items;
+      tree.Branch("x", &itemsPointer, 32000, split);
+      Linked item, *itemPointer = &item;
+      single.Branch("x", &itemPointer, 32000, split);
+      std::vector<std::string> all, ones;
+      for (int i = 0; i < kEntries; ++i) {
+         items.Clear("C");
+         for (int n = 0; n < i % 4; ++n) {
+            auto &linked = *static_cast<Linked *>(items.ConstructedAt(n));
+            linked.SetUniqueID(0); linked.ResetBit(kIsReferenced);
+            set(i + n, linked, n % 2 ? items.At(n - 1) : nullptr);
+         }
+         std::string list;
+         for (int n = 0; n < i % 4; ++n) list += (n ? "," : "") + json(*static_cast<Linked *>(items.At(n)));
+         all.push_back("[" + list + "]");
+         set(i, item, i > 3 ? &item : nullptr);
+         ones.push_back(json(item));
+         if (i == 4) { tree.FlushBaskets(); single.FlushBaskets(); }
+         tree.Fill(); single.Fill();
+      }
+      tree.Write(); single.Write();
+      book.expect(name, "x", all);
+      book.expect(one, "x", ones);
+      tree.SetDirectory(nullptr); single.SetDirectory(nullptr); tree.ResetBranchAddresses(); single.ResetBranchAddresses();
+   }
+   for (int split : {0, 1, 99}) {
+      branch<Boxes>(book, "boxes_" + std::to_string(split), split);
+      branch<std::vector<Boxes>>(book, "vector_boxes_" + std::to_string(split), split);
+   }
+   book.close();
+}
+
 inline void objects(const std::string &path, int split) {
    Book book(path);
    objects(book, split);

@@ -42,8 +42,10 @@ std::string json(const Packed &);
 std::string json(const Members &);
 std::string json(const Scalars &);
 std::string json(const Holder &);
+std::string json(const Boxes &);
 inline std::string json(const TVector3 &v);
 inline std::string json(const TLorentzVector &v);
+inline std::string json(const TMatrixDSym &v);
 template <class A, class B> std::string json(const std::pair<A, B> &v);
 template <std::size_t N> std::string json(const std::bitset<N> &v) {
    std::string out;
@@ -90,6 +92,24 @@ inline std::string json(const Holder &v) {
    std::vector<std::vector<std::int32_t>> two(v.fTwo, v.fTwo + 2);
    return record("fPoints", v.fPoints, "fLines", v.fLines, "fMap", v.fMap, "fList", v.fList, "fTwo", two, "fPlains", v.fPlains);
 }
+inline std::string json(const TMatrixDSym &v) {
+   std::vector<double> elements;
+   for (int row = 0; row < v.GetNrows(); ++row) for (int column = row; column < v.GetNcols(); ++column) elements.push_back(v(row, column));
+   return record("fNrows", v.GetNrows(), "fElements", elements);
+}
+inline std::string json(const Boxes &v) {
+   std::vector<std::vector<float>> vectors(v.fVectors, v.fVectors + 2);
+   std::vector<std::map<std::int32_t, float>> maps(v.fMaps, v.fMaps + 2);
+   return record("fVectors", vectors, "fMaps", maps, "fArray", v.fArray, "fMapArray", v.fMapArray, "fTexts", v.fTexts, "fMatrices", v.fMatrices);
+}
+inline std::string json(const Linked &v) {
+   std::vector<UInt_t> all;
+   for (int n = 0; n < v.fAll.GetEntriesFast(); ++n) all.push_back(v.fAll.GetUID(n));
+   std::vector<int> bytes(v.fBytes, v.fBytes + v.fN);
+   std::string links = joined("{\"fNext\":" + record("fUniqueID", v.fNext.GetUniqueID()) + "}", "{\"fAll\":" + record("fUIDs", all) + "}");
+   std::string members = record("fUniqueID", v.GetUniqueID(), "fBits", v.TestBits(0xffffff), "fMatrix", v.fMatrix, "fN", v.fN, "fBytes", bytes);
+   return joined(joined(members, links), "{\"fTime\":" + record("fMilliSec", Long64_t(v.fTime)) + "}");
+}
 inline std::string json(const TVector3 &v) { return record("fX", v.X(), "fY", v.Y(), "fZ", v.Z()); }
 inline std::string json(const TLorentzVector &v) { return record("fP", v.Vect(), "fE", v.E()); }
 inline std::string json(const Loops &v) {
@@ -123,6 +143,9 @@ template <class K, class T> void set(int i, std::unordered_map<K, T> &v);
 template <class K, class T> void set(int i, std::unordered_multimap<K, T> &v);
 inline void set(int i, Scalars &v);
 inline void set(int i, Holder &v);
+inline void set(int i, Boxes &v);
+inline void set(int i, TMatrixDSym &v);
+template <class T, std::size_t N> void set(int i, std::array<T, N> &v);
 inline void set(int i, TVector3 &v);
 inline void set(int i, TLorentzVector &v);
 void set(int i, std::vector<bool> &v);
@@ -173,6 +196,27 @@ inline void set(int i, Scalars &v) {
 }
 inline void set(int i, Holder &v) {
    set(i, v.fPoints); set(i + 1, v.fLines); set(i, v.fMap); set(i, v.fList); set(i, v.fTwo[0]); set(i + 1, v.fTwo[1]); set(i, v.fPlains);
+}
+inline void set(int i, TMatrixDSym &v) {
+   v.ResizeTo(i % 3 + 1, i % 3 + 1);
+   for (int row = 0; row <= i % 3; ++row) for (int column = 0; column <= i % 3; ++column) v(row, column) = i + row + column;
+}
+inline void set(int i, Boxes &v) {
+   for (int n = 0; n < 2; ++n) { set(i + n, v.fVectors[n]); set(i + n, v.fMaps[n]); }
+   set(i + 2, v.fArray); set(i, v.fMapArray); set(i, v.fTexts);
+   v.fMatrices.clear();
+   for (int n = 0; n < i % 3; ++n) { v.fMatrices.emplace_back(1); set(i + n, v.fMatrices.back()); }
+}
+// Refers to another object, or to nothing.
+inline void set(int i, Linked &v, TObject *other) {
+   v.fNext = i % 3 ? other : nullptr;
+   v.fAll.Clear();
+   for (int n = 0; n < i % 3; ++n) v.fAll.Add(other);
+   v.fTime = TTime(Long64_t(1000 * i));
+   set(i, v.fMatrix);
+   delete[] v.fBytes;
+   v.fN = i % 4; v.fBytes = v.fN ? new std::uint8_t[v.fN] : nullptr;
+   for (int n = 0; n < v.fN; ++n) v.fBytes[n] = n + i;
 }
 inline void set(int i, TVector3 &v) { v.SetXYZ(i, i / 2.0, -i); }
 inline void set(int i, TLorentzVector &v) { v.SetXYZT(i, i / 2.0, -i, 2 * i); }

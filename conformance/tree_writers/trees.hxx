@@ -4,12 +4,14 @@
 
 #include <TClonesArray.h>
 #include <TList.h>
+#include <TMatrixDSym.h>
 #include <TNamed.h>
 #include <TObjArray.h>
 #include <TObjString.h>
 #include <TRef.h>
 #include <TRefArray.h>
 #include <TString.h>
+#include <TTime.h>
 #include <TLorentzVector.h>
 #include <TVector3.h>
 
@@ -167,6 +169,29 @@ struct Holder {
    std::vector<std::int32_t> fTwo[2];
    std::vector<Plain> fPlains;
    ClassDefNV(Holder, 1)
+};
+// Objects that others refer to, and members that ROOT streams by custom code.
+struct Linked : public TObject {
+   TRef fNext;
+   TRefArray fAll;
+   TTime fTime;
+   TMatrixDSym fMatrix{2};
+   std::int32_t fN = 0;
+   std::uint8_t *fBytes = nullptr; //[fN]
+   Linked() = default;
+   Linked(const Linked &) = delete;
+   ~Linked() override { delete[] fBytes; }
+   ClassDefOverride(Linked, 1)
+};
+// Fixed arrays of containers.
+struct Boxes {
+   std::vector<float> fVectors[2];
+   std::map<std::int32_t, float> fMaps[2];
+   std::array<std::vector<float>, 2> fArray;
+   std::array<std::map<std::int32_t, float>, 2> fMapArray;
+   std::array<std::string, 2> fTexts;
+   std::vector<TMatrixDSym> fMatrices;
+   ClassDefNV(Boxes, 1)
 };
 struct OldObject : public TObject {
    std::int32_t fA = 0;

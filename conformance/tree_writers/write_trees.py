@@ -61,6 +61,7 @@ def main() -> int:
     fill.packed(str(folder / "packed.root"))
     for split in (0, 99):
         fill.objects(str(folder / f"objects_{split}.root"), split)
+    fill.linked(str(folder / "linked.root"))
     fill.sample(str(folder / "sample.root"))
     fill.structure(str(folder / "structure.root"))
     # zlib, lzma, the old method, lz4, zstd, none.

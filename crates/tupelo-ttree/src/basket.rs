@@ -48,6 +48,8 @@ pub struct Basket<'a> {
     /// Bytes between the place from which references between objects count, and the data.
     pub key_bytes: u16,
     positions: Option<Vec<u32>>,
+    /// What another branch says of the numbers of values, for each item of the entries that are read.
+    pub(crate) counts: Vec<usize>,
 }
 
 impl BasketHead {
@@ -129,7 +131,7 @@ impl BasketHead {
             0 => None,
             _ => Some(self.positions(&mut rest, border, self.features & GENERATED_OFFSETS != 0)?),
         };
-        Ok(Basket { data, entries: self.entries as usize, key_bytes: self.key_bytes, positions })
+        Ok(Basket { data, entries: self.entries as usize, key_bytes: self.key_bytes, positions, counts: Vec::new() })
     }
 
     /// The positions of the entries, from the start of the values. In the tree's own record they are never sizes.
@@ -168,7 +170,7 @@ impl<'a> Basket<'a> {
     /// A basket of entries without positions.
     #[cfg(test)]
     pub(crate) fn of(data: &'a [u8], entries: usize) -> Self {
-        Self { data, entries, key_bytes: 0, positions: None }
+        Self { data, entries, key_bytes: 0, positions: None, counts: Vec::new() }
     }
 }
 
@@ -196,15 +198,19 @@ impl Basket<'_> {
             }
             return Ok(entries.start * width..entries.end * width);
         };
-        let at = |entry: usize| positions.get(entry).map_or(self.data.len(), |&position| position as usize);
-        let bytes = at(entries.start)..at(entries.end);
-        match bytes.len() == entries.len() * width {
-            true => Ok(bytes),
-            false => {
-                let what = format!("{} entries of {width} bytes each in {} bytes", entries.len(), bytes.len());
-                Err(Error::corrupt(what))
-            }
+        // Positions that lie about some entries would give other values for a range of entries than for all of them.
+        let lengths = positions.iter().zip(positions.iter().skip(1)).map(|(start, end)| end.saturating_sub(*start));
+        if let Some((entry, length)) = lengths.enumerate().find(|&(_, length)| length as usize != width) {
+            return Err(Error::corrupt(format!("entry {entry} has {length} bytes and not {width}")));
         }
+        let at = |entry: usize| positions.get(entry).map_or(self.data.len(), |&position| position as usize);
+        Ok(at(entries.start)..at(entries.end))
+    }
+
+    /// Sets how many values each item of the entries has that are read next: all of the basket up to their end, or only
+    /// they themselves where the positions of the entries are known.
+    pub fn set_counts(&mut self, counts: Vec<usize>) {
+        self.counts = counts;
     }
 
     /// Sets the positions of the entries from their lengths in bytes.
@@ -270,5 +276,5 @@ pub fn open_embedded(bytes: &[u8]) -> Result<Basket<'_>> {
         }
         _ => &[],
     };
-    Ok(Basket { data, entries: head.entries as usize, key_bytes: head.key_bytes, positions })
+    Ok(Basket { data, entries: head.entries as usize, key_bytes: head.key_bytes, positions, counts: Vec::new() })
 }

@@ -73,6 +73,8 @@ struct Entries<'a> {
     end: usize,
     /// Whether that is known from the positions of the entries.
     is_bounded: bool,
+    /// How many values the items have, where another branch says so.
+    counts: std::slice::Iter<'a, usize>,
 }
 
 impl Entries<'_> {
@@ -112,7 +114,7 @@ impl Column {
     pub fn new(layout: &Layout) -> Self {
         match layout {
             Layout::Number(Basic::Bool, _) => Self::Bools(Vec::new()),
-            Layout::Number(..) => Self::Numbers(MutableBuffer::new(0)),
+            Layout::Number(..) | Layout::ObjectBits => Self::Numbers(MutableBuffer::new(0)),
             Layout::Text | Layout::Leaf | Layout::Characters | Layout::Opaque => {
                 Self::Bytes(Offsets::new(), MutableBuffer::new(0))
             }
@@ -122,14 +124,18 @@ impl Column {
             | Layout::Rest(item)
             | Layout::FlaggedRest(item)
             | Layout::Pointed { item, .. }
-            | Layout::CountedBy { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
-            Layout::Headed(body) => Self::new(body),
+            | Layout::CountedBy { item, .. }
+            | Layout::CountedInBranch { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
+            Layout::Headed(body) | Layout::Named { item: body, .. } => Self::new(body),
             Layout::Pair(parts) => Self::Record(parts.iter().map(Self::new).collect(), 0),
-            Layout::Members(members) => Self::record(members),
+            Layout::Members(members) | Layout::Triangle { members, .. } => Self::record(members),
             Layout::Object(object) => Self::record(&object.members),
             Layout::RootObject => {
                 let number = || Self::Numbers(MutableBuffer::new(0));
                 Self::Record(vec![number(), number()], 0)
+            }
+            Layout::Reference => {
+                Self::Record(vec![Self::new(&Layout::RootObject), Self::Numbers(MutableBuffer::new(0))], 0)
             }
         }
     }
@@ -147,7 +153,12 @@ impl Column {
             return self.read_fixed(layout, basket, entries, width);
         }
         let stream = Streamed::new(basket.data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: basket.data.len(), is_bounded: basket.has_positions() };
+        let mut source = Entries {
+            stream,
+            end: basket.data.len(),
+            is_bounded: basket.has_positions(),
+            counts: basket.counts.iter(),
+        };
         if basket.has_positions() {
             if let (Layout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
                 && let Some(width) = item.fixed_bytes().filter(|&width| width > 0)
@@ -186,7 +197,7 @@ impl Column {
         let (bytes, count) = (basket.fixed_range(&entries, width)?, entries.len());
         let data = basket.data.get(bytes).unwrap_or_default();
         let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false };
+        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter() };
         self.append(layout, &mut source, count)
     }
 
@@ -213,14 +224,14 @@ impl Column {
         }
         let data = basket.data.get(start.unwrap_or(end)..end).unwrap_or_default();
         let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false };
+        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter() };
         self.append(item, &mut source, data.len() / width)
     }
 
     /// Number of values so far.
     fn len(&self, layout: &Layout) -> usize {
         match (self, layout) {
-            (_, Layout::Headed(body)) => self.len(body),
+            (_, Layout::Headed(body) | Layout::Named { item: body, .. }) => self.len(body),
             (Self::Numbers(bytes), Layout::Number(basic, _)) => bytes.len() / memory_bytes(*basic),
             (Self::Numbers(bytes), _) => bytes.len() / 4,
             (Self::Bools(bytes), _) => bytes.len(),
@@ -293,6 +304,16 @@ impl Column {
                 }
             },
             (Layout::Headed(body), column) => column.headed(body, source, count),
+            (Layout::Named { class_name, item }, column) => each(count, || {
+                let length = source.stream.cursor.u8()?;
+                let name = source.stream.cursor.take(length.into())?;
+                source.stream.cursor.u8()?;
+                if name != class_name.as_bytes() {
+                    let what = format!("an object of class {}, not {class_name}", String::from_utf8_lossy(name));
+                    return Err(Error::unsupported(what));
+                }
+                column.append(item, source, 1)
+            }),
             (Layout::Pair(parts), Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || {
@@ -321,14 +342,36 @@ impl Column {
                 *total += count;
                 each(count, || {
                     let (number, bits) = source.stream.object()?;
-                    for (column, value) in columns.iter_mut().zip([number, bits]) {
-                        if let Self::Numbers(out) = column {
-                            out.push(value);
-                        }
+                    push_object(columns, number, bits);
+                    Ok(())
+                })
+            }
+            (Layout::ObjectBits, Self::Numbers(out)) => each(count, || {
+                out.push(source.stream.object_bits()?);
+                Ok(())
+            }),
+            (Layout::Reference, Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || {
+                    let (number, bits, process) = source.stream.reference()?;
+                    let process = process.ok_or_else(|| Error::unsupported("a TRef to an object with a TUUID"))?;
+                    if let [Self::Record(object, total), Self::Numbers(processes)] = columns.as_mut_slice() {
+                        *total += 1;
+                        push_object(object, number, bits);
+                        processes.push(process);
                     }
                     Ok(())
                 })
             }
+            (Layout::Triangle { rows, members }, Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || triangle(*rows, members, columns, source))
+            }
+            (Layout::CountedInBranch { item, .. }, Self::List(offsets, items)) => each(count, || {
+                let length = source.counts.next().copied();
+                let length = length.ok_or_else(|| Error::corrupt("a counter of fewer items"))?;
+                pointed(item, items, offsets, source, length)
+            }),
             (layout, _) => Err(Error::unsupported(format!("values of the layout {layout:?} in this place"))),
         }
     }
@@ -351,6 +394,10 @@ impl Column {
 
     /// One collection whose items' members are stored together.
     fn append_member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, class: MemberWise) -> Result<()> {
+        if let (Layout::Fixed(size, item), Self::Fixed(items, total)) = (body, &mut *self) {
+            *total += 1;
+            return each(*size, || items.append_member_wise(item, source, class));
+        }
         let (Layout::Counted(item), Self::List(offsets, items)) = (body, self) else {
             return Err(Error::corrupt("members side by side of values that have none"));
         };
@@ -409,6 +456,57 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
     Ok(())
 }
 
+/// Number and bits of a `TObject`.
+fn push_object(columns: &mut [Column], number: u32, bits: u32) {
+    for (column, value) in columns.iter_mut().zip([number, bits]) {
+        if let Column::Numbers(out) = column {
+            out.push(value);
+        }
+    }
+}
+
+/// Values behind a pointer: a byte says whether there are any.
+fn pointed(
+    item: &Layout,
+    items: &mut Column,
+    offsets: &mut Offsets,
+    source: &mut Entries<'_>,
+    length: usize,
+) -> Result<()> {
+    let is_there = source.stream.cursor.u8()? != 0;
+    several(item, items, offsets, source, if is_there { length } else { 0 })
+}
+
+/// As many values as a counter says.
+fn several(
+    item: &Layout,
+    items: &mut Column,
+    offsets: &mut Offsets,
+    source: &mut Entries<'_>,
+    length: usize,
+) -> Result<()> {
+    if length > source.stream.cursor.remaining() {
+        return Err(Error::corrupt(format!("{length} values where {} bytes follow", source.left())));
+    }
+    offsets.push_length(length);
+    items.append(item, source, length)
+}
+
+/// A `TMatrixTSym`: the base, then as many elements as its rows need.
+fn triangle(rows: usize, members: &[(String, Layout)], columns: &mut [Column], source: &mut Entries<'_>) -> Result<()> {
+    let ([(_, base), (_, Layout::Counted(item))], [object, Column::List(offsets, items)]) = (members, columns) else {
+        return Err(Error::unsupported("a symmetric matrix without elements"));
+    };
+    object.append(base, source, 1)?;
+    let rows = match (base, &*object) {
+        (Layout::Object(base), Column::Record(columns, _)) => columns.get(rows).zip(base.members.get(rows)),
+        _ => None,
+    };
+    let (column, (_, layout)) = rows.ok_or_else(|| Error::unsupported("a symmetric matrix without rows"))?;
+    let rows = column.number_from_end(layout, 0)?;
+    several(item, items, offsets, source, rows.saturating_mul(rows.saturating_add(1)) / 2)
+}
+
 fn append_members(
     members: &[(String, Layout)],
     columns: &mut [Column],
@@ -425,16 +523,10 @@ fn append_members(
                 let (counts, (_, layout)) = counts.ok_or_else(|| Error::unsupported("a counter in another class"))?;
                 for object in (0..count).rev() {
                     let length = counts.number_from_end(layout, object)?;
-                    let is_there = match member {
-                        Layout::Pointed { .. } => source.stream.cursor.u8()? != 0,
-                        _ => true,
-                    };
-                    let length = if is_there { length } else { 0 };
-                    if length > source.stream.cursor.remaining() {
-                        return Err(Error::corrupt(format!("{length} values where {} bytes follow", source.left())));
+                    match member {
+                        Layout::Pointed { .. } => pointed(item, items, offsets, source, length)?,
+                        _ => several(item, items, offsets, source, length)?,
                     }
-                    offsets.push_length(length);
-                    items.append(item, source, length)?;
                 }
             }
             // Bases have no head where members of several objects are stored together.

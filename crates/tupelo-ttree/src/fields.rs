@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use tupelo_format::Result;
 use tupelo_format::object::{self, Type};
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::{Error, Result};
 
 use crate::layout::{self, BASE, Layout, MAX_MEMBERS};
 use crate::tree::{Branch, Tree};
@@ -80,6 +80,12 @@ impl Builder<'_> {
         for &index in branches {
             let Some(branch) = self.tree.branches.get(index) else { continue };
             let mut field = match self.field(index, branch, parents) {
+                // All of its members were refused.
+                Ok(Field { kind: FieldKind::Record(members), .. })
+                    if members.is_empty() && !branch.children.is_empty() =>
+                {
+                    continue;
+                }
                 Ok(field) => field,
                 Err(error) => {
                     self.refuse(index, error.to_string());
@@ -128,6 +134,7 @@ impl Builder<'_> {
 
     fn field(&mut self, index: usize, branch: &Branch, parents: &[&str]) -> Result<Field> {
         let kind = branch.element.as_ref().map_or(0, |element| element.kind);
+        let name = local_name(&branch.name, parents);
         let below = || [parents, &[branch.name.as_str()]].concat();
         let kind = match (kind, branch.children.is_empty()) {
             (3 | 4, _) => {
@@ -138,16 +145,24 @@ impl Builder<'_> {
                 }
                 FieldKind::Collection { counts: index, items }
             }
-            (_, false) => FieldKind::Record(self.members(&branch.children, &below(), true)),
-            (_, true) => {
-                let layout = match layout::of_branch(self.tree, branch, self.infos, &mut self.members_left) {
-                    Ok(layout) => layout,
-                    // What has no columns is left as bytes, if it can be decoded as objects.
-                    Err(_) if self.is_object(branch) => Layout::Opaque,
-                    Err(error) => return Err(error),
-                };
-                FieldKind::Value { branch: index, layout }
+            (_, false) => {
+                let mut members = self.members(&branch.children, &below(), true);
+                // Branches of leaves may have others below them and values of their own.
+                if branch.element.is_none() && !branch.baskets.is_empty() {
+                    match self.value(index, branch) {
+                        _ if members.iter().any(|member| member.name == name) => {
+                            self.refuse(index, "a branch below it has the name".to_owned());
+                        }
+                        Ok(kind) => {
+                            let (type_name, title) = (String::new(), String::new());
+                            members.insert(0, Field { name: name.clone(), type_name, title, kind });
+                        }
+                        Err(error) => self.refuse(index, error.to_string()),
+                    }
+                }
+                FieldKind::Record(members)
             }
+            (_, true) => self.value(index, branch)?,
         };
         let type_name = match (layout::member_type(branch, self.infos), &branch.element) {
             (Some(member), _) => member,
@@ -157,7 +172,22 @@ impl Builder<'_> {
             (None, _) => String::new(),
         };
         let title = if is_description(branch) { branch.title.clone() } else { String::new() };
-        Ok(Field { name: local_name(&branch.name, parents), type_name, title, kind })
+        Ok(Field { name, type_name, title, kind })
+    }
+
+    /// The values of a branch itself.
+    fn value(&mut self, index: usize, branch: &Branch) -> Result<FieldKind> {
+        if branch.entries == 0 && self.tree.entries > 0 {
+            let what = format!("it has no entries, and the tree has {}", self.tree.entries);
+            return Err(Error::unsupported(what));
+        }
+        let layout = match layout::of_branch(self.tree, branch, self.infos, &mut self.members_left) {
+            Ok(layout) => layout,
+            // What has no columns is left as bytes, if it can be decoded as objects.
+            Err(_) if self.is_object(branch) => Layout::Opaque,
+            Err(error) => return Err(error),
+        };
+        Ok(FieldKind::Value { branch: index, layout })
     }
 
     /// Whether the entries of a branch can be decoded one by one, without columns.

@@ -57,6 +57,14 @@ pub enum Layout {
         /// The items.
         item: Box<Layout>,
     },
+    /// An item of a split collection: a byte that says whether there are any items, then as many as another branch says
+    /// for the same item of the collection.
+    CountedInBranch {
+        /// Number of the branch that counts.
+        counter: usize,
+        /// The items.
+        item: Box<Layout>,
+    },
     /// A `std::bitset`: the number of bits in 32 bits, then a byte for each.
     Bits(usize),
     /// Byte count and version once, then the values. If the version says so, the members of the items of each value are
@@ -68,8 +76,26 @@ pub enum Layout {
     Members(Vec<(String, Layout)>),
     /// An object with a head.
     Object(Box<ObjectLayout>),
+    /// An object in a branch of the old form, behind the name of its class.
+    Named {
+        /// The class that all objects must have.
+        class_name: String,
+        /// The object with its head.
+        item: Box<Layout>,
+    },
     /// `TObject`, which has a special form: number and bits.
     RootObject,
+    /// The bits of a `TObject`, which take two more bytes where other objects refer to it.
+    ObjectBits,
+    /// `TRef`: a `TObject` with the number of the object that it refers to, and the number of its process.
+    Reference,
+    /// `TMatrixTSym`: its base, then the upper triangle, row by row.
+    Triangle {
+        /// Number of the member of the base that says how many rows there are.
+        rows: usize,
+        /// Names and layouts of the base and the elements.
+        members: Vec<(String, Layout)>,
+    },
     /// Bytes that are decoded as objects: what has no columns.
     Opaque,
 }
@@ -114,9 +140,12 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// class with more members than `members_left`, which is reduced by those that it has.
 pub fn of_branch(tree: &Tree, branch: &Branch, infos: &StreamerInfos, members_left: &mut usize) -> Result<Layout> {
     match (&branch.element, branch.branch_class.as_str()) {
-        (Some(_), _) => Compiler { infos, depth: 0, members_left }.branch_element(branch),
+        (Some(_), _) => Compiler { tree, infos, depth: 0, members_left }.branch_element(branch),
         (None, "TBranch") => of_leaves(tree, branch),
-        (None, "TBranchObject") => Ok(Layout::Opaque),
+        (None, "TBranchObject") => {
+            // What has no columns is left as bytes.
+            Ok(Compiler { tree, infos, depth: 0, members_left }.old_object(branch).unwrap_or(Layout::Opaque))
+        }
         (None, other) => Err(Error::unsupported(format!("a branch of class {other}"))),
     }
 }
@@ -281,6 +310,7 @@ fn find_member(branch: &Branch, element: &BranchElement, infos: &StreamerInfos) 
 
 /// Compiles types and classes to layouts.
 struct Compiler<'i> {
+    tree: &'i Tree,
     infos: &'i StreamerInfos,
     depth: usize,
     /// Classes in classes can have more members than the file has bytes.
@@ -304,7 +334,12 @@ impl Compiler<'_> {
             // Numbers of items.
             3 | 4 => return Ok(Layout::Number(Basic::I32, None)),
             31 | 41 => {
-                let member = self.member_of(branch)?;
+                let member = match self.member_of(branch)? {
+                    Layout::Pointed { item, .. } => {
+                        Layout::CountedInBranch { counter: self.counter_branch(branch, element)?, item }
+                    }
+                    member => member,
+                };
                 return Ok(Layout::Rest(Box::new(member)));
             }
             _ => {}
@@ -320,6 +355,15 @@ impl Compiler<'_> {
             return self.item(&Type::parse(&branch.class_name)?);
         }
         self.alone(&branch.class_name)
+    }
+
+    /// A whole object in a branch of the old form (`TBranchObject`).
+    fn old_object(&mut self, branch: &Branch) -> Result<Layout> {
+        let (class_name, item) = (branch.class_name.clone(), self.typed(&branch.class_name)?);
+        Ok(match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
+            true => Layout::Named { class_name, item: Box::new(item) },
+            false => item,
+        })
     }
 
     /// A whole object in a separate branch.
@@ -348,8 +392,8 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        if let (Some(basic), "fUniqueID" | "fBits") = (Basic::from_code(element.streamer_type.min(13)), name) {
-            return Ok(Layout::Number(basic, None));
+        if element.streamer_type == BITS {
+            return Ok(Layout::ObjectBits);
         }
         let class = &branch.class_name;
         match Basic::from_code(element.streamer_type) {
@@ -359,6 +403,23 @@ impl Compiler<'_> {
                 Err(Error::unsupported(format!("member '{name}' of class {class}, which is not in the streamer info")))
             }
         }
+    }
+
+    /// The branch beside another one that counts the items behind the pointers in it.
+    fn counter_branch(&self, branch: &Branch, element: &BranchElement) -> Result<usize> {
+        let Some((_, Element { kind: ElementKind::BasicPointer(counter), .. })) =
+            find_member(branch, element, self.infos)
+        else {
+            return Err(Error::corrupt("a pointer without a counter"));
+        };
+        let name = branch.name.split('[').next().unwrap_or_default();
+        let name = format!("{}{}", name.strip_suffix(member_name(name)).unwrap_or_default(), counter.name);
+        let parent = branch.parent.and_then(|parent| self.tree.branches.get(parent));
+        let beside = parent.map_or(&self.tree.top_level, |parent| &parent.children);
+        let counter = beside.iter().find(|&&at| self.tree.branches.get(at).is_some_and(|other| other.name == name));
+        counter
+            .copied()
+            .ok_or_else(|| Error::unsupported(format!("a pointer whose counter, '{name}', is not a branch")))
     }
 
     /// The values of a type in a container.
@@ -385,7 +446,12 @@ impl Compiler<'_> {
             "TObject" => return Ok(Layout::RootObject),
             "TString" => return Ok(Layout::Text),
             "TDatime" => return Ok(Layout::Members(vec![("fDatime".into(), Layout::Number(Basic::U32, None))])),
+            "TRef" => return Ok(Layout::Reference),
+            "TRefArray" => return Ok(references()),
             _ => {}
+        }
+        if let Some(item) = object::symmetric_matrix_item(name) {
+            return self.symmetric_matrix(item);
         }
         if let Some(item) = object::array_item(name) {
             let item = Layout::Counted(Box::new(Layout::Number(item, None)));
@@ -409,6 +475,28 @@ impl Compiler<'_> {
             return Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown(name)), members })));
         };
         self.object(&info)
+    }
+
+    /// Objects of the type of a member, which may be a container in a fixed array: that has no head.
+    fn typed(&mut self, name: &str) -> Result<Layout> {
+        match Type::parse(name)? {
+            Type::Class(name) => self.class(&name),
+            container_or_text => self.item(&container_or_text),
+        }
+    }
+
+    /// A `TMatrixTSym`.
+    fn symmetric_matrix(&mut self, item: &str) -> Result<Layout> {
+        let base = self.deeper(|this| this.class(&format!("TMatrixTBase<{item}>")))?;
+        let rows = match &base {
+            Layout::Object(object) => object.members.iter().position(|(name, _)| name == "fNrows"),
+            _ => None,
+        };
+        let (Some(rows), Type::Basic(item)) = (rows, Type::parse(item)?) else {
+            return Err(Error::unsupported(format!("class TMatrixTSym<{item}>")));
+        };
+        let elements = Layout::Counted(Box::new(Layout::Number(item, None)));
+        Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })
     }
 
     fn object(&mut self, info: &Arc<ClassInfo>) -> Result<Layout> {
@@ -484,7 +572,7 @@ impl Compiler<'_> {
                 let class = element.class_name();
                 match if (81..=90).contains(&code) { code - ARRAY } else { code } {
                     61 | 62 | 63 | 66..=68 if code != 86 && code != 87 => {
-                        let layout = self.deeper(|this| this.class(class))?;
+                        let layout = self.deeper(|this| this.typed(class))?;
                         Ok(nested(layout, &sizes))
                     }
                     65 if code == 85 => Ok(Layout::Headed(Box::new(nested(Layout::Text, &sizes)))),
@@ -510,10 +598,24 @@ impl Compiler<'_> {
     }
 }
 
+/// A `TRefArray`.
+fn references() -> Layout {
+    let number = |basic| Layout::Number(basic, None);
+    let members = vec![
+        (format!("{BASE}0"), Layout::RootObject),
+        ("fName".into(), Layout::Text),
+        ("fSize".into(), number(Basic::I32)),
+        ("fLowerBound".into(), number(Basic::I32)),
+        ("fPID".into(), number(Basic::U16)),
+        ("fUIDs".into(), Layout::CountedBy { counter: 2, item: Box::new(number(Basic::U32)) }),
+    ];
+    Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown("TRefArray")), members }))
+}
+
 fn basic(element: &Element, sizes: &[usize]) -> Result<Layout> {
     match element.code {
         CHARACTERS => return Ok(Layout::Characters),
-        BITS => return Ok(Layout::Number(Basic::U32, None)),
+        BITS => return Ok(Layout::ObjectBits),
         _ => {}
     }
     let code = if (21..=39).contains(&element.code) { element.code - ARRAY } else { element.code };

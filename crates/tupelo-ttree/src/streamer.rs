@@ -1,4 +1,4 @@
-//! Layouts of ROOT's own classes of trees: for files whose writer left them out, and for files that are written here.
+//! Layouts of ROOT's own classes of trees, for files that are written here.
 
 use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 
@@ -216,11 +216,6 @@ const CLASSES: [Class; 26] = [
         Number("fMaximum", "int", 3, 4),
     ]),
 ];
-
-/// Adds layouts of leaves, only where the file has none of the class: `StreamerInfos::merge` keeps those that are there.
-pub fn layouts() -> StreamerInfos {
-    classes(|name| name.starts_with("TLeaf"))
-}
 
 /// The layouts of the classes whose names are chosen.
 pub fn classes(is_chosen: impl Fn(&str) -> bool) -> StreamerInfos {

@@ -293,6 +293,8 @@ impl<'v> Members<'v> {
     fn integers(self, name: &str) -> Result<Vec<i64>> {
         Ok(match self.get(name)? {
             Value::Null => Vec::new(),
+            // Before ROOT 3 it was stored with its length.
+            Value::Object(array) if array.get("fArray").is_some() => return Members(array).integers("fArray"),
             Value::Numbers(Numbers::I64(numbers)) => numbers.clone(),
             Value::Numbers(Numbers::I32(numbers)) => numbers.iter().map(|&number| number.into()).collect(),
             Value::Numbers(Numbers::U32(numbers)) => numbers.iter().map(|&number| number.into()).collect(),

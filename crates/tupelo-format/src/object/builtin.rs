@@ -11,8 +11,6 @@ use crate::{Error, Result};
 
 /// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
 const IS_MEMBER_WISE: u32 = 1 << 12;
-/// Bit of a `TRef` to an object that has a separate identifier (`kHasUUID`).
-const HAS_UUID: u32 = 1 << 5;
 
 impl Reader<'_> {
     /// An object of a class that is known here; `None` for all others.
@@ -74,13 +72,17 @@ impl Reader<'_> {
         Ok(self.object(info, members))
     }
 
+    /// What precedes the objects of a collection: a `TObject` and a name, except before ROOT 3.
+    fn head_of_collection(&mut self, version: u16) -> Result<(Value, Value)> {
+        let object = if version > 2 { self.root_object()? } else { self.object_of(0, 0) };
+        let name = if version > 1 { self.text()? } else { Value::Text(String::new()) };
+        Ok((object, name))
+    }
+
     fn array(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
-        if version.number < 3 {
-            return Err(Error::unsupported(format!("class TObjArray, version {}", version.number)));
-        }
         self.spend(5, size_of::<Value>())?;
-        let (object, name) = (self.root_object()?, self.text()?);
+        let (object, name) = self.head_of_collection(version.number)?;
         let count = self.stream.count()?;
         let lower_bound = Value::Int(self.stream.cursor.i32_be()?.into());
         let mut list = self.list(count)?;
@@ -131,11 +133,11 @@ impl Reader<'_> {
 
     /// A `TRef`: the number of an object, and of the process that made it.
     fn reference(&mut self) -> Result<Value> {
-        let (number, bits) = self.stream.object()?;
+        let (number, bits, process) = self.stream.reference()?;
         self.spend(4, size_of::<Value>())?;
-        let process = match bits & HAS_UUID {
-            0 => Value::UInt(self.stream.cursor.u16_be()?.into()),
-            _ => self.text()?,
+        let process = match process {
+            Some(process) => Value::UInt(process.into()),
+            None => self.text()?,
         };
         let (object, info) = (self.object_of(number, bits), self.built_in("TRef"));
         Ok(self.object(info, vec![object, process]))
@@ -208,16 +210,15 @@ impl Reader<'_> {
 
     fn linked_list(&mut self, name: &str) -> Result<Value> {
         let version = self.stream.version()?;
-        if version.number < 4 {
-            return Err(Error::unsupported(format!("class {name}, version {}", version.number)));
-        }
         self.spend(4, size_of::<Value>())?;
-        let (object, title) = (self.root_object()?, self.text()?);
+        let (object, title) = self.head_of_collection(version.number)?;
         let count = self.stream.count()?;
         let mut list = self.list(count)?;
         for _ in 0..count {
             list.push(self.pointer()?);
-            self.stream.option(version.number)?;
+            if version.number >= 4 {
+                self.stream.option(version.number)?;
+            }
         }
         self.stream.check_end(version.end)?;
         let info = self.built_in(name);

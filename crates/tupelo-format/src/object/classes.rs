@@ -54,7 +54,7 @@ pub(super) fn layout_of(name: &str, bases: &[&str], members: &[&str]) -> ClassIn
 }
 
 /// The type of the elements of a `TMatrixTSym`, of which ROOT stores the upper triangle; `None` for other classes.
-pub(super) fn symmetric_matrix_item(name: &str) -> Option<&str> {
+pub fn symmetric_matrix_item(name: &str) -> Option<&str> {
     name.strip_prefix("TMatrixTSym<")?.strip_suffix('>').map(str::trim)
 }
 
@@ -76,9 +76,7 @@ pub fn has_own_format(name: &str) -> bool {
     NOT_READ.contains(&name)
 }
 
-/// Whether ROOT streams a class by custom code, and columns cannot hold its objects: collections of any objects,
-/// references and symmetric matrices.
+/// Whether ROOT streams a class by custom code, and columns cannot hold its objects: collections of any objects.
 pub fn has_no_columns(name: &str) -> bool {
-    let names = ["THashList", "TList", "TSortedList", "TClonesArray", "TObjArray", "TRef", "TRefArray"];
-    names.contains(&name) || symmetric_matrix_item(name).is_some()
+    ["THashList", "TList", "TSortedList", "TClonesArray", "TObjArray"].contains(&name)
 }

@@ -13,9 +13,6 @@ use crate::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
 use crate::streamer::{ClassInfo, Counter, Element, ElementKind};
 use crate::{Error, Result};
 
-/// Bits of a `TObject` that is referred to from elsewhere: the number of a process id follows.
-const IS_REFERENCED: u32 = 1 << 4;
-
 impl Reader<'_> {
     /// Members and bases of `count` objects, which may be stored member by member.
     pub(super) fn members(&mut self, info: &ClassInfo, count: usize, is_member_wise: bool) -> Result<Vec<Vec<Value>>> {
@@ -62,9 +59,16 @@ impl Reader<'_> {
                     return Err(unknown(element));
                 };
                 let packing = Packing::of(element, basic);
+                let is_old_place = info.name == "TBranch" && info.version < 10 && element.name == "fBasketSeek";
                 each(objects, |members| {
-                    let is_there = self.stream.cursor.u8()? != 0;
-                    let count = if is_there { count_of(counter, info, members)? } else { 0 };
+                    let mark = self.stream.cursor.u8()?;
+                    let basic = match mark {
+                        2 if is_old_place => Basic::I64,
+                        // Whatever the streamer info says: `TBranch::Streamer` wrote them by custom code.
+                        _ if is_old_place => Basic::I32,
+                        _ => basic,
+                    };
+                    let count = if mark != 0 { count_of(counter, info, members)? } else { 0 };
                     self.several(length, |this| match count {
                         0 => Ok(Value::Null),
                         _ => Ok(Value::Numbers(this.packed(basic, packing, count)?)),
@@ -92,13 +96,7 @@ impl Reader<'_> {
                 });
             }
             BITS => {
-                return each(objects, |_| {
-                    let bits = self.stream.cursor.u32_be()?;
-                    if bits & IS_REFERENCED != 0 {
-                        self.stream.cursor.u16_be()?;
-                    }
-                    Ok(Value::UInt(bits.into()))
-                });
+                return each(objects, |_| Ok(Value::UInt(self.stream.object_bits()?.into())));
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Objects that ROOT's streamers wrote, as values: `TH1D`, `TObjArray`, `std::map`, anybody's class.
 //!
-//! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]), never from this code. Only
-//! what ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
+//! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]). Without it, only trees,
+//! histograms and graphs are read, by the layouts that their classes had ([`StreamerInfos::known`]). Beyond that, only what ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
 //! `TObjArray`, `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by
 //! object or member by member. What cannot be read is an error that names the class, or, behind a pointer, an
 //! [`Value::Opaque`] of its own inside what can be read.
@@ -24,7 +24,7 @@ mod tests;
 mod value;
 mod write;
 
-pub use classes::{array_item, has_no_columns, has_own_format};
+pub use classes::{array_item, has_no_columns, has_own_format, symmetric_matrix_item};
 pub use cpp::{Basic, Type, pair, spelling};
 pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};

@@ -253,7 +253,9 @@ impl<'a> Reader<'a> {
                 return Ok(Arc::clone(info));
             }
         }
-        if let Some(info) = infos.find(known, i32::from(version.number.cast_signed())) {
+        // ROOT reads its own classes without a description too.
+        let described = if spelling.is_some() { infos } else { StreamerInfos::known() };
+        if let Some(info) = described.find(known, i32::from(version.number.cast_signed())) {
             return Ok(Arc::clone(info));
         }
         if let Some(types) = cpp::pair(name) {
@@ -265,6 +267,9 @@ impl<'a> Reader<'a> {
         }
         Err(Error::unsupported(match spelling.is_some() {
             true => format!("class {name}: version {} is not in the streamer info", version.number),
+            false if described.named(name).next().is_some() => {
+                format!("class {name} is not in the streamer info, and its version {} is not known", version.number)
+            }
             false => format!("class {name} is not in the streamer info"),
         }))
     }

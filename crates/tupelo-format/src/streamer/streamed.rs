@@ -21,6 +21,8 @@ const CLASS: u32 = 0x8000_0000;
 const MAP_OFFSET: usize = 2;
 /// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
 const IS_REFERENCED: u32 = 1 << 4;
+/// Bit of a `TRef` to an object that has a separate identifier (`kHasUUID`).
+const HAS_UUID: u32 = 1 << 5;
 
 /// A cursor over one buffer of streamed objects.
 #[derive(Debug)]
@@ -173,11 +175,23 @@ impl<'a> Streamed<'a> {
     pub fn object(&mut self) -> Result<(u32, u32)> {
         self.version()?;
         let number = self.cursor.u32_be()?;
+        Ok((number, self.object_bits()?))
+    }
+
+    /// The bits of a `TObject`. The number of a process follows those of an object that is referred to from elsewhere.
+    pub fn object_bits(&mut self) -> Result<u32> {
         let bits = self.cursor.u32_be()?;
         if bits & IS_REFERENCED != 0 {
             self.cursor.u16_be()?;
         }
-        Ok((number, bits))
+        Ok(bits)
+    }
+
+    /// A `TRef`: number and bits as of a `TObject`, and the number of a process; `None` where a text follows instead of it.
+    pub fn reference(&mut self) -> Result<(u32, u32, Option<u16>)> {
+        let (number, bits) = self.object()?;
+        let process = if bits & HAS_UUID == 0 { Some(self.cursor.u16_be()?) } else { None };
+        Ok((number, bits, process))
     }
 
     /// Number of objects in a collection; each takes at least four bytes.

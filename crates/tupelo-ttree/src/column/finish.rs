@@ -22,7 +22,7 @@ impl Column {
     pub fn finish(self, layout: &Layout, data_type: &DataType) -> Result<ArrayRef> {
         let len = self.len(layout);
         match (self, layout, data_type) {
-            (column, Layout::Headed(body), _) => column.finish(body, data_type),
+            (column, Layout::Headed(body) | Layout::Named { item: body, .. }, _) => column.finish(body, data_type),
             (Self::Numbers(bytes), ..) => primitive(bytes.into(), len, data_type),
             (Self::Bools(bytes), ..) => {
                 let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes.get(at).is_some_and(|&byte| byte != 0));
@@ -72,7 +72,8 @@ fn item_of(layout: &Layout) -> Result<&Layout> {
         | Layout::Rest(item)
         | Layout::FlaggedRest(item)
         | Layout::Pointed { item, .. }
-        | Layout::CountedBy { item, .. } => Ok(item),
+        | Layout::CountedBy { item, .. }
+        | Layout::CountedInBranch { item, .. } => Ok(item),
         other => Err(Error::unsupported(format!("{other:?} as a list"))),
     }
 }
@@ -99,10 +100,13 @@ fn primitive(bytes: Buffer, len: usize, data_type: &DataType) -> Result<ArrayRef
 
 /// A struct of the wanted members.
 fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) -> Result<ArrayRef> {
-    let number = Layout::Number(Basic::U32, None);
+    let (number, process) = (Layout::Number(Basic::U32, None), Layout::Number(Basic::U16, None));
     let members: Vec<(&str, &Layout)> = match layout {
-        Layout::Members(members) => members.iter().map(|(name, member)| (name.as_str(), member)).collect(),
+        Layout::Members(members) | Layout::Triangle { members, .. } => {
+            members.iter().map(|(name, member)| (name.as_str(), member)).collect()
+        }
         Layout::Object(object) => object.members.iter().map(|(name, member)| (name.as_str(), member)).collect(),
+        Layout::Reference => vec![(":_0", &Layout::RootObject), ("fPID", &process)],
         Layout::Pair(parts) => ["_0", "_1"].into_iter().zip(parts.iter()).collect(),
         _ => vec![("fUniqueID", &number), ("fBits", &number)],
     };

@@ -449,7 +449,8 @@ impl BasketDecoder<'_> {
         let (branch, basket) = (leaf.branch, part.basket);
         let read = || {
             self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
-                if basket.entries != expected {
+                // ROOT keeps baskets in the record of the tree whose entries are beyond the last one of the branch.
+                if basket.entries < expected || basket.entries > expected && part.range.is_some() {
                     let what = format!("{} entries where the branch says {expected}", basket.entries);
                     return Err(Error::corrupt(what));
                 }
@@ -460,6 +461,13 @@ impl BasketDecoder<'_> {
                 if let (false, Layout::Rest(item)) = (basket.has_positions(), leaf.layout) {
                     let lengths = self.lengths(leaf.branch, part.basket, item, basket.entries)?;
                     basket.set_lengths(lengths)?;
+                }
+                if let Layout::Rest(item) = leaf.layout
+                    && let Layout::CountedInBranch { counter, .. } = **item
+                {
+                    let start = if basket.has_positions() { part.entries.start as u64 } else { 0 };
+                    let wanted = part.first_entry + start..part.first_entry + part.entries.end as u64;
+                    basket.set_counts(self.counts(counter, wanted)?);
                 }
                 counters.decode(|| {
                     let mut column = Column::new(leaf.layout);
@@ -530,10 +538,20 @@ impl BasketDecoder<'_> {
             return Err(Error::unsupported("entries of unknown length"));
         };
         let first = counted.baskets.get(basket).map_or(0, |place| place.entries.start);
-        let leaf = self.branch(counter)?;
+        let counts = self.counts(counter, first..first.saturating_add(entries as u64))?;
+        Ok(counts.into_iter().map(|count| count.saturating_mul(width)).collect())
+    }
+
+    /// The values of a branch that counts: one for each entry, or for each item of all entries.
+    fn counts(self, counter: usize, entries: Range<u64>) -> Result<Vec<usize>> {
+        let branch = self.branch(counter)?;
         let layout =
-            layout::of_branch(self.source.tree(), leaf, self.source.infos(), &mut layout::MAX_MEMBERS.clone())?;
-        let data_type = match &layout {
+            layout::of_branch(self.source.tree(), branch, self.source.infos(), &mut layout::MAX_MEMBERS.clone())?;
+        let (number, is_list) = match &layout {
+            Layout::Rest(item) => (&**item, true),
+            number => (number, false),
+        };
+        let data_type = match number {
             Layout::Number(Basic::I8, None) => DataType::Int8,
             Layout::Number(Basic::I16, None) => DataType::Int16,
             Layout::Number(Basic::I32, None) => DataType::Int32,
@@ -544,17 +562,18 @@ impl BasketDecoder<'_> {
             Layout::Number(Basic::U64, None) => DataType::UInt64,
             _ => return Err(Error::unsupported("a counter that is no integer")),
         };
+        let data_type = match is_list {
+            true => DataType::LargeList(Arc::new(ArrowField::new("item", data_type, false))),
+            false => data_type,
+        };
         let counters = [Leaf { branch: counter, layout: &layout, data_type }];
-        let range = first..first.saturating_add(entries as u64);
-        let counts =
-            self.leaves(&counters, &[range])?.pop().ok_or_else(|| Error::corrupt("a counter without values"))?;
-        let counts = cast(&counts, &DataType::UInt64)?;
+        let counts = self.leaves(&counters, &[entries])?.pop();
+        let counts = counts.ok_or_else(|| Error::corrupt("a counter without values"))?;
+        let counts = counts.as_list_opt::<i64>().map_or(&counts, |lists| lists.values());
+        let counts = cast(counts, &DataType::UInt64)?;
         let counts = counts.as_any().downcast_ref::<UInt64Array>();
         let counts = counts.ok_or_else(|| Error::corrupt("a counter that is no integer"))?;
-        Ok(counts
-            .iter()
-            .map(|count| usize::try_from(count.unwrap_or(0)).unwrap_or(usize::MAX).saturating_mul(width))
-            .collect())
+        Ok(counts.iter().map(|count| usize::try_from(count.unwrap_or(0)).unwrap_or(usize::MAX)).collect())
     }
 }
 

@@ -83,9 +83,11 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
         }
         Layout::Text | Layout::Leaf | Layout::Characters => Field::new(name, "std::string", Kind::String),
         Layout::Opaque => Field::new(name, normal, Kind::Streamer),
-        Layout::Headed(body) => value(name, body, type_name),
+        Layout::Headed(body) | Layout::Named { item: body, .. } => value(name, body, type_name),
         Layout::Fixed(size, item) => {
-            let item = Box::new(value(PARTS[0], item, argument(0)));
+            // ROOT describes members that are arrays by the type of their items.
+            let is_array = TypeName::parse(&normal).is_some_and(|name| name.base == "std::array");
+            let item = Box::new(value(PARTS[0], item, if is_array { argument(0) } else { type_name }));
             let made = format!("std::array<{},{size}>", item.type_name);
             Field::new(name, made, Kind::Array { size: *size as u64, item })
         }
@@ -111,7 +113,8 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
         Layout::Rest(item)
         | Layout::FlaggedRest(item)
         | Layout::Pointed { item, .. }
-        | Layout::CountedBy { item, .. } => {
+        | Layout::CountedBy { item, .. }
+        | Layout::CountedInBranch { item, .. } => {
             let item = value(PARTS[0], item, "");
             let made = format!("ROOT::VecOps::RVec<{}>", item.type_name);
             Field::new(name, made, Kind::Collection(Box::new(item)))
@@ -120,10 +123,15 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
             let parts = parts.iter().zip(PARTS).map(|(part, name)| value(name, part, "")).collect();
             named(Kind::Tuple(parts), String::new())
         }
-        Layout::Members(members) => {
+        Layout::Members(members) | Layout::Triangle { members, .. } => {
             record(name, type_name, members.iter().map(|(name, member)| value(name, member, "")).collect())
         }
         Layout::Object(object) => self::object(name, object),
+        Layout::ObjectBits => value(name, &Layout::Number(Basic::U32, None), ""),
+        Layout::Reference => {
+            let members = [(":_0", Layout::RootObject), ("fPID", Layout::Number(Basic::U16, None))];
+            record(name, "TRef", members.iter().map(|(name, member)| value(name, member, "")).collect())
+        }
         Layout::RootObject => {
             let number = |name| value(name, &Layout::Number(Basic::U32, None), "");
             Field::new(name, "TObject", Kind::Record(vec![number("fUniqueID"), number("fBits")]))

@@ -47,8 +47,7 @@ pub(crate) struct TreeSource {
 impl TreeSource {
     /// Opens a tree that the directories of a file list.
     pub(crate) fn open(file: File, object: &container::Object) -> Result<Self> {
-        let mut infos = file.attempt(container::streamer_infos)?;
-        infos.merge(&tupelo_ttree::streamer::layouts());
+        let infos = file.attempt(container::streamer_infos)?;
         let key = &object.key;
         let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
         let memory = (bytes.len() as u64).saturating_mul(MEMORY_PER_BYTE);

@@ -5,6 +5,7 @@
 //! classes, a list of texts that is kept, and anything else, of which ROOT warns when it reads it: that is left out.
 
 mod histograms;
+mod known;
 mod read;
 #[cfg(test)]
 mod tests;
