@@ -129,6 +129,33 @@ pub fn fundamental(name: &str) -> Option<&'static str> {
     })
 }
 
+/// A spelling in which RNTuple's names of types and those of streamer info agree: `Box<std::int32_t>`, `Box<int>`.
+pub(crate) fn comparable(name: &str) -> String {
+    let is_outside = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | ':' | ' '));
+    let mut out = String::with_capacity(name.len());
+    for piece in name.split_inclusive(is_outside) {
+        let (words, mark) = match piece.char_indices().next_back() {
+            Some((at, last)) if is_outside(last) => piece.split_at(at),
+            _ => (piece, ""),
+        };
+        let words = match words.trim_start().strip_prefix("const ") {
+            Some(rest) => {
+                out.push_str("const ");
+                rest
+            }
+            None => words,
+        };
+        match fundamental(words) {
+            // ROOT does not tell apart the two that are integers of 8 bits with a sign.
+            Some("std::int8_t") => out.push_str("char"),
+            Some(standard) => out.push_str(standard),
+            None => words.split(' ').for_each(|word| out.push_str(word.strip_prefix("std::").unwrap_or(word))),
+        }
+        out.push_str(mark);
+    }
+    out
+}
+
 /// The standard name of a template that is a type of fields, without its arguments; `None` for others.
 pub fn template(base: &str) -> Option<&'static str> {
     match base.trim().trim_start_matches("::") {

@@ -290,7 +290,7 @@ fn find_member(branch: &Branch, element: &BranchElement, infos: &StreamerInfos) 
     let classes = [&branch.class_name, &element.parent_class, &element.clones_class];
     let name = member_name(&branch.name);
     for class in classes.into_iter().filter(|class| !class.is_empty()) {
-        let known = object::spelling(infos, class);
+        let known = infos.spelling(class);
         let mut fitting: Vec<_> = known.into_iter().flat_map(|known| infos.named(known)).collect();
         let is_this = |info: &ClassInfo| {
             info.checksum == element.checksum || element.checksum == 0 && info.version == element.class_version
@@ -460,7 +460,7 @@ impl Compiler<'_> {
         if object::has_own_format(name) || object::has_no_columns(name) {
             return Err(Error::unsupported(format!("class {name}, which has a custom format")));
         }
-        let info = match object::spelling(self.infos, name) {
+        let info = match self.infos.spelling(name) {
             Some(known) => self.infos.named(known).max_by_key(|info| info.version).cloned(),
             None => None,
         };
@@ -588,7 +588,7 @@ impl Compiler<'_> {
     fn with_enums(&self, of: Type, kind: &ElementKind) -> Type {
         match (&of, kind) {
             (Type::Sequence(item), ElementKind::Stl { item: code, .. }) => match (&**item, Basic::from_code(*code)) {
-                (Type::Class(name), Some(basic)) if object::spelling(self.infos, name).is_none() => {
+                (Type::Class(name), Some(basic)) if self.infos.spelling(name).is_none() => {
                     Type::Sequence(Box::new(Type::Basic(basic)))
                 }
                 _ => of,

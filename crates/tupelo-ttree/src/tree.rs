@@ -331,21 +331,21 @@ fn kind(value: &Value) -> String {
 
 /// The branches as they are found.
 #[derive(Default)]
-struct Branches {
+struct Branches<'v> {
     all: Vec<Branch>,
     top_level: Vec<usize>,
     unreadable: Vec<(String, String)>,
-    /// Addresses of the objects of branches: each is listed once.
+    /// Addresses of the objects of branches and leaves: each is listed once.
     known: HashSet<*const Object>,
-    /// Leaves by the addresses of their objects.
-    leaves: HashMap<*const Object, (usize, usize)>,
-    /// Counters that are not known yet: branch and number of the leaf, address and name of the counter.
-    counters: Vec<((usize, usize), *const Object, String)>,
+    /// Branch and number of leaves, by the addresses of their objects; `None` for counters of other trees.
+    leaves: HashMap<*const Object, Option<(usize, usize)>>,
+    /// Counters that are not known yet: branch and number of the leaf, and the counter.
+    counters: Vec<((usize, usize), &'v Object)>,
 }
 
-impl Branches {
+impl<'v> Branches<'v> {
     /// Adds a branch and those below it. `None` where it cannot be read.
-    fn add(&mut self, value: &Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
+    fn add(&mut self, value: &'v Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
         if depth >= MAX_DEPTH {
             return Err(Error::limit(format!("branches nested more than {MAX_DEPTH} deep")));
         }
@@ -360,6 +360,14 @@ impl Branches {
         }
         let members = Members(object);
         let index = self.all.len();
+        // Before they are copied: each leaf belongs to one branch.
+        for leaf in members.objects("fLeaves").unwrap_or_default() {
+            if let Value::Object(leaf) = leaf
+                && !self.known.insert(Arc::as_ptr(leaf))
+            {
+                return Err(Error::corrupt("a leaf is listed twice"));
+            }
+        }
         let branch = match branch(object, parent) {
             Ok(branch) => branch,
             Err(error) => {
@@ -371,10 +379,9 @@ impl Branches {
         self.all.push(branch);
         for (number, value) in members.objects("fLeaves")?.iter().enumerate() {
             if let Value::Object(leaf) = value {
-                self.leaves.insert(Arc::as_ptr(leaf), (index, number));
+                self.leaves.insert(Arc::as_ptr(leaf), Some((index, number)));
                 if let Ok(Value::Object(counter)) = Members(leaf).get("fLeafCount") {
-                    let counter_name = Members(counter).text("fName")?;
-                    self.counters.push(((index, number), Arc::as_ptr(counter), counter_name));
+                    self.counters.push(((index, number), counter));
                 }
             }
         }
@@ -390,13 +397,21 @@ impl Branches {
 
     /// Finds the leaves that count the values of others. In old files a counter may be a copy: then its name decides.
     fn resolve_counters(&mut self) {
-        for ((branch, leaf), address, name) in std::mem::take(&mut self.counters) {
-            let by_name = || {
-                let place =
-                    |(at, other): (usize, &Branch)| Some((at, other.leaves.iter().position(|leaf| leaf.name == name)?));
-                self.all.iter().enumerate().find_map(place)
+        let mut by_name = HashMap::new();
+        for (branch, leaves) in self.all.iter().map(|branch| &branch.leaves).enumerate() {
+            for (number, leaf) in leaves.iter().enumerate() {
+                by_name.entry(leaf.name.as_str()).or_insert((branch, number));
+            }
+        }
+        let mut found = Vec::with_capacity(self.counters.len());
+        for &(place, counter) in &self.counters {
+            let named = || match Members(counter).get("fName") {
+                Ok(Value::Text(name)) => by_name.get(name.as_str()).copied(),
+                _ => None,
             };
-            let counter = self.leaves.get(&address).copied().or_else(by_name);
+            found.push((place, *self.leaves.entry(std::ptr::from_ref(counter)).or_insert_with(named)));
+        }
+        for ((branch, leaf), counter) in found {
             if let Some(leaf) = self.all.get_mut(branch).and_then(|branch| branch.leaves.get_mut(leaf)) {
                 leaf.counter = counter;
             }

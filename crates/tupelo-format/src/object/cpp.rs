@@ -1,6 +1,5 @@
 //! What the names of C++ types say about how their values are stored.
 
-use crate::streamer::StreamerInfos;
 use crate::type_name::{TypeName, fundamental};
 use crate::{Error, Result};
 
@@ -181,46 +180,10 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     (!arguments.is_empty()).then_some((base, arguments))
 }
 
-/// The name under which streamer info has a class that may be spelt differently.
-pub fn spelling<'i>(infos: &'i StreamerInfos, name: &str) -> Option<&'i str> {
-    if let Some(info) = infos.named(name).next() {
-        return Some(&info.name);
-    }
-    let wanted = comparable(name);
-    infos.classes().find(|info| comparable(&info.name) == wanted).map(|info| info.name.as_str())
-}
-
-/// A spelling in which RNTuple's names of types and those of streamer info agree: `Box<std::int32_t>`, `Box<int>`.
-fn comparable(name: &str) -> String {
-    let is_outside = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | ':' | ' '));
-    let mut out = String::with_capacity(name.len());
-    for piece in name.split_inclusive(is_outside) {
-        let (words, mark) = match piece.char_indices().next_back() {
-            Some((at, last)) if is_outside(last) => piece.split_at(at),
-            _ => (piece, ""),
-        };
-        let words = match words.trim_start().strip_prefix("const ") {
-            Some(rest) => {
-                out.push_str("const ");
-                rest
-            }
-            None => words,
-        };
-        match fundamental(words) {
-            // ROOT does not tell apart the two that are integers of 8 bits with a sign.
-            Some("std::int8_t") => out.push_str("char"),
-            Some(standard) => out.push_str(standard),
-            None => words.split(' ').for_each(|word| out.push_str(word.strip_prefix("std::").unwrap_or(word))),
-        }
-        out.push_str(mark);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::type_name::FUNDAMENTAL;
+    use crate::type_name::{FUNDAMENTAL, comparable};
 
     #[test]
     fn names_say_how_values_are_stored() {

@@ -25,7 +25,7 @@ mod value;
 mod write;
 
 pub use classes::{array_item, has_no_columns, has_own_format, symmetric_matrix_item};
-pub use cpp::{Basic, Type, pair, spelling};
+pub use cpp::{Basic, Type, pair};
 pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};
 

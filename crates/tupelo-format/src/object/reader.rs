@@ -17,8 +17,6 @@ pub(super) struct Reader<'a> {
     /// Objects behind pointers by what references call them, with the depth of what is in them; `None` while they are
     /// being read.
     known: HashMap<usize, Option<(Value, u32)>>,
-    /// Names under which the streamer info has classes that it spells differently.
-    spellings: HashMap<String, Option<String>>,
     /// Layouts that no streamer info is needed for.
     built_in: HashMap<String, Arc<ClassInfo>>,
     budget: usize,
@@ -33,7 +31,6 @@ impl<'a> Reader<'a> {
             stream: Streamed::new(bytes, key_bytes),
             infos,
             known: HashMap::new(),
-            spellings: HashMap::new(),
             built_in: HashMap::new(),
             budget: bytes.len().saturating_mul(MAX_EXPANSION).saturating_add(FREE_BYTES),
             depth: 0,
@@ -183,7 +180,7 @@ impl<'a> Reader<'a> {
                     return Ok(value);
                 }
                 let spelling = this.spelling(&class);
-                let known = this.infos.named(spelling.as_deref().unwrap_or(&class));
+                let known = this.infos.named(spelling.unwrap_or(&class));
                 let Some(info) = known.max_by_key(|info| info.version).cloned() else {
                     return Err(Error::unsupported(format!("class {class} is not in the streamer info")));
                 };
@@ -245,7 +242,7 @@ impl<'a> Reader<'a> {
     pub(super) fn layout(&mut self, name: &str, version: &Version) -> Result<Arc<ClassInfo>> {
         let spelling = self.spelling(name);
         let infos = self.infos;
-        let known = spelling.as_deref().unwrap_or(name);
+        let known = spelling.unwrap_or(name);
         if version.number == 0 {
             let checksum = self.stream.cursor.clone().u32_be().ok();
             if let Some(info) = checksum.and_then(|checksum| infos.find_by_checksum(known, checksum)) {
@@ -280,21 +277,13 @@ impl<'a> Reader<'a> {
             return None;
         }
         let spelling = self.spelling(&element.name)?;
-        let by_checksum = element.base_checksum().and_then(|checksum| self.infos.find_by_checksum(&spelling, checksum));
-        by_checksum.or_else(|| self.infos.find(&spelling, version)).cloned()
+        let by_checksum = element.base_checksum().and_then(|checksum| self.infos.find_by_checksum(spelling, checksum));
+        by_checksum.or_else(|| self.infos.find(spelling, version)).cloned()
     }
 
     /// The name under which the streamer info has a class.
-    fn spelling(&mut self, name: &str) -> Option<String> {
-        if self.infos.named(name).next().is_some() {
-            return Some(name.to_owned());
-        }
-        if let Some(known) = self.spellings.get(name) {
-            return known.clone();
-        }
-        let found = cpp::spelling(self.infos, name).map(str::to_owned);
-        self.spellings.insert(name.to_owned(), found.clone());
-        found
+    fn spelling(&self, name: &str) -> Option<&'a str> {
+        self.infos.spelling(name)
     }
 
     /// Whether the streamer info knows a class.

@@ -14,6 +14,8 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::type_name::comparable;
+
 /// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
@@ -60,6 +62,8 @@ const ANCHOR_MEMBERS: [(&str, (&str, i32, i32)); 11] = [
 pub struct StreamerInfos {
     classes: Vec<Arc<ClassInfo>>,
     by_name: HashMap<String, Vec<usize>>,
+    /// The first class of each name, by a spelling in which those of all writers agree.
+    by_spelling: HashMap<String, usize>,
     rules: Vec<Vec<u8>>,
 }
 
@@ -259,7 +263,12 @@ impl StreamerInfos {
         let is_same = |known: &ClassInfo| known.version == info.version && known.checksum == info.checksum;
         let is_new = !self.named(&info.name).any(|known| is_same(known));
         if is_new {
-            self.by_name.entry(info.name.clone()).or_default().push(self.classes.len());
+            let index = self.classes.len();
+            let versions = self.by_name.entry(info.name.clone()).or_insert_with(|| {
+                self.by_spelling.entry(comparable(&info.name)).or_insert(index);
+                Vec::new()
+            });
+            versions.push(index);
             self.classes.push(Arc::clone(info));
         }
         is_new
@@ -284,6 +293,13 @@ impl StreamerInfos {
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Arc<ClassInfo>> {
         let indices = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
         indices.iter().filter_map(|&index| self.classes.get(index))
+    }
+
+    /// The name under which a class is listed, which may be spelt differently.
+    pub fn spelling(&self, name: &str) -> Option<&str> {
+        let listed = self.by_name.get(name).and_then(|versions| versions.first());
+        let index = listed.or_else(|| self.by_spelling.get(&comparable(name)))?;
+        self.classes.get(*index).map(|info| info.name.as_str())
     }
 
     /// The layout of a version of a class.
