@@ -1,0 +1,120 @@
+"""Open trees and ntuples of Tupelo for objects of uproot."""
+
+import os
+import threading
+from collections import OrderedDict
+from functools import cached_property
+from typing import Any
+
+from .. import _core, _select
+from ._layouts import RefusedError
+
+_KEPT = 64
+"""Number of trees and ntuples that stay open."""
+
+
+class Handle:
+    """An open tree or ntuple, and what is known about its branches or fields."""
+
+    def __init__(self, path: str, uuid: bytes, object_path: str, num_entries: int) -> None:
+        file = _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+        if file.header()[5] != uuid:
+            raise RefusedError("the file is another one by now")
+        self.table = file.table(object_path.strip("/"))
+        if self.table.num_entries != num_entries:
+            raise RefusedError("the number of entries has changed")
+        self.plans: dict[Any, Any] = {}
+        """How branches are read: filled by the hooks."""
+
+    def read(self, patterns: list[str], entry_start: int, entry_stop: int) -> Any:
+        """A `pyarrow.RecordBatch` of these fields. Strings are bytes, as in uproot."""
+        request = _select.Request(patterns, entry_start=entry_start, entry_stop=entry_stop, binary_strings=True)
+        return self.table.read(request)
+
+    @cached_property
+    def empty(self) -> Any:
+        """All fields and no entry."""
+        return self.read([], 0, 0)
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Numbers of the top-level fields by name."""
+        return {name: number for number, name in enumerate(self.empty.schema.names)}
+
+    @cached_property
+    def fields(self) -> list[tuple[str, int | None, str, str, str, str]]:
+        """All fields: see `_core.Table.fields`."""
+        return self.table.fields()
+
+    @cached_property
+    def branches(self) -> tuple[dict[tuple[int | None, str, int], int], dict[int, str]]:
+        """Of a tree: the number of each branch by name and place under its parent, and the paths of their fields."""
+        rows, paths = self.table.tree_branches()
+        numbers: dict[tuple[int | None, str, int], int] = {}
+        places: dict[int | None, int] = {}
+        for number, (parent, name, *_) in enumerate(rows):
+            place = places.get(parent, 0)
+            places[parent] = place + 1
+            numbers[parent, name, place] = number
+        return numbers, paths
+
+    @cached_property
+    def unreadable(self) -> dict[str, str]:
+        """Of a tree: the reasons why branches cannot be read, by path."""
+        about = self.table.tree()
+        return {} if about is None else dict(about[3])
+
+
+class _Handles:
+    """The handles of this process. The one that was used last is the last to go."""
+
+    def __init__(self) -> None:
+        self.clear()
+        os.register_at_fork(after_in_child=self.clear)
+
+    def clear(self) -> None:
+        self._lock = threading.Lock()
+        self._open: OrderedDict[Any, Handle | Exception] = OrderedDict()
+
+    def get(self, file: Any, object_path: str, num_entries: int) -> Handle:
+        """The handle of an object in a file of uproot; a file that was rewritten is opened again.
+
+        Raises `RefusedError` for files that Tupelo cannot open in the same way, and the errors of opening.
+        """
+        path, uuid = file.file_path, file.uuid.bytes
+        key = (path, uuid, object_path, num_entries, _state(file, path))
+        with self._lock:
+            if (found := self._open.get(key)) is not None:
+                self._open.move_to_end(key)
+        if found is None:
+            try:
+                found = Handle(path.removeprefix("file://"), uuid, object_path, num_entries)
+            except Exception as error:
+                found = error
+            with self._lock:
+                self._open[key] = found
+                while len(self._open) > _KEPT:
+                    self._open.popitem(last=False)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def _state(file: Any, path: str) -> Any:
+    """What changes when a file is rewritten."""
+    try:
+        about = os.stat(path.removeprefix("file://"))
+        return about.st_mtime_ns, about.st_size, about.st_ino
+    except OSError:
+        pass
+    if not _core.is_remote(path):
+        raise RefusedError("it is not a file with a path") from None
+    import uproot
+
+    defaults = uproot.reading.open.defaults
+    if any(value != defaults.get(name) for name, value in file.options.items() if name != "begin_chunk_size"):
+        raise RefusedError("the remote file was opened with options of uproot")
+    return None
+
+
+handles = _Handles()

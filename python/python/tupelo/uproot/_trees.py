@@ -1,0 +1,171 @@
+"""Trees: the baskets of many branches are decoded by one request."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from uproot.interpretation.jagged import AsJagged, JaggedArray
+from uproot.interpretation.library import Awkward, NumPy, Pandas
+from uproot.interpretation.numerical import AsDouble32, AsDtype, AsFloat16
+from uproot.interpretation.objects import AsObjects, AsStridedObjects
+from uproot.interpretation.strings import AsStrings, StringArray
+from uproot.source.futures import TrivialExecutor
+
+from .. import _arrow, _select
+from ._handles import Handle, handles
+from ._layouts import RefusedError, layout, lists, numbers, text
+
+_LIBRARIES = (Awkward, NumPy, Pandas)
+
+
+class Plan(NamedTuple):
+    """How a branch is read."""
+
+    interpretation: Any
+    pattern: str
+    """Selects its field."""
+    names: list[str]
+    """Names of the top-level field and of the subfields below it."""
+    build: Callable[[Any, Any], Any]
+    """Makes what uproot hands to ``Library.finalize`` from a `pyarrow.Field` and an array."""
+
+
+class Read(NamedTuple):
+    """A call of the function that turns baskets into arrays."""
+
+    hasbranches: Any
+    branches: dict[str, Any]
+    """Branches with baskets by cache key."""
+    interpretations: Mapping[str, Any]
+    entry_start: int
+    entry_stop: int
+    library: Any
+    options: Mapping[str, Any]
+    num_entries: Mapping[str, int]
+    """In a step of `iterate`: number of entries in the baskets of each branch."""
+
+
+def check_call(read: Read, decompression: Any, interpretation: Any) -> None:
+    """Raises `RefusedError` for calls that uproot does as a whole."""
+    if type(read.library) not in _LIBRARIES:
+        raise RefusedError(f"the library is {read.library!r}")
+    if type(decompression) is not TrivialExecutor or type(interpretation) is not TrivialExecutor:
+        raise RefusedError("an executor was given")
+    if read.entry_start >= read.entry_stop:
+        raise RefusedError("there is no entry")
+    if read.hasbranches.file.closed:
+        raise RefusedError("the file is closed")
+
+
+def handle_of(read: Read) -> Handle:
+    """The open tree of Tupelo."""
+    tree = read.hasbranches.tree
+    found = handles.get(tree.file, tree.object_path, tree.num_entries)
+    if found.table.tree() is None:
+        raise RefusedError("it is not a tree")
+    return found
+
+
+def plan_of(handle: Handle, read: Read, key: str) -> Plan:
+    """How a branch is read.
+
+    Raises `RefusedError` if the result would not be identical.
+    """
+    branch, interpretation = read.branches[key], read.interpretations[key]
+    known = (key, read.library.name)
+    plan = handle.plans.get(known)
+    if plan is None or plan[0] is not interpretation:
+        try:
+            plan = _make_plan(handle, branch, interpretation, read.library)
+        except RefusedError as error:
+            plan = (interpretation, str(error))
+        handle.plans[known] = plan
+    if not isinstance(plan, Plan):
+        raise RefusedError(plan[1])
+    # A basket that spans many steps would be decompressed for each of them; uproot keeps it.
+    if (entries := read.num_entries.get(key)) and entries > 2 * (read.entry_stop - read.entry_start):
+        raise RefusedError("the steps are smaller than the baskets")
+    return plan
+
+
+def _make_plan(handle: Handle, branch: Any, interpretation: Any, library: Any) -> Plan:
+    build = _builder(branch, interpretation, library)
+    if branch.num_entries != handle.table.num_entries:
+        raise RefusedError("its number of entries is not that of the tree")
+    path = handle.branches[1].get(_number(handle, branch), "")
+    if not path:
+        names = branch.object_path.rpartition(":")[2]
+        raise RefusedError(handle.unreadable.get(names, "Tupelo has no values of it"))
+    top = path if path in handle.columns else _top_level_name(handle, path)
+    names = [top, *(path[len(top) + 1 :].split(".") if len(path) > len(top) else ())]
+    plan = Plan(interpretation, _select.escape_glob(path), names, build)
+    build(*column(plan, handle.empty, handle.columns))
+    return plan
+
+
+def _number(handle: Handle, branch: Any) -> int:
+    """The number of a branch of uproot among those of Tupelo."""
+    parent = None if branch.parent is branch.tree else _number(handle, branch.parent)
+    numbers_of = handle.branches[0]
+    found = numbers_of.get((parent, branch.name, branch.index))
+    if found is None:
+        raise RefusedError("Tupelo has no branch in its place")
+    return found
+
+
+def _top_level_name(handle: Handle, path: str) -> str:
+    """The name of the top-level field above a path; names may have dots."""
+    above = [name for name in handle.columns if path.startswith(f"{name}.")]
+    if not above:
+        raise RefusedError("Tupelo has no field above it")
+    return max(above, key=len)
+
+
+def _builder(branch: Any, interpretation: Any, library: Any) -> Callable[[Any, Any], Any]:
+    """Makes the array from which ``Library.finalize`` makes the result, in exactly the types of uproot."""
+    kind = type(interpretation)
+    if kind in (AsDtype, AsDouble32, AsFloat16):
+        to_dtype = interpretation.to_dtype.newbyteorder("=")
+        return lambda field, array: numbers(array, to_dtype)
+    if kind is AsJagged and type(interpretation.content) in (AsDtype, AsDouble32, AsFloat16):
+        content = interpretation.content.to_dtype.newbyteorder("=")
+
+        def jagged(field: Any, array: Any) -> Any:
+            ends, items = lists(array)
+            return JaggedArray(ends, numbers(items, content))
+
+        return jagged
+    if kind is AsStrings:
+
+        def strings(field: Any, array: Any) -> Any:
+            ends, data = text(array)
+            return StringArray(ends, data if type(library) is Awkward else data.tobytes())
+
+        return strings
+    if kind in (AsJagged, AsObjects, AsStridedObjects):
+        if type(library) is not Awkward:
+            raise RefusedError("its values are objects of uproot")
+        try:
+            form = interpretation.awkward_form(branch.file)
+        except Exception as error:
+            raise RefusedError(f"it has no Awkward form: {error}") from None
+        return lambda field, array: layout(form, field, array)
+    raise RefusedError(f"its interpretation is {kind.__name__}")
+
+
+def column(plan: Plan, batch: Any, places: Mapping[str, int]) -> tuple[Any, Any]:
+    """The values of a branch in a batch, as a `pyarrow.Field` and an array."""
+    place = places[plan.names[0]]
+    field, array = batch.schema.field(place), batch.column(place)
+    return (field, array) if len(plan.names) == 1 else _arrow.extract_subfield(field, array, plan.names[1:])
+
+
+def arrays_of(handle: Handle, read: Read, plans: Mapping[str, Plan]) -> dict[str, Any]:
+    """The arrays of these branches by cache key: one request to Tupelo."""
+    batch = handle.read([plan.pattern for plan in plans.values()], read.entry_start, read.entry_stop)
+    places = {name: number for number, name in enumerate(batch.schema.names)}
+    finalize, found = read.library.finalize, {}
+    for key, plan in plans.items():
+        made = plan.build(*column(plan, batch, places))
+        branch, options = read.branches[key], read.options
+        found[key] = finalize(made, branch, plan.interpretation, read.entry_start, read.entry_stop, options)
+    return found
