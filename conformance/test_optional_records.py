@@ -14,7 +14,6 @@ import uproot
 from panel import root_error
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 MUONS = ak.Array([[{"pt": 1.5, "q": 1}, {"pt": 0.5, "q": -1}], [], [{"pt": 2.5, "q": -1}]])
 COLUMNS = {
@@ -44,14 +43,13 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("module", [tupelo, compat], ids=["tupelo", "compat"])
-def test_optional_records_are_read_by_all(module: Any, tmp_path: Path, summary: list[str]) -> None:
+def test_optional_records_are_read_by_all(tmp_path: Path, summary: list[str]) -> None:
     path = tmp_path / "optional.root"
-    with module.recreate(path) as file:
+    with tupelo.recreate(path) as file:
         file["Events"] = COLUMNS
-    with module.update(path) as file:
+    with tupelo.update(path) as file:
         file["Events"].extend(COLUMNS)
-    for reader in (tupelo, compat, uproot):
+    for reader in (tupelo, uproot):
         with reader.open(path) as file:
             arrays = file["Events"].arrays()
         assert {name: arrays[name].tolist() for name in COLUMNS} == {name: two * 2 for name, two in EXPECTED.items()}

@@ -42,6 +42,12 @@ def data_path(filename: str, raise_missing: bool = True, cache_dir: object = Non
     pytest.skip(f"no file {filename}", allow_module_level=True)
 
 
+@pytest.fixture
+def reset_classes() -> None:
+    """As in uproot's conftest, which needs packages that are not there."""
+    tupelo.uproot.model.reset_classes()
+
+
 def pytest_configure() -> None:
     """Before any test is imported."""
     testdata = ModuleType("skhep_testdata")

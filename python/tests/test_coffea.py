@@ -1,55 +1,60 @@
-"""coffea's events read by Tupelo: eager, virtual and with Dask."""
+"""coffea's events, which it reads with uproot: eager, virtual, with Dask and by its Runner, with Tupelo's engine."""
 
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import awkward as ak
-import numpy as np
 import pytest
 import uproot
 
 import tupelo
-import tupelo.uproot_compat as compat
+import tupelo.uproot as carried
 
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODES = ["eager", "virtual", "dask"]
+NTUPLE_MODES = MODES[:2]
+"""With Dask, coffea asks uproot for the titles of branches, which fields do not have."""
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Errors of Tupelo are raised."""
+    monkeypatch.setenv("TUPELO_UPROOT", "strict")
+    carried.install()
+    carried.report(clear=True)
+    yield
+    carried.uninstall()
 
 
 def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> Any:
-    """The events of an ntuple, from a file opened by Tupelo; Dask opens files itself."""
+    """The events of a tree or ntuple."""
     from coffea.nanoevents import NanoEventsFactory
 
     which = options.pop("which", None)
-    if mode != "dask":
-        options["iteritems_options"] = {"filter_name": which} if which else {}
-        return NanoEventsFactory.from_root(
-            compat.open(path), treepath=name, schemaclass=schema, mode=mode, **options
-        ).events()
-    options["uproot_options"] = {"filter_name": which} if which else {}
-    with compat.install():
-        return NanoEventsFactory.from_root({str(path): name}, schemaclass=schema, mode=mode, **options).events()
+    filters = {"filter_name": which} if which else {}
+    options["uproot_options" if mode == "dask" else "iteritems_options"] = filters
+    return NanoEventsFactory.from_root({str(path): name}, schemaclass=schema, mode=mode, **options).events()
+
+
+def alone(path: Path, name: str, columns: list[str]) -> Any:
+    """Columns by uproot itself."""
+    carried.uninstall()
+    try:
+        return uproot.open(path)[name].arrays(filter_name=columns)
+    finally:
+        carried.install()
 
 
 def values(array: Any) -> list[Any]:
     """The values of an array, computed if it is lazy."""
     found: list[Any] = (array.compute(scheduler="sync") if hasattr(array, "compute") else array).tolist()
     return found
-
-
-@pytest.fixture
-def only_tupelo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes reads by uproot fail."""
-
-    def refuse(*args: object, **options: object) -> None:
-        raise AssertionError("uproot reads")
-
-    monkeypatch.setattr(uproot.models.RNTuple.Model_ROOT_3a3a_RNTuple, "read_cluster_pages", refuse)
-    monkeypatch.setattr(uproot.reading, "ReadOnlyFile", refuse)
 
 
 @pytest.fixture(scope="session")
@@ -85,8 +90,7 @@ def note(text: str) -> None:
         (Path(folder) / "coffea.txt").write_text(text + "\n")
 
 
-@pytest.mark.usefixtures("only_tupelo")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", NTUPLE_MODES)
 def test_events_that_tupelo_wrote(mode: str) -> None:
     from coffea.nanoevents import NanoAODSchema
 
@@ -109,12 +113,11 @@ def test_events_that_tupelo_wrote(mode: str) -> None:
     assert values(events.event) == [3, 4, 5]
 
 
-@pytest.mark.usefixtures("only_tupelo")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", NTUPLE_MODES)
 def test_nanoaod(nanoaod: Path, mode: str) -> None:
     from coffea.nanoevents import NanoAODSchema
 
-    columns = compat.open(nanoaod)["Events"].arrays(["Muon_pt", "Jet_mass", "GenPart_pt", "MET_pt", "Jet_muonIdx1"])
+    columns = alone(nanoaod, "Events", ["Muon_pt", "Jet_mass", "GenPart_pt", "MET_pt", "Jet_muonIdx1"])
     events = from_root(nanoaod, "Events", mode, NanoAODSchema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
     assert values(events.Jet[:, :1].mass) == columns.Jet_mass[:, :1].tolist()
@@ -130,8 +133,7 @@ def test_nanoaod(nanoaod: Path, mode: str) -> None:
     assert values(events.Jet.matched_muons.pt[:, :, 0]) == matched
 
 
-@pytest.mark.usefixtures("only_tupelo")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", NTUPLE_MODES)
 def test_the_dimuon_file(mode: str) -> None:
     from coffea.nanoevents import NanoAODSchema
 
@@ -139,14 +141,13 @@ def test_the_dimuon_file(mode: str) -> None:
         error_missing_event_ids = False
 
     path = real("cms_run2012_dimuon_ntuple.root")
-    columns = compat.open(path)["Events"].arrays(["Muon_pt", "Muon_eta"])
+    columns = alone(path, "Events", ["Muon_pt", "Muon_eta"])
     events = from_root(path, "Events", mode, Schema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
     assert values(events.Muon.eta[events.Muon.pt > 20]) == columns.Muon_eta[columns.Muon_pt > 20].tolist()
 
 
-@pytest.mark.usefixtures("only_tupelo")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", NTUPLE_MODES)
 def test_physlite(mode: str) -> None:
     from coffea.nanoevents import PHYSLITESchema
 
@@ -163,7 +164,7 @@ def test_physlite(mode: str) -> None:
 
     path = real("atlas_daod_physlite_ntuple.root")
     names = ["AnalysisMuonsAuxDyn:pt", "AnalysisElectronsAuxDyn:trackParticleLinks", "GSFTrackParticlesAuxDyn:z0"]
-    columns = compat.open(path)["EventData"].arrays(filter_name=names)
+    columns = alone(path, "EventData", names)
     events = from_root(path, "EventData", mode, Schema, which="*AuxDyn:*")
     assert values(events.Muons.pt) == columns[names[0]].tolist()
     # Electrons refer to their tracks; a link without a key is empty.
@@ -175,54 +176,72 @@ def test_physlite(mode: str) -> None:
     assert values(events.Electrons.trackParticles.z0) == tracks
 
 
-@pytest.mark.usefixtures("only_tupelo")
 @pytest.mark.parametrize("mode", MODES)
 def test_trees(mode: str) -> None:
-    """coffea reads trees with the interpretations of their branches."""
     from coffea.nanoevents import NanoAODSchema, PHYSLITESchema
 
     path = real("cms_nanoaod_2015_ttbar_tree.root")
-    columns = compat.open(path)["Events"].arrays(["Muon_pt", "Jet_mass", "MET_pt"])
+    columns = alone(path, "Events", ["Muon_pt", "Jet_mass", "MET_pt"])
+    carried.report(clear=True)
     events = from_root(path, "Events", mode, NanoAODSchema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
     assert values(events.Jet[:, :1].mass) == columns.Jet_mass[:, :1].tolist()
     assert values(events.MET.pt) == columns.MET_pt.tolist()
+    report = carried.report()
+    assert (report.served > 0, report.passed) == (True, {})
     path = real("atlas_daod_physlite_tree.root")
-    columns = compat.open(path)["CollectionTree"].arrays(["AnalysisMuonsAuxDyn.pt", "AnalysisElectronsAuxDyn.eta"])
+    columns = alone(path, "CollectionTree", ["AnalysisMuonsAuxDyn.pt", "AnalysisElectronsAuxDyn.eta"])
     events = from_root(path, "CollectionTree", mode, PHYSLITESchema, which="*AuxDyn.*")
     assert values(events.Muons.pt) == columns["AnalysisMuonsAuxDyn.pt"].tolist()
     assert values(events.Electrons.eta) == columns["AnalysisElectronsAuxDyn.eta"].tolist()
 
 
-def test_several_files_and_steps(nanoaod: Path) -> None:
+def count_muons(events: Any) -> Any:
+    """A processor's function. It says who decoded the muons."""
+    muons = int(ak.sum(ak.num(events.Muon.pt)))
+    return {"muons": muons, "served": carried.report(clear=True).served}
+
+
+@pytest.mark.parametrize("executor", ["iterative", "futures"])
+def test_a_runner(executor: str) -> None:
+    from coffea import processor
+    from coffea.nanoevents import NanoAODSchema
+
+    path = real("cms_nanoaod_2015_ttbar_tree.root")
+    expected = int(ak.sum(ak.num(alone(path, "Events", ["Muon_pt"]).Muon_pt)))
+    carried.report(clear=True)
+
+    class Processor(processor.ProcessorABC):  # type: ignore[misc]
+        def process(self, events: Any) -> Any:
+            return count_muons(events)
+
+        def postprocess(self, accumulator: Any) -> Any:
+            return accumulator
+
+    made = (
+        processor.IterativeExecutor(status=False)
+        if executor == "iterative"
+        else processor.FuturesExecutor(workers=2, status=False)
+    )
+    run = processor.Runner(executor=made, schema=NanoAODSchema, chunksize=60, savemetrics=False)
+    result = run({"data": {"files": {str(path): "Events"}}}, processor_instance=Processor())
+    assert result["muons"] == expected
+    assert result["served"] > 0
+
+
+def test_several_files_and_steps() -> None:
     """Partitions follow the file specification; untouched fields are not read."""
     import dask_awkward as dak
     from coffea.nanoevents import NanoAODSchema, NanoEventsFactory
 
-    files = {str(nanoaod): {"object_path": "Events", "steps": [[0, 50], [50, 120]]}}
-    with compat.install():
-        events = NanoEventsFactory.from_root(files, schemaclass=NanoAODSchema, mode="dask").events()
-    columns = compat.open(nanoaod)["Events"].arrays(["Muon_pt"])
+    path = real("cms_nanoaod_2015_ttbar_tree.root")
+    files = {str(path): {"object_path": "Events", "steps": [[0, 50], [50, 120]]}}
+    events = NanoEventsFactory.from_root(files, schemaclass=NanoAODSchema, mode="dask").events()
+    columns = alone(path, "Events", ["Muon_pt"])
     assert (events.npartitions, events.divisions) == (2, (0, 50, 120))
     assert values(events.Muon.pt) == columns.Muon_pt[:120].tolist()
     (needed,) = dak.necessary_columns(events.Muon.pt).values()
     assert needed <= {"Muon_pt", "nMuon"}
-
-
-def test_uproot_still_reads_other_files(nanoaod: Path) -> None:
-    before = uproot.open, uproot.dask
-    with compat.install():
-        assert isinstance(uproot.open(f"{nanoaod}:Events"), compat.RNTuple)
-        assert isinstance(uproot.open(nanoaod), compat.ReadOnlyDirectory)
-        tree = uproot.open({str(real("cms_nanoaod_2015_ttbar_tree.root")): "Events"})
-        assert isinstance(tree, compat.TTree)
-        with tupelo.recreate("histogram.root") as file:
-            file["h"] = np.histogram([0.5, 1.5])
-        assert type(uproot.open("histogram.root")) is uproot.ReadOnlyDirectory
-        assert uproot.open.defaults == before[0].defaults  # type: ignore[attr-defined]
-        with pytest.raises(FileNotFoundError):
-            uproot.open("nowhere.root")
-    assert (uproot.open, uproot.dask) == before
 
 
 def test_coffea_is_installed() -> None:

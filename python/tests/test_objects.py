@@ -22,7 +22,6 @@ from http_server import Server
 from servers import NotInstalledError, Store
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 MAPPINGS = ["page", "cage:4KiB", "page-group", "cluster", "auto"]
 
@@ -149,12 +148,10 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         assert expected in run(*arguments, status=status).stderr, arguments
 
 
-def test_uproot_compat_opens_objects(tmp_path: Path) -> None:
+def test_the_file_of_an_object_has_one_ntuple(tmp_path: Path) -> None:
     uri = f"ntpl+file:{tmp_path}/events"
     with tupelo.recreate(uri) as store:
         store["Events"] = {"x": [1, 2]}
-    assert compat.open(uri)["Events"]["x"].array().tolist() == [1, 2]
-    assert compat.open({uri: "Events"})["x"].array().tolist() == [1, 2]
     assert tupelo.open({uri: None}).keys() == ["Events"]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 
 @pytest.fixture
@@ -34,39 +33,29 @@ def values(ntuple: Any) -> list[int]:
 def test_open_files_keep_their_location(folders: tuple[Path, Path]) -> None:
     """Regression: a file of the same name in the new directory was read."""
     opened: list[Any] = [tupelo.open("run1.root"), tupelo.open("run1.root:Events"), tupelo.open("run1.root:Events/x")]
-    theirs: list[Any] = [compat.open("run1.root"), compat.open("run1.root:Events")]
     os.chdir(folders[1])
     for again in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
         file, ntuple, field = map(again, opened)
         assert values(file["Events"]) == values(ntuple) == field.array().tolist() == [1]
         assert values(again(file["Events"])) == [1]
         assert ntuple.file_path == str(folders[0] / "run1.root")
-        file, ntuple = map(again, theirs)
-        assert values(file["Events"]) == values(ntuple) == [1]
     assert opened[1].file_path == "run1.root"
 
 
 def test_many_files_keep_their_location(folders: tuple[Path, Path]) -> None:
     """Regression: files were opened later, in the new directory."""
     here, there = folders
-    for package in tupelo, compat:
-        not_begun = package.iterate("run?.root:Events", "x")
-        begun = package.iterate("run?.root:Events", "x")
-        counts = package.num_entries(["run1.root", "run2.root"])
-        first = next(begun).x.tolist()
-        os.chdir(there)
-        assert [first, *(piece.x.tolist() for piece in begun)] == [[1], [2]]
-        assert [piece.x.tolist() for piece in not_begun] == [[1], [2]]
-        assert [place for place, *_ in counts] == [str(here / "run1.root"), str(here / "run2.root")]
-        os.chdir(here)
+    not_begun = tupelo.iterate("run?.root:Events", "x")
+    begun = tupelo.iterate("run?.root:Events", "x")
+    counts = tupelo.num_entries(["run1.root", "run2.root"])
+    first = next(begun).x.tolist()
+    os.chdir(there)
+    assert [first, *(piece.x.tolist() for piece in begun)] == [[1], [2]]
+    assert [piece.x.tolist() for piece in not_begun] == [[1], [2]]
+    assert [place for place, *_ in counts] == [str(here / "run1.root"), str(here / "run2.root")]
+    os.chdir(here)
     _, report = next(tupelo.iterate("run?.root:Events", "x", report=True))
     assert report.file_path == "run1.root"
-
-
-def test_partitions_of_open_ntuples_keep_their_location(folders: tuple[Path, Path]) -> None:
-    ntuple = compat.open("run1.root:Events")
-    os.chdir(folders[1])
-    assert compat.dask(ntuple).x.compute(scheduler="sync").tolist() == [1]
 
 
 def test_a_written_file_keeps_its_location(folders: tuple[Path, Path]) -> None:
@@ -82,12 +71,8 @@ def test_a_written_file_keeps_its_location(folders: tuple[Path, Path]) -> None:
         file["Events"].checkpoint()
         file["Events"].extend({"x": [9]})
     os.chdir(here)
-    with compat.recreate("theirs.root") as theirs:
-        theirs["Events"] = {"x": [1]}
-        os.chdir(there)
-        theirs["Events"].extend({"x": [2]})
-    written = {name: values(tupelo.open({here / name: "Events"})) for name in ("new.root", "run1.root", "theirs.root")}
-    assert written == {"new.root": [7], "run1.root": [1, 8, 9], "theirs.root": [1, 2]}
+    written = {name: values(tupelo.open({here / name: "Events"})) for name in ("new.root", "run1.root")}
+    assert written == {"new.root": [7], "run1.root": [1, 8, 9]}
     assert values(tupelo.open({there / "run1.root": "Events"})) == [11]
     assert {path.name for path in there.iterdir()} == {"run1.root", "run2.root"}
 

@@ -1,7 +1,5 @@
 """Remote files."""
 
-import contextlib
-import gc
 import json
 import os
 import pickle
@@ -22,7 +20,6 @@ import pytest
 from http_server import Server
 
 import tupelo
-import tupelo.uproot_compat as uproot
 
 SECRET = "very-secret"
 
@@ -224,8 +221,6 @@ def test_credentials_are_not_shown_by_plans_and_pickles(server: Server) -> None:
             lambda url=url: tupelo.recreate(f"{url}.root:Events"),
             lambda url=url: tupelo.update(url),
             lambda url=url: tupelo.abort(url),
-            lambda url=url: uproot.open({url: "a", "b": "c"}),
-            lambda url=url: uproot.create(url),
         ):
             with pytest.raises((tupelo.Error, TypeError, OSError)) as error:
                 call()
@@ -252,7 +247,7 @@ def test_a_manifest_of_urls_with_credentials_is_refused(server: Server) -> None:
 def test_names_that_are_not_urls(server: Server) -> None:
     """Regression: a path lost a slash, bytes of a file object were names of files, and a chain was a local path."""
     url = f"{server.url}/run0.root"
-    for call in (tupelo.open, tupelo.recreate, tupelo.concatenate, tupelo.partitions, uproot.open, uproot.recreate):
+    for call in (tupelo.open, tupelo.recreate, tupelo.concatenate, tupelo.partitions):
         with pytest.raises(tupelo.InvalidArgumentError, match=f"'{url}' was given as a .*Path.*give URLs as a str"):
             call(Path(url))
         for chain in f"simplecache::{url}", f"zip://a.root::{url}", f"filecache::zip://a.root::{url}":
@@ -264,7 +259,7 @@ def test_names_that_are_not_urls(server: Server) -> None:
     assert tupelo.open(Path("http:/a.root")).keys() == ["Events"]
     text = r"not a file object \(BufferedReader\).*tupelo.open\(file_object\).only"
     with open("http:/a.root", "rb") as stream:
-        for verb in (tupelo.concatenate, tupelo.iterate, tupelo.partitions, tupelo.index, tupelo.hist, uproot.iterate):
+        for verb in (tupelo.concatenate, tupelo.iterate, tupelo.partitions, tupelo.index, tupelo.hist):
             for files in stream, [stream]:
                 with pytest.raises(tupelo.InvalidArgumentError, match=text):
                     verb(files)  # type: ignore[operator]
@@ -341,61 +336,6 @@ def test_remote_files_are_written(server: Server, files: Path) -> None:
         tupelo.update(f"{server.url}/run1.root")
 
 
-def test_uproot_writes_remote_files(server: Server, files: Path) -> None:
-    """Regression: an existing file was replaced by an empty one, and then an error was raised."""
-    url, before = f"{server.url}/run1.root", (files / "run1.root").read_bytes()
-    with uproot.recreate(url, compression=uproot.LZ4(4)) as file:
-        file["dir/Events"] = {"x": np.arange(3.0), "y": [[1], [], [2, 3]]}
-        file["dir/Events"].extend({"x": [4.0], "y": [[5]]})
-        file["Few"] = {"z": [1]}
-        file["Few"] = {"z": [2]}
-        types = file.mkrntuple("Types", {"n": "int32"})
-        types.extend({"n": [1, 2]})
-        types.add_fields({"m": "float64"})
-        types.extend({"n": [3], "m": [0.5]})
-        assert file.keys(cycle=False) == ["dir", "dir/Events", "Few", "Types"]
-        assert (files / "run1.root").read_bytes() == before
-    assert not [one for one in server.requests if one.method == "GET"]
-    read: Any = uproot.open(url)
-    assert read["dir/Events"].arrays().y.tolist() == [[1], [], [2, 3], [5]]
-    assert read["dir/Events"].num_entries == 4
-    assert (read["Few"].arrays().z.tolist(), read["Few;1"].arrays().z.tolist()) == ([2], [1])
-    assert read["Types"].arrays().tolist() == [{"n": 1, "m": 0}, {"n": 2, "m": 0}, {"n": 3, "m": 0.5}]
-
-
-def test_uproot_keeps_remote_files_after_errors(server: Server, files: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    url, before = f"{server.url}/run1.root", (files / "run1.root").read_bytes()
-    for error in ZeroDivisionError, SystemExit:
-        with contextlib.suppress(error), uproot.recreate(url) as file:
-            file["Events"] = {"x": [1]}
-            raise error
-    file = uproot.recreate(url)
-    file["Events"] = {"x": [1]}
-    del file
-    gc.collect()
-    assert capfd.readouterr().err.count("no file was created") == 2
-    for call in (
-        lambda: uproot.recreate(url, compression="unknown"),
-        lambda: uproot.create(url),
-        lambda: uproot.create(f"{server.url}/text"),
-        lambda: uproot.update(url),
-        lambda: uproot.dask_write(None, f"{server.url}/dir"),
-    ):
-        (files / "text").write_text("any")
-        with pytest.raises((OSError, tupelo.Error), match=r"unknown compression|already exists|in place|only a local"):
-            call()
-    # A server that does not tell whether the file exists.
-    server.fail = 1000
-    with pytest.raises(tupelo.StorageError, match="503"):
-        uproot.create(f"{server.url}/other.root")
-    server.fail = 0
-    assert not [one for one in server.requests if one.method == "PUT"]
-    assert (files / "run1.root").read_bytes() == before
-    with uproot.create(f"{server.url}/other.root") as file:
-        file["Events"] = {"x": [1]}
-    assert uproot.open(f"{server.url}/other.root:Events").num_entries == 1  # type: ignore[union-attr]
-
-
 def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
     """Regression: recreate() looked for a directory ``file:``."""
     for number, url in enumerate([f"file://{tmp_path}/a.root", f"file:{tmp_path}/b.root", "file:c.root"]):
@@ -408,8 +348,6 @@ def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
             assert pickle.loads(pickle.dumps(tupelo.open(name))) is not None  # type: ignore[arg-type]
             assert tupelo.concatenate(name).x.tolist() == [number, 7]
         assert tupelo.partitions(url)[0].uri == str(path)
-        with pytest.raises(FileExistsError):
-            uproot.create(url)
         writer = tupelo.recreate(path)
         tupelo.abort(url)
         with pytest.raises(tupelo.InvalidArgumentError):

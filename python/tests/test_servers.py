@@ -16,7 +16,6 @@ import servers
 from servers import NotInstalledError, Store
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 
 def started(server: contextlib.AbstractContextManager[Store]) -> Iterator[Store]:
@@ -84,31 +83,6 @@ def test_a_real_server(name: str, request: pytest.FixtureRequest, command: str, 
     run("copy", f"{url}run0.root", "local.root")
     assert tupelo.open(tmp_path / "local.root")["Events"].num_entries == 1000  # type: ignore[index]
     run("ls", f"{url}run0.root", "--cache", str(tmp_path / "cache"))
-
-
-@pytest.mark.parametrize("name", ["s3", "xrootd"])
-def test_uproot_compat_writes_to_a_real_server(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store: Store = request.getfixturevalue(name)
-    for option, value in store.options.items():
-        monkeypatch.setenv(option.upper(), value)
-    url = f"{store.url}compat.root"
-    for verb, values in (compat.create, [1, 2]), (compat.recreate, [3]):
-        with verb(url) as file:
-            file["a"] = {"x": values}
-            file["dir/b"] = {"y": values}
-            file["a"].extend({"x": values})
-            with pytest.raises(tupelo.UnsupportedError, match="in place"):
-                compat.update(url)
-        assert tupelo.concatenate(f"{url}:a").x.tolist() == [*values, *values]
-    with contextlib.suppress(ZeroDivisionError), compat.recreate(url) as file:
-        file["a"] = {"x": [4]}
-        raise ZeroDivisionError
-    with pytest.raises(FileExistsError, match=r"compat\.root already exists"):
-        compat.create(url)
-    assert tupelo.concatenate(f"{url}:a").x.tolist() == [3, 3]
-    assert compat.open(url)["dir/b"].arrays().y.tolist() == [3]
 
 
 def test_uproot_reads_what_was_written_to_a_server(xrootd: Store, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 
 def written(data: Any) -> tupelo.Ntuple:
@@ -63,7 +62,7 @@ def test_maps_have_types_of_uproot() -> None:
     """Regression: `typenames` and `show` raised KeyError('_0'), as Arrow names the members of a map key and value."""
     with tupelo.recreate("map.root") as file:
         file.mkrntuple("E", {"m": "std::map<int,float>", "x": "int"}).extend({"m": [{1: 2.5}], "x": [1]})
-    ntuple = compat.open("map.root:E")
+    ntuple = tupelo.open("map.root:E")
     types = ntuple.typenames()
     assert types["m"] == "std::map<std::int32_t,float>"
     assert {types[name] for name in types if name.startswith("m.")} == {"std::int32_t", "float"}
@@ -116,8 +115,6 @@ def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert tupelo.concatenate("~/*.root:E", library="np")["x"].tolist() == [1, 2]
     (tmp_path / "m.json").write_text(json.dumps(tupelo.index("~/f.root:E")))
     assert [part.num_entries for part in tupelo.partitions(manifest="~/m.json")] == [2]
-    with pytest.raises(FileExistsError):
-        compat.create("~/f.root")
     with pytest.raises(tupelo.MissingFileError):
         tupelo.open(Path("~/f.root"))
 
@@ -195,16 +192,11 @@ def test_setting_an_attribute_of_a_file_is_an_error() -> None:
     text = r"no attribute 'Events'; file\['Events'\] = "
     with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=text):
         file.Events = {"x": [1]}  # type: ignore[attr-defined]
-    with compat.recreate("f.root") as theirs:
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"file\['Events'\] = "):
-            theirs.Events = {"x": [1]}  # type: ignore[attr-defined]
-        theirs.compression = compat.ZSTD(1)
-        assert theirs.keys() == []
 
 
 def test_the_name_of_a_new_file_has_no_ntuple() -> None:
     """Regression: a file named "f.root:E" was created."""
-    for begin, name in ((tupelo.recreate, "recreate"), (tupelo.update, "update"), (compat.recreate, "recreate")):
+    for begin, name in ((tupelo.recreate, "recreate"), (tupelo.update, "update")):
         with pytest.raises(tupelo.InvalidArgumentError, match=rf"use {name}\('f\.root'\) and file\['E'\] = "):
             begin("f.root:E")
     ntuple = written({"x": [1]})
@@ -304,5 +296,3 @@ def test_projected_fields_cannot_be_filled() -> None:
         with pytest.raises(tupelo.InvalidArgumentError, match="unknown: 'other'"):
             file["E"].extend({"jets": jets, "a": [1, 2], "other": [1, 2]})
         file["E"].extend({"jets": jets, "a": [1, 2]})
-    with compat.update("f.root") as theirs, pytest.raises(tupelo.InvalidArgumentError, match=text):
-        theirs["E"].extend({"jet_pt": [[1.5]], "n": [1], "a": [1]})

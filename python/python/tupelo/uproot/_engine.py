@@ -223,7 +223,7 @@ def _ntuple_hook(original: Any) -> Any:
         patterns: dict[str, list[str]] = {}
 
         try:
-            read = _ntuples.prepare(fields, bound.arguments)
+            read = _ntuples.prepare(original, fields, bound.arguments)
             handle = _ntuples.handle_of(read)
         except RefusedError as error:
             note(where, (0, 0), 0, {str(error): [fields.name]})
@@ -237,6 +237,8 @@ def _ntuple_hook(original: Any) -> Any:
                 patterns[name] = _ntuples.patterns_of(handle, column)
             except RefusedError as error:
                 passed.setdefault(str(error), []).append(name)
+            except Exception as error:
+                passed.setdefault(fail(error, f"{where}: field {name!r}"), []).append(name)
         try:
             found = _ntuples.contents_of(handle, read, patterns) if patterns else {}
         except Exception as error:
@@ -244,6 +246,7 @@ def _ntuple_hook(original: Any) -> Any:
         note(where, (read.entry_start, read.entry_stop), len(found), passed)
         if not found:
             return original(*args, **options)
+        _ntuples.remember(read)
         if rest := set(read.columns) - set(found):
             found |= _ntuples.rest_of(original, read, rest)
         return _ntuples.result_of(read, found)

@@ -82,6 +82,8 @@ class _Handles:
         Raises `RefusedError` for files that Tupelo cannot open in the same way, and the errors of opening.
         """
         path, uuid = file.file_path, file.uuid.bytes
+        if not isinstance(path, str):
+            raise RefusedError("it is not a file with a path")
         key = (path, uuid, object_path, num_entries, _state(file, path))
         with self._lock:
             if (found := self._open.get(key)) is not None:
@@ -90,13 +92,13 @@ class _Handles:
             try:
                 found = Handle(path.removeprefix("file://"), uuid, object_path, num_entries)
             except Exception as error:
-                found = error
+                found = error.with_traceback(None)
             with self._lock:
                 self._open[key] = found
                 while len(self._open) > _KEPT:
                     self._open.popitem(last=False)
         if isinstance(found, Exception):
-            raise found
+            raise found.with_traceback(None)
         return found
 
 

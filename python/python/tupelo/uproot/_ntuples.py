@@ -1,5 +1,6 @@
 """RNTuples: the fields of a call are decoded by one request."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -35,11 +36,20 @@ class Read(NamedTuple):
     """All arguments by name."""
 
 
-def prepare(fields: Any, options: dict[str, Any]) -> Read:
+def prepare(original: Callable[..., Any], fields: Any, options: dict[str, Any]) -> Read:
     """A call of ``arrays`` with these arguments.
 
     Raises `RefusedError` for calls that uproot does as a whole, errors among them.
     """
+    ntuple = fields.ntuple
+    if options["virtual"]:
+        # Virtual arrays may come from the cache that earlier reads of uproot filled, after the file was closed.
+        earlier = _earlier(ntuple)
+        earlier.has_virtual = True
+        while earlier.calls:
+            original(**earlier.calls.popleft())
+    if _earlier(ntuple).has_virtual:
+        raise RefusedError("it has virtual arrays, which share a cache with other reads")
     for name, expected in _ONLY.items():
         if options.get(name, expected[0]) not in expected:
             raise RefusedError(f"{name} was given")
@@ -47,7 +57,6 @@ def prepare(fields: Any, options: dict[str, Any]) -> Read:
         if options["filter_name"] is not uproot._util.no_filter:
             raise RefusedError("both expressions and filter_name were given")
         options = {**options, "expressions": None, "filter_name": options["expressions"]}
-    ntuple = fields.ntuple
     if ntuple.file.closed:
         raise RefusedError("the file is closed")
     library = uproot.interpretation.library._regularize_library(options["library"])
@@ -62,8 +71,30 @@ def prepare(fields: Any, options: dict[str, Any]) -> Read:
     return Read(fields, form, field_path, columns, start, stop, library, options)
 
 
+class _Earlier:
+    """The last calls for an ntuple of uproot that Tupelo served, and whether it has virtual arrays."""
+
+    def __init__(self) -> None:
+        self.calls: deque[dict[str, Any]] = deque(maxlen=8)
+        self.has_virtual = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickled ntuple has no arrays.
+        return _Earlier, ()
+
+
+def _earlier(ntuple: Any) -> _Earlier:
+    found: _Earlier = ntuple.__dict__.setdefault("_tupelo_earlier", _Earlier())
+    return found
+
+
+def remember(read: Read) -> None:
+    """Keeps a call that was served, for virtual arrays; see `prepare`."""
+    if read.options["array_cache"] == "inherit":
+        _earlier(read.fields.ntuple).calls.append({"self": read.fields, **read.options})
+
+
 _ONLY: Mapping[str, tuple[Any, ...]] = {
-    "virtual": (False,),
     "access_log": (None,),
     "backend": ("cpu",),
     "interpreter": ("cpu",),
@@ -80,14 +111,13 @@ def _columns(fields: Any, form: Any) -> Iterator[tuple[str, Column]]:
         if fields is fields.ntuple:
             yield name, Column(content, [name])
             continue
-        # The field itself, or the outermost collection above it.
-        field = fields
-        while field.name != name and field is not field.ntuple:
-            field = field.parent
-        chain = [fields] if field is field.ntuple else [field]
+        chain = [fields]
         while not chain[0].top_level:
             chain.insert(0, chain[0].parent)
-        yield name, Column(content, [one.record.field_name for one in chain])
+        # The field itself, or the outermost collection above it.
+        role = uproot.const.RNTupleFieldRole.COLLECTION
+        lists = [n for n, one in enumerate(chain, 1) if one.record.struct_role == role or one.record.repetition > 0]
+        yield name, Column(content, [one.record.field_name for one in chain[: lists[0] if lists else None]])
 
 
 def handle_of(read: Read) -> Handle:

@@ -144,6 +144,8 @@ def _builder(branch: Any, interpretation: Any, library: Any) -> Callable[[Any, A
     if kind in (AsJagged, AsObjects, AsStridedObjects):
         if type(library) is not Awkward:
             raise RefusedError("its values are objects of uproot")
+        if interpretation is not branch.interpretation:
+            raise RefusedError("an interpretation was given")
         try:
             form = interpretation.awkward_form(branch.file)
         except Exception as error:

@@ -1,5 +1,0 @@
-"""uproot's module of this name: trees."""
-
-from .._trees import HasBranches, TTree
-
-__all__ = ["HasBranches", "TTree"]

@@ -1,5 +1,0 @@
-"""uproot's module of this name: executors."""
-
-from . import futures
-
-__all__ = ["futures"]
