@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..errors import TupeloWarning
@@ -65,8 +66,8 @@ def install() -> None:
         if found != hook.parameters:
             where = ".".join(filter(None, [hook.module, hook.owner, hook.name]))
             warn_once(
-                f"uproot {uproot.__version__} is not known to Tupelo: {where} takes other arguments; uproot reads "
-                "without Tupelo"
+                f"uproot {uproot.__version__} is not known to Tupelo: {where} is missing or takes other arguments; "
+                "uproot does what it does without Tupelo"
             )
             continue
         replacement = functools.wraps(original)(hook.make(original))
@@ -84,8 +85,12 @@ def uninstall() -> None:
 
 
 def _owner(hook: _Hook) -> Any:
-    module = __import__(hook.module, fromlist=["_"])
-    return module if hook.owner is None else getattr(module, hook.owner)
+    try:
+        module = import_module(hook.module)
+    except ImportError:
+        # Of another version.
+        return None
+    return module if hook.owner is None else getattr(module, hook.owner, None)
 
 
 def _mode() -> str:

@@ -23,6 +23,9 @@ class Handle:
         self.table = file.table(object_path.strip("/"))
         if self.table.num_entries != num_entries:
             raise RefusedError("the number of entries has changed")
+        about = self.table.tree()
+        self.unreadable: dict[str, str] | None = None if about is None else dict(about[3])
+        """The reasons why branches cannot be read, by path; None for an ntuple."""
         self.plans: dict[Any, Any] = {}
         """How branches are read: filled by the hooks."""
 
@@ -57,12 +60,6 @@ class Handle:
             places[parent] = place + 1
             numbers[parent, name, place] = number
         return numbers, paths
-
-    @cached_property
-    def unreadable(self) -> dict[str, str]:
-        """Of a tree: the reasons why branches cannot be read, by path."""
-        about = self.table.tree()
-        return {} if about is None else dict(about[3])
 
 
 class _Handles:

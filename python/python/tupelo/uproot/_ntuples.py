@@ -124,7 +124,7 @@ def handle_of(read: Read) -> Handle:
     """The open ntuple of Tupelo."""
     ntuple = read.fields.ntuple
     found = handles.get(ntuple.file, ntuple.object_path, ntuple.num_entries)
-    if found.table.tree() is not None:
+    if found.unreadable is not None:
         raise RefusedError("it is a tree")
     return found
 

@@ -60,7 +60,7 @@ def handle_of(read: Read) -> Handle:
     """The open tree of Tupelo."""
     tree = read.hasbranches.tree
     found = handles.get(tree.file, tree.object_path, tree.num_entries)
-    if found.table.tree() is None:
+    if found.unreadable is None:
         raise RefusedError("it is not a tree")
     return found
 
@@ -94,7 +94,7 @@ def _make_plan(handle: Handle, branch: Any, interpretation: Any, library: Any) -
     path = handle.branches[1].get(_number(handle, branch), "")
     if not path:
         names = branch.object_path.rpartition(":")[2]
-        raise RefusedError(handle.unreadable.get(names, "Tupelo has no values of it"))
+        raise RefusedError((handle.unreadable or {}).get(names, "Tupelo has no values of it"))
     top = path if path in handle.columns else _top_level_name(handle, path)
     names = [top, *(path[len(top) + 1 :].split(".") if len(path) > len(top) else ())]
     plan = Plan(interpretation, _select.escape_glob(path), names, build)
