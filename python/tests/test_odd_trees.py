@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import awkward as ak
-import numpy as np
 import pytest
 from conftest import DATA
 
@@ -97,8 +96,3 @@ def test_trees_and_histograms_without_streamer_info_are_read() -> None:
     file = opened("reports/no_streamer_info.root")
     assert by_ranges(file["t"], "x") == [0.5, 1.5, 2.5, 3.5, 4.5]
     assert file["h"].values(flow=True).tolist() == [0.0, 0.0, 1.0, 0.0, 0.0]
-    tree = opened("wild/root-project+roottest__root_tree_friend_MC_uds_reco-1.root")["ntp1"]
-    assert not tree.unreadable
-    assert tree["eTotalEmc"].array()[:3].to_list() == pytest.approx([11.716310501, 12.968654633, 10.45147037506])
-    assert tree["nTracks"].array()[:3].to_list() == [6, 6, 5]
-    assert all(np.isfinite(tree["e1Mag"].array()))

@@ -377,7 +377,8 @@ impl<'v> Branches<'v> {
         };
         let name = branch.name.clone();
         self.all.push(branch);
-        for (number, value) in members.objects("fLeaves")?.iter().enumerate() {
+        let leaves = members.objects("fLeaves")?.iter().filter(|leaf| **leaf != Value::Null);
+        for (number, value) in leaves.enumerate() {
             if let Value::Object(leaf) = value {
                 self.leaves.insert(Arc::as_ptr(leaf), Some((index, number)));
                 if let Ok(Value::Object(counter)) = Members(leaf).get("fLeafCount") {
@@ -447,7 +448,13 @@ fn branch(object: &Object, parent: Option<usize>) -> Result<Branch> {
         element,
         parent,
         children: Vec::new(),
-        leaves: members.objects("fLeaves")?.iter().map(leaf).collect::<Result<_>>()?,
+        // Before ROOT 3 lists end in places that are not used.
+        leaves: members
+            .objects("fLeaves")?
+            .iter()
+            .filter(|leaf| **leaf != Value::Null)
+            .map(leaf)
+            .collect::<Result<_>>()?,
         entries,
         baskets: baskets(members, entries).map_err(|error| error.within(format_args!("branch '{name}'")))?,
         compression: small(members.integer("fCompress").unwrap_or(0)),
@@ -502,15 +509,17 @@ fn baskets(branch: Members<'_>, entries: u64) -> Result<Vec<BasketPlace>> {
     let bytes = branch.integers("fBasketBytes")?;
     let starts = branch.integers("fBasketEntry")?;
     let written = usize::try_from(branch.count("fWriteBasket")?).unwrap_or(usize::MAX);
+    let in_file = seeks.iter().take(written).take_while(|&&seek| seek != 0).count();
     let embedded: Vec<&[u8]> = branch
         .objects("fBaskets")?
         .iter()
+        // ROOT 4 also kept the last basket that it had written.
+        .skip(in_file)
         .filter_map(|basket| match basket {
             Value::Opaque(opaque) if opaque.class_name == "TBasket" => Some(opaque.bytes.as_slice()),
             _ => None,
         })
         .collect();
-    let in_file = seeks.iter().take(written).take_while(|&&seek| seek != 0).count();
     let start = |index: usize| {
         let start = starts.get(index).copied();
         start.map(|start| u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at {start}"))))

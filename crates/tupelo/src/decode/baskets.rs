@@ -449,8 +449,7 @@ impl BasketDecoder<'_> {
         let (branch, basket) = (leaf.branch, part.basket);
         let read = || {
             self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
-                // ROOT keeps baskets in the record of the tree whose entries are beyond the last one of the branch.
-                if basket.entries < expected || basket.entries > expected && part.range.is_some() {
+                if basket.entries != expected {
                     let what = format!("{} entries where the branch says {expected}", basket.entries);
                     return Err(Error::corrupt(what));
                 }
