@@ -1,10 +1,11 @@
 //! Objects that ROOT's streamers wrote, as values: `TH1D`, `TObjArray`, `std::map`, anybody's class.
 //!
-//! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]). Without it, only trees,
-//! histograms and graphs are read, by the layouts that their classes had ([`StreamerInfos::known`]). Beyond that, only what ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
-//! `TObjArray`, `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by
-//! object or member by member. What cannot be read is an error that names the class, or, behind a pointer, an
-//! [`Value::Opaque`] of its own inside what can be read.
+//! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]). Trees, histograms and graphs
+//! are read without it too, by the layouts that their classes had ([`StreamerInfos::known`]). Beyond that, only what
+//! ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`, `TObjArray`,
+//! `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by object or
+//! member by member. What cannot be read is an error that names the class, or, behind a pointer, an [`Value::Opaque`] of
+//! its own inside what can be read.
 //!
 //! [`Object::new`] makes an object of values by name, and [`Object::write`] streams it for a record of a file.
 //!
