@@ -240,6 +240,9 @@ def test_off_leaves_uproot_as_it_is(path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TUPELO_UPROOT", "off")
     carried.install()
     assert uproot.behaviors.TBranch._ranges_or_baskets_to_arrays is original
+    monkeypatch.setenv("TUPELO_UPROOT", "Off")
+    with pytest.raises(tupelo.InvalidArgumentError, match="'strict' or 'off', not 'Off'"):
+        carried.install()
     monkeypatch.setenv("TUPELO_UPROOT", "")
     carried.install()
     carried.install()

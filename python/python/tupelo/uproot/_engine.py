@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..errors import TupeloWarning
+from ..errors import InvalidArgumentError, TupeloWarning
 from . import _ntuples, _trees
 from ._layouts import RefusedError
 from ._report import Call, log
@@ -52,9 +52,13 @@ def install() -> None:
 
     ``import tupelo.uproot`` calls it. It does nothing if the environment variable ``TUPELO_UPROOT`` is ``off``. A
     function of uproot whose signature is not the known one stays as it is, with a warning.
+
+    Raises `InvalidArgumentError` for other values of the variable than ``off`` and ``strict``.
     """
-    if _mode() == "off":
+    if (mode := _mode()) == "off":
         return
+    if mode not in ("", "strict"):
+        raise InvalidArgumentError(f"expected TUPELO_UPROOT as 'strict' or 'off', not {mode!r}")
     for hook in _HOOKS:
         if hook in _replaced:
             continue
