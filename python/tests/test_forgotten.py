@@ -63,16 +63,6 @@ def test_the_checkpoint_of_an_unclosed_file_is_reported() -> None:
     assert f"tupelo verify --repair {kept}" in done.stderr.replace("./", "").replace(f"{pathlib.Path.cwd()}/", "")
 
 
-def test_unclosed_files_can_be_finished() -> None:
-    done = run("""
-        f = tupelo.recreate("f.root")
-        f._opened.finish_on_release = True
-        f["A"] = {"x": [1.5, 2.5]}
-    """)
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert columns() == [1.5, 2.5]
-
-
 # Writes that fail.
 
 

@@ -26,10 +26,6 @@ class AwkwardOptions:
     """The parameters to add."""
     fixed_types: bool = False
     """Whether the type depends on the fields only. Otherwise a variant is optional only if values are missing."""
-    signed_sizes: bool = False
-    """Whether sizes of collections are signed 64-bit integers, as in uproot."""
-    type_name: Callable[[Any], str] = _arrow.full_type_name
-    """The C++ type of a `pyarrow.Field`, as it is to be spelled."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidArgumentError` for invalid values of ``ak_add_doc``."""
@@ -71,7 +67,7 @@ class AwkwardOptions:
         return {RECORD: name} if name else None
 
     def _attribute(self, name: str, field: Any) -> str:
-        return self.type_name(field) if name == "typename" else _ATTRIBUTES[name](field)
+        return _ATTRIBUTES[name](field)
 
 
 _ATTRIBUTES: dict[str, Callable[[Any], str]] = {
@@ -106,8 +102,6 @@ def _content(field: Any, array: Any, style: AwkwardOptions) -> Any:
     """The layout without the parameters of the field."""
     import awkward as ak
 
-    if style.signed_sizes and _arrow.is_size(field):
-        array = array.cast(pa.int64())
     if pa.types.is_null(array.type):
         nothing = ak.index.Index64(np.full(len(array), -1, dtype=np.int64))
         return ak.contents.IndexedOptionArray(nothing, ak.contents.EmptyArray())

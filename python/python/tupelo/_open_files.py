@@ -60,8 +60,6 @@ class OpenFile:
         """Paths of the histograms that were written."""
         self.has_failed = False
         """Whether the last call raised an exception."""
-        self.finish_on_release = False
-        """Whether the file is finished instead of discarded when it is released."""
         self.end = "is closed"
         """Describes in errors why there is no writer any more."""
         self.is_replaced = False
@@ -135,11 +133,6 @@ class OpenFile:
             with contextlib.suppress(Exception):
                 self.abort()
             return
-        if self.finish_on_release:
-            try:
-                return self.finish()
-            except Exception as error:
-                return self.discard(f"could not be finished ({error})")
         if hint is None:
             function = "update" if self.is_update else "recreate"
             hint = f" (to keep the data: `with tupelo.{function}({self.path!r}) as file:`, or `file.close()`)"
@@ -154,9 +147,6 @@ class OpenFile:
         if not self.is_ours:
             return
         function = "update" if update else "recreate"
-        if self.finish_on_release:
-            self.end = f"was finished when {function}() opened it again; use the new writer"
-            return self.release()
         has_failed = self.is_discardable
         is_elsewhere = self._thread is not threading.current_thread() and self._thread.is_alive()
         if not has_failed and (is_elsewhere or (update and self.ntuples)):
