@@ -57,7 +57,7 @@ struct State {
     counts: ObjectCounts,
     failing_put: Option<u64>,
     failing_get: Option<u64>,
-    is_publish_ambiguous: bool,
+    ambiguous: Option<String>,
     ignores_conditions: bool,
 }
 
@@ -100,9 +100,9 @@ impl ObjectMemory {
         self.state().failing_get = Some(after);
     }
 
-    /// Makes [`ObjectSink::publish`] fail once with [`ErrorKind::Unavailable`] although the object is written.
-    pub fn make_publish_ambiguous(&self) {
-        self.state().is_publish_ambiguous = true;
+    /// Makes [`ObjectSink::publish`] of an object fail once with [`ErrorKind::Unavailable`] although the object is written.
+    pub fn make_publish_ambiguous(&self, key: &str) {
+        self.state().ambiguous = Some(key.to_owned());
     }
 
     /// Whether [`ObjectSink::publish`] writes also where the condition is not met, as stores do that ignore conditions.
@@ -295,7 +295,7 @@ impl ObjectSink for ObjectMemory {
             state.write(&other.key, other.pieces.concat().into());
         }
         state.write(key, bytes);
-        match std::mem::take(&mut state.is_publish_ambiguous) {
+        match state.ambiguous.take_if(|ambiguous| ambiguous == key).is_some() {
             true => Err(fault("write", key)),
             false => Ok(()),
         }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn an_ambiguous_publish_writes_and_fails() {
         let memory = ObjectMemory::new();
-        memory.make_publish_ambiguous();
+        memory.make_publish_ambiguous("a");
         let bytes = || Bytes::from_static(b"anchor");
         assert!(memory.publish("a", bytes(), &Condition::Absent).unwrap_err().is_retryable());
         assert_eq!(memory.get("a", 10).unwrap().0, "anchor");

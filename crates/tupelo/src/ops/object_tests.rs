@@ -246,7 +246,7 @@ fn objects_stay_where_the_result_is_unknown() {
     let store = ObjectMemory::new();
     let file = create(&store, options("page-group")).unwrap();
     write(&file).unwrap();
-    store.make_publish_ambiguous();
+    store.make_publish_ambiguous("dir/events");
     let error = file.finish().unwrap_err().to_string();
     assert!(error.contains("objects may be left beside ntpl+memory:dir/events; "), "{error}");
     assert!(verify_deep(&open_objects(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
