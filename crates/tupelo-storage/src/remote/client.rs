@@ -288,7 +288,7 @@ impl Service {
             let is_range = status == StatusCode::PARTIAL_CONTENT;
             let body = if is_listing {
                 let body = Limited::new(body, MAX_DOCUMENT_BYTES).collect().await;
-                let body = body.map_err(|error| document_failure(error))?.to_bytes();
+                let body = body.map_err(document_failure)?.to_bytes();
                 check_listing(&body)?;
                 HttpResponseBody::from(body)
             } else if is_range {
