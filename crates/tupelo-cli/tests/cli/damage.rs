@@ -296,3 +296,77 @@ fn the_hint_to_verify_has_the_file_name() {
         assert!(said.contains("not a ROOT file") && !said.contains("tupelo verify"), "{said}");
     }
 }
+
+/// Replaces bytes of a file.
+fn overwrite(file: &str, offset: usize, with: &[u8]) {
+    let mut bytes = std::fs::read(file).expect("a file");
+    bytes[offset..offset + with.len()].copy_from_slice(with);
+    std::fs::write(file, bytes).expect("a file");
+}
+
+#[test]
+fn deviations_are_no_damage() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let head = tupelo(&["head", &file]).ok();
+    overwrite(&file, 4, &(64000 - 1_000_000_i32).to_be_bytes());
+    let what = "the version in the file header is -936000, which is negative (at byte 4)";
+    let read = tupelo(&["head", &file]);
+    assert_eq!(read.stderr.matches(what).count(), 1, "{}", read.stderr);
+    assert_eq!(read.ok(), head);
+    assert_eq!(tupelo(&["verify", "--deep", &file]).ok(), format!("{file}: deviation: {what}\n"));
+    assert!(tupelo(&["verify", "--strict", &file]).fails(1).contains("no damage found, but 1 deviation"));
+    let expected = json!([{ "rule": "file_version", "offset": 4, "what": what }]);
+    let report = tupelo(&["verify", &file, "--json"]).json();
+    assert_eq!((&report["intact"], &report["deviations"]), (&json!(true), &expected));
+    assert_eq!(tupelo(&["ls", &file, "--json"]).json()["deviations"], expected);
+}
+
+#[test]
+fn what_a_killed_writer_never_listed_is_recovered() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let head = tupelo(&["head", &file]).ok();
+    // No free list, and no list of keys in the record of the top directory.
+    let bytes = std::fs::read(&file).expect("a file");
+    let name_bytes = u32::from_be_bytes(bytes[28..32].try_into().expect("four bytes"));
+    overwrite(&file, 16, &[0; 4]);
+    overwrite(&file, 100 + name_bytes as usize + 26, &[0; 4]);
+    let listed = tupelo(&["ls", &file]);
+    assert!(listed.stderr.contains("the file was not closed by its writer"), "{}", listed.stderr);
+    assert_eq!(listed.ok().lines().count(), 1);
+    assert!(tupelo(&["verify", &file]).ok().contains("deviation: the file was not closed"));
+    assert_eq!(tupelo(&["head", "--recover", &file]).ok(), head);
+    let report = tupelo(&["verify", "--recover", &file, "--json"]).json();
+    assert_eq!((&report["intact"], &report["ntuples"]), (&json!(true), &json!(1)));
+    // A file that was cut off has lost more than its end.
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).expect("a file");
+    assert!(tupelo(&["ls", &file]).fails(1).contains("the file was cut off"));
+    assert!(tupelo(&["ls", "--recover", &file]).ok().starts_with(&file));
+}
+
+#[test]
+fn reported_files_that_deviate_are_read() {
+    let Some(folder) = super::data().map(|data| data.join("reports")).filter(|folder| folder.is_dir()) else {
+        return super::summarise("deviations", "files that deviate from the format: no folder of reports");
+    };
+    let cases = [
+        ("key_list_length", vec!["key_list_length"]),
+        ("negative_version", vec!["file_version"]),
+        ("verify_deep_cms", vec![]),
+        ("unclosed_never_saved", vec!["closed"]),
+    ];
+    for (name, expected) in cases {
+        let path = folder.join(format!("{name}.root"));
+        let report = tupelo(&["verify", "--deep", "--json", path.to_str().expect("a path in UTF-8")]).json();
+        let rules: Vec<_> = report["deviations"].as_array().expect("a list").iter().map(|it| &it["rule"]).collect();
+        assert_eq!(
+            (rules, &report["intact"]),
+            (expected.iter().map(|rule| json!(rule)).collect::<Vec<_>>().iter().collect(), &json!(true)),
+            "{name}"
+        );
+    }
+    let path = folder.join("unclosed_never_saved.root");
+    let listed = tupelo(&["ls", "--recover", "--json", path.to_str().expect("a path in UTF-8")]).json();
+    assert_eq!((&listed["trees"][0]["entries"], &listed["objects"][0]["path"]), (&json!(2000), &json!("h")));
+}

@@ -443,3 +443,93 @@ fn a_directory_in_itself_is_refused() {
     let error = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
     assert!(error.what().contains("listed twice"));
 }
+
+/// The objects of a file and the rules that it breaks.
+fn listed(file: &[u8]) -> (Vec<Object>, Vec<Rule>) {
+    let fetched = whole(file);
+    let objects = list_objects(&fetched).unwrap();
+    (objects, fetched.deviations().list().into_iter().map(|deviation| deviation.rule).collect())
+}
+
+fn top_list(file: &[u8]) -> Key {
+    read_key(&whole(file), directory::read_tree(&whole(file)).unwrap()[0].record.seek_keys).unwrap()
+}
+
+#[test]
+fn a_key_list_ends_where_its_directory_says() {
+    let intact = small();
+    let (list, mut file) = (top_list(&intact), intact.clone());
+    assert_eq!(listed(&intact).1, []);
+    // As some writers do: the length of a list without keys.
+    let (at, stored) = (list.seek_key as usize, u32::from(list.key_bytes) + 4);
+    file[at..at + 4].copy_from_slice(&stored.to_be_bytes());
+    let rule = Rule::KeyListLength { stored: stored.into(), actual: list.nbytes.into() };
+    assert_eq!(listed(&file), (listed(&intact).0, vec![rule]));
+    // Such a file has all of its records, but is not changed.
+    let fetched = whole(&file);
+    list_objects(&fetched).unwrap();
+    assert_eq!(walk_keys(&fetched).unwrap().len(), walk_keys(&whole(&intact)).unwrap().len());
+    let refused = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+    assert_eq!(refused.kind(), crate::ErrorKind::Unsupported, "{refused}");
+    // Where neither length has room for the keys, the last names are lost.
+    let record_at = directory::read_tree(&whole(&intact)).unwrap()[0].record_at as usize;
+    file[record_at + 10..record_at + 14].copy_from_slice(&(list.nbytes - 1).to_be_bytes());
+    assert!(list_objects(&whole(&file)).is_err());
+}
+
+#[test]
+fn keys_in_a_list_end_behind_their_names() {
+    let intact = small();
+    let (list, mut file) = (top_list(&intact), intact.clone());
+    let length_at = list.payload_offset() as usize + 4 + 14;
+    let actual = u16::from_be_bytes([file[length_at], file[length_at + 1]]);
+    file[length_at..length_at + 2].copy_from_slice(&(actual - 2).to_be_bytes());
+    let (objects, rules) = listed(&file);
+    let paths = |objects: &[Object]| objects.iter().map(|object| object.path.clone()).collect::<Vec<_>>();
+    assert_eq!(paths(&objects), paths(&listed(&intact).0));
+    assert_eq!(rules, [Rule::KeyLength { name: "n".to_owned(), stored: actual - 2, actual: actual.into() }]);
+    // An object cannot begin among the numbers of its key.
+    file[length_at..length_at + 2].copy_from_slice(&20u16.to_be_bytes());
+    assert!(list_objects(&whole(&file)).is_err());
+}
+
+#[test]
+fn a_negative_version_has_short_offsets() {
+    let intact = small();
+    let mut file = intact.clone();
+    file[4..8].copy_from_slice(&(64000 - 1_000_000_i32).to_be_bytes());
+    assert_eq!(read_header(&whole(&file)).unwrap(), read_header(&whole(&intact)).unwrap());
+    assert_eq!(listed(&file), (listed(&intact).0, vec![Rule::FileVersion { stored: -936_000 }]));
+}
+
+#[test]
+fn lost_directories_are_rebuilt_from_keys() {
+    let intact = small();
+    let records = walk_keys(&whole(&intact)).unwrap().into_iter();
+    let keys: Vec<Key> = records
+        .filter_map(|record| match record.kind {
+            RecordKind::Key(key) if is_recoverable(&key) => Some(key),
+            _ => None,
+        })
+        .collect();
+    // As before the first save: no list of keys, no list of free segments.
+    let mut file = intact.clone();
+    file[16..20].fill(0);
+    for directory in directory::read_tree(&whole(&intact)).unwrap() {
+        file[directory.record_at as usize + 26..][..4].fill(0);
+    }
+    assert_eq!(listed(&file), (vec![], vec![Rule::Closed { is_saved: false }]));
+    assert!(!is_listed(&whole(&file)).unwrap() && is_listed(&whole(&intact)).unwrap());
+    let (state, count) = recovered(&whole(&file), &keys).unwrap();
+    let mut mended = file.clone();
+    mended.resize(state.end as usize, 0);
+    state.patches.iter().for_each(|(at, bytes)| mended[*at as usize..][..bytes.len()].copy_from_slice(bytes));
+    let by_path = |file: &[u8]| {
+        let mut objects = listed(file).0;
+        objects.sort_by_key(|object| (object.path.clone(), object.key.cycle));
+        objects
+    };
+    assert_eq!(by_path(&mended), by_path(&intact));
+    assert_eq!(count, by_path(&intact).len() as u64);
+    assert_eq!(listed(&mended).1, [Rule::Closed { is_saved: true }]);
+}
