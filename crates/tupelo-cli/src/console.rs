@@ -2,7 +2,6 @@
 
 mod output;
 
-use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +11,6 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use tupelo::reader::Deviation;
 use tupelo::storage::adapter::Meter;
 use tupelo::storage::is_mirror;
 use tupelo::{Table, printable};
@@ -57,8 +55,6 @@ pub(crate) struct Console {
     watched: Option<Mutex<Vec<tupelo::File>>>,
     /// Ntuples in mirrors, and how many of their warnings were printed.
     mirrored: Mutex<Vec<(Table, usize)>>,
-    /// Deviations of files that were printed, with the names of the files.
-    deviations: Mutex<HashSet<(String, Deviation)>>,
     color_out: bool,
     color_err: bool,
 }
@@ -66,8 +62,7 @@ pub(crate) struct Console {
 impl Console {
     pub(crate) fn new(quiet: bool, color: Color, metrics: bool) -> Self {
         let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
-        let (mirrored, deviations) = (Mutex::default(), Mutex::default());
-        Self { quiet, watched: metrics.then(Mutex::default), mirrored, deviations, color_out, color_err }
+        Self { quiet, watched: metrics.then(Mutex::default), mirrored: Mutex::default(), color_out, color_err }
     }
 
     /// Whether to collect read statistics.
@@ -139,20 +134,8 @@ impl Console {
         }
     }
 
-    /// Prints which rules of the format a file breaks, each once.
-    pub(crate) fn warn_of_deviations(&self, file: &str, deviations: Vec<Deviation>) {
-        for deviation in deviations {
-            let text = format!("{file}: {deviation}");
-            let mut printed = self.deviations.lock().unwrap_or_else(PoisonError::into_inner);
-            if printed.insert((file.to_owned(), deviation)) {
-                self.warn(&text);
-            }
-        }
-    }
-
-    /// Prints the warnings of an ntuple or tree and of the file around it, and follows it.
+    /// Prints the warnings of an ntuple or tree, and follows it.
     pub(crate) fn warn_of(&self, table: &Table) {
-        self.warn_of_deviations(&table.file_name(), table.deviations());
         self.print_warnings(table, 0);
         self.follow(table);
     }

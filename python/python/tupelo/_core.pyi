@@ -104,16 +104,8 @@ class UnionFields:
 @final
 class File:
     def __new__(
-        cls,
-        path: str,
-        page_checksums: bool,
-        memory_budget: int | None,
-        metrics: bool,
-        storage: Storage | None = None,
-        recover: bool = False,
+        cls, path: str, page_checksums: bool, memory_budget: int | None, metrics: bool, storage: Storage | None = None
     ) -> Self: ...
-    def recovered(self) -> File: ...
-    def deviations(self) -> list[str]: ...
     @staticmethod
     def of_bytes(name: str, data: bytes, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File: ...
     @staticmethod

@@ -3,16 +3,15 @@
 import io
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html, _objects
 from ._checks import absolute_path, check_name, check_path, storage
 from ._locations import NtupleLocation
-from ._messages import printable, short_repr
+from ._messages import short_repr
 from ._sizes import parse_optional_bytes
-from .errors import CorruptError, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
+from .errors import CorruptError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .fields import Field
 from .ntuple import Ntuple, as_table
 from .trees import TREE_CLASSES
@@ -36,7 +35,6 @@ def open(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
-    recover: bool = False,
     storage_options: Mapping[str, object] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> "File | Ntuple | Field | Histogram | Graph | Efficiency | Instance":
@@ -56,11 +54,6 @@ def open(
     possible, a `LimitError` is raised.
 
     ``metrics`` collects statistics for `Ntuple.metrics`.
-
-    ``recover`` reads a file whose writer was killed before it saved anything, or that was cut off: its directories are
-    rebuilt from the keys in it, as ROOT does. Files whose directories lead to objects are read as usual.
-
-    A file that breaks a rule of the format that ROOT does not check is read as ROOT reads it, with a `TupeloWarning`.
 
     A URL of the schemes ``http``, ``https``, ``s3``, ``gs``, ``az``, ``abfs``, ``root`` or ``roots`` is a remote file.
     ``storage_options`` are its credentials, endpoints and limits by name, such as ``{"anonymous": True}`` or
@@ -97,7 +90,7 @@ def open(
             f"the OpenFile {shown!r} of fsspec is not open; pass the result of its method open()"
         )
     if hasattr(where, "read"):
-        return _open_bytes(where, page_checksums, budget, metrics, recover)
+        return _open_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
         if len(where) != 1:
             raise InvalidArgumentError(f"expected a mapping of one file to an object in it, not {len(where)} files")
@@ -113,8 +106,7 @@ def open(
                     f"{pattern!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
                     "tupelo.concatenate or tupelo.partitions"
                 )
-    file = reopen(path, page_checksums, budget, metrics, remote, recover)
-    file._warn()
+    file = reopen(path, page_checksums, budget, metrics, remote)
     if not isinstance(where, Mapping) and _core.is_object_uri(path):
         (name,) = file
     return file if name is None else _named(file, name)
@@ -161,10 +153,7 @@ class File(Mapping[str, Any]):
         metrics: bool = False,
         absolute_path: str | None = None,
         remote: "_core.Storage | None" = None,
-        recover: bool = False,
     ) -> None:
-        self._known_deviations: set[str] = set()
-        self._recover = recover
         self._absolute_path = absolute_path
         """The absolute path or the URL of the file when it was opened; None for a file object."""
         self._storage = remote
@@ -186,16 +175,7 @@ class File(Mapping[str, Any]):
 
     def keys(self) -> list[str]:  # type: ignore[override]
         """Paths of the ntuples in the file, followed by those of the trees."""
-        names = self._core.table_names()
-        self._warn()
-        return names
-
-    def _warn(self) -> None:
-        """Issues the warnings about rules of the format that the file breaks, each once."""
-        for text in self._core.deviations():
-            if text not in self._known_deviations:
-                self._known_deviations.add(text)
-                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=3)
+        return self._core.table_names()
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
         """C++ classes of all objects in the directories by path.
@@ -219,7 +199,6 @@ class File(Mapping[str, Any]):
         try:
             return self._open_table(name)
         except NotFoundError:
-            self._warn()
             if self.keys():
                 raise
         except UnsupportedError:
@@ -258,9 +237,7 @@ class File(Mapping[str, Any]):
 
     def _open_table(self, name: str) -> Ntuple:
         how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
-        core = self._core.table(name)
-        self._warn()
-        return as_table(core, NtupleLocation(self._file_path, (name,), *how, recover=self._recover))
+        return as_table(self._core.table(name), NtupleLocation(self._file_path, (name,), *how))
 
     def _class_name(self, name: str) -> str | None:
         """The C++ class of an object, or None if there is no such object."""
@@ -307,8 +284,7 @@ class File(Mapping[str, Any]):
     def __reduce__(self) -> tuple[object, ...]:
         if self._absolute_path is None:
             raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
-        how = self._page_checksums, self._memory_budget, self._metrics, self._storage, self._recover
-        return reopen, (self._absolute_path, *how)
+        return reopen, (self._absolute_path, self._page_checksums, self._memory_budget, self._metrics, self._storage)
 
     @property
     def _core(self) -> "_core.File":
@@ -323,15 +299,14 @@ def reopen(
     memory_budget: int | None,
     metrics: bool,
     remote: "_core.Storage | None" = None,
-    recover: bool = False,
 ) -> File:
     """Opens a path or URL; `open` and unpickling call it."""
-    core = _core.File(path, page_checksums, memory_budget, metrics, remote, recover)
+    core = _core.File(path, page_checksums, memory_budget, metrics, remote)
     name = _core.display_name(path)
-    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote, recover)
+    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote)
 
 
-def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool, recover: bool) -> File:
+def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """Opens a file object."""
     if isinstance(source, io.TextIOBase):
         raise InvalidArgumentError(
@@ -347,7 +322,6 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
             return system.cat_ranges([source.path] * len(starts), starts, ends, on_error="raise")
 
         core = _core.File.of_ranges(name, size, read, page_checksums, memory_budget, metrics)
-        core = core.recovered() if recover else core
         return File(core, name, page_checksums, memory_budget, metrics)
     if hasattr(source, "seek"):
         source.seek(0)
@@ -357,5 +331,4 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
             f"{short_repr(source)} returns {type(data).__name__}, not bytes; open it in binary mode"
         )
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
-    core = core.recovered() if recover else core
     return File(core, name, page_checksums, memory_budget, metrics)

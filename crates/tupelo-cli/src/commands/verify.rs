@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
-use tupelo::reader::{Deviation, Location};
+use tupelo::reader::Location;
 use tupelo::storage::{display_name, is_mirror, mirror_members};
 
 use crate::console::Console;
@@ -18,8 +18,7 @@ use crate::text::Text;
 ///
 /// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all ntuples of the
 /// file, including attribute sets and older cycles. Each damage is one line on stdout, and verification continues with
-/// the next page and file. A rule of the format that a file breaks and ROOT does not check is a deviation: the file is
-/// read as ROOT reads it. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
+/// the next page and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
 /// supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,9 +32,6 @@ pub(crate) struct Args {
     /// except DAOS, that every object has the digest of the manifest
     #[arg(long)]
     deep: bool,
-    /// Exit with status 1 also if there are only deviations
-    #[arg(long)]
-    strict: bool,
     /// One JSON document for each file instead of lines
     #[arg(long)]
     json: bool,
@@ -46,7 +42,7 @@ pub(crate) struct Args {
     /// the directory records are changed; an intact file is not changed. If FILE is truncated and only the free
     /// list and streamer info are missing, they are rewritten. With --deep the structure of the result is checked too.
     /// Symbolic links are followed.
-    #[arg(long, conflicts_with_all = ["recover", "strict"])]
+    #[arg(long)]
     repair: bool,
     #[command(flatten)]
     reading: super::Reading,
@@ -172,11 +168,6 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
             file.name()
         )));
     }
-    let deviations = report.deviations.len() as u64;
-    if args.strict && deviations > 0 {
-        let found = things(deviations, "deviation");
-        return Err(Failure::new(format_args!("{}: no damage found, but {found} from the format", file.name())));
-    }
     Ok(report.ntuples > 0)
 }
 
@@ -221,11 +212,8 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
     }
 }
 
-/// Prints one line for each damage and each deviation.
+/// Prints one line for each damage.
 fn list(text: &mut Text, file: &str, report: &Report) {
-    for deviation in &report.deviations {
-        text.add(format!("{file}: deviation: {deviation}")).end_line();
-    }
     for damage in report.damages.iter().chain(&report.unsupported) {
         text.add(format!("{file}: {damage}")).end_line();
     }
@@ -234,10 +222,6 @@ fn list(text: &mut Text, file: &str, report: &Report) {
     if more > 0 {
         text.add(format!("{file}: and {}", things(more, "more place"))).end_line();
     }
-}
-
-pub(super) fn deviation_to_json(deviation: &Deviation) -> Value {
-    json!({ "rule": deviation.rule.name(), "offset": deviation.offset, "what": deviation.to_string() })
 }
 
 fn to_json(file: &str, report: &Report) -> Value {
@@ -264,7 +248,6 @@ fn to_json(file: &str, report: &Report) -> Value {
         "damages": report.damages.iter().map(damage).collect::<Vec<_>>(),
         "num_unsupported": report.num_unsupported,
         "unsupported": report.unsupported.iter().map(damage).collect::<Vec<_>>(),
-        "deviations": report.deviations.iter().map(deviation_to_json).collect::<Vec<_>>(),
         "warnings": report.warnings,
     })
 }

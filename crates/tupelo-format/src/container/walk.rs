@@ -42,7 +42,6 @@ impl Walk {
     ///
     /// Gaps are known by the negative length at their start and by the free list: ROOT itself leaves gaps unmarked
     /// where a blob did not fill the one it was put into. A file without a readable free list is walked nevertheless.
-    /// Key lists that are longer than their own key says are known where the directories were read before.
     ///
     /// # Errors
     /// Where there is no ROOT file.
@@ -68,8 +67,7 @@ impl Walk {
                 length @ ..0 => (u64::from(length.unsigned_abs()), RecordKind::Gap),
                 _ => {
                     let key = read_key(fetched, self.at)?;
-                    let actual = fetched.deviations().key_list_bytes(self.at);
-                    (actual.unwrap_or(u64::from(key.nbytes)), RecordKind::Key(key))
+                    (u64::from(key.nbytes), RecordKind::Key(key))
                 }
             },
         };

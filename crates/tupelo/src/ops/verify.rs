@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use tupelo_format::container::{self, Deviation};
+use tupelo_format::container;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
@@ -91,8 +91,6 @@ pub struct Report {
     /// These places: what may be intact but uses something that this version does not know, or needs more memory than
     /// the file's budget has.
     pub unsupported: Vec<Damage>,
-    /// Rules of the format that the file breaks and ROOT does not check. What they are about is read as ROOT reads it.
-    pub deviations: Vec<Deviation>,
     /// What the ntuples warn of: fields of which the pages were compared but not decoded.
     pub warnings: Vec<String>,
     listed_bytes: usize,
@@ -159,7 +157,6 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         }
         Ok(())
     })?;
-    report.deviations = file.deviations();
     Ok(report)
 }
 

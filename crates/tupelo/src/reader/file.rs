@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tupelo_format::container::{Deviation, FileHeader};
+use tupelo_format::container::FileHeader;
 use tupelo_format::object::{self, Value};
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
@@ -315,26 +315,6 @@ impl File {
     pub fn header(&self) -> Result<(FileHeader, [u8; 16])> {
         let read = |fetched: &_| Ok((container::read_header(fetched)?, container::read_uuid(fetched)?));
         self.root_file().and_then(|file| file.attempt(read)).map_err(|e| e.within(self.name()))
-    }
-
-    /// The rules of the format that the file breaks and ROOT does not check, as far as they were found until now: those of
-    /// key lists are known when the directory is read. At most 1000 are kept.
-    pub fn deviations(&self) -> Vec<Deviation> {
-        self.session().deviations().list()
-    }
-
-    /// The same file with directories that are rebuilt from the keys in it, if its directories lead to no object: its
-    /// writer was killed before it saved them, or the file was cut off. What a directory lists that can be read remains.
-    ///
-    /// # Errors
-    /// Corrupt if it is no ROOT file; limit if the keys take more memory than the budget has.
-    pub fn recovered(self) -> Result<Self> {
-        let name = self.name();
-        let container = match self.container {
-            Container::Root(file) => Container::Root(file.recovered().map_err(|e| e.within(name))?),
-            objects @ Container::Objects(_) => objects,
-        };
-        Ok(Self { page_checksums: self.page_checksums, ..Self::of(container) })
     }
 
     /// Everything that the directories list, all cycles, in file order.
