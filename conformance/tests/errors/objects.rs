@@ -2,6 +2,7 @@
 
 use tupelo_format::object::{self, Value};
 use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
+use tupelo_format::wire::Memory;
 
 /// Set in byte counts.
 const BYTE_COUNT: u32 = 0x4000_0000;
@@ -36,22 +37,30 @@ fn class(elements: Vec<Element>) -> StreamerInfos {
     infos
 }
 
+fn read(bytes: &[u8], class: &str, infos: &StreamerInfos) -> tupelo_format::Result<Value> {
+    object::read(bytes, class, infos, &Memory::unlimited())
+}
+
+fn entry<'a>(bytes: &'a [u8], infos: &'a StreamerInfos, memory: &'a Memory) -> object::Entry<'a> {
+    object::Entry { bytes, origin: 0, infos, memory }
+}
+
 /// Why an object is refused whose class is known without a layout.
 fn refused(class: &str, bytes: &[u8]) -> String {
-    object::read(bytes, class, &StreamerInfos::default()).expect_err(class).to_string()
+    read(bytes, class, &StreamerInfos::default()).expect_err(class).to_string()
 }
 
 /// Why a `Class` of one member is refused, which is what `bytes` hold.
 fn refused_member(element: Element, bytes: &[u8]) -> String {
     let bytes = [&[0, 1], bytes].concat();
-    object::read(&bytes, "Class", &class(vec![element])).expect_err("a member").to_string()
+    read(&bytes, "Class", &class(vec![element])).expect_err("a member").to_string()
 }
 
 /// Why the value of a container, the only member of a `Class`, stays bytes: with this version of its head.
 fn unread_container(type_name: &str, version: u16, content: &[u8]) -> String {
     let member = element(500, type_name, ElementKind::Stl { container: 1, item: 61 });
     let bytes = [&[0, 1], &counted(&[&version.to_be_bytes(), content])[..]].concat();
-    let value = object::read(&bytes, "Class", &class(vec![member])).expect("an object");
+    let value = read(&bytes, "Class", &class(vec![member])).expect("an object");
     match value.as_object().and_then(|object| object.get("member")) {
         Some(Value::Opaque(opaque)) => opaque.reason.clone(),
         other => panic!("{other:?}"),
@@ -94,10 +103,11 @@ pub(crate) fn what_objects_refuse() {
     assert_says(&refused("Class*", &counted(&[&NEW_CLASS, b"Cl\xffss\0"])), "class name is not UTF-8");
     let lost = counted(&[&(CLASS | 5).to_be_bytes()]);
     assert_says(&refused("Class*", &lost), "reference to the class at 5, which is not there");
-    let none = object::read(&[0, 0, 0, 9], "Class*", &StreamerInfos::default()).expect("a reference");
+    let none = read(&[0, 0, 0, 9], "Class*", &StreamerInfos::default()).expect("a reference");
     let Value::Opaque(none) = none else { panic!("{none:?}") };
     assert_says(&none.reason, "reference to an object at 9, which is not there");
-    let alone = object::read_alone(&[0; 9], 0, "Stranger", &StreamerInfos::default()).expect_err("no layout");
+    let alone =
+        entry(&[0; 9], &StreamerInfos::default(), &Memory::unlimited()).read_alone("Stranger").expect_err("no layout");
     assert_says(&alone.to_string(), "class Stranger is not in the streamer info");
     let mut index = StreamerInfos::default();
     let base = ClassInfo {
@@ -110,19 +120,20 @@ pub(crate) fn what_objects_refuse() {
     };
     index.push(base);
     let bytes = [&[0, 2, 0, 1, 0, 0][..], &[0xff; 8]].concat();
-    let negative = object::read(&bytes, "TTreeIndex", &index).expect_err("a negative number").to_string();
+    let negative = read(&bytes, "TTreeIndex", &index).expect_err("a negative number").to_string();
     assert_says(&negative, "TTreeIndex of -1 entries");
     let mut matrix = StreamerInfos::default();
     matrix.push(ClassInfo { name: "TMatrixTBase<double>".into(), ..ClassInfo::unknown("") });
     let version = matrix.named("TMatrixTBase<double>").next().expect("a layout").version as u8;
-    let empty = object::read(&[0, version], "TMatrixTSym<double>", &matrix).expect_err("no rows").to_string();
+    let empty = read(&[0, version], "TMatrixTSym<double>", &matrix).expect_err("no rows").to_string();
     assert_says(&empty, "TMatrixTSym<double> without rows");
-    let unnamed = object::read_named(b"\x01\xff\0", 0, &StreamerInfos::default()).expect_err("no name");
+    let unnamed =
+        entry(b"\x01\xff\0", &StreamerInfos::default(), &Memory::unlimited()).read_named().expect_err("no name");
     assert_says(&unnamed.to_string(), "the name of a class is no text");
     let long = counted(&[&[0, 1, 0]]);
-    let error = object::read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();
+    let error = read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();
     assert_says(&error, "an object ends at byte 6 and not at byte 7");
-    let other = object::read(&[0, 2], "Class", &class(Vec::new())).expect_err("another version").to_string();
+    let other = read(&[0, 2], "Class", &class(Vec::new())).expect_err("another version").to_string();
     assert_says(&other, "class Class: version 2 is not in the streamer info");
 }
 

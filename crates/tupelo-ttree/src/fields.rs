@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use tupelo_format::object::{self, Type};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_format::{Error, Result};
+use tupelo_format::wire::Memory;
+use tupelo_format::{Error, ErrorKind, Result};
 
-use crate::layout::{self, BASE, Layout, MAX_MEMBERS};
+use crate::classes::Classes;
+use crate::layout::{self, BASE, Layout};
 use crate::tree::{Branch, Tree};
 
 /// A field of a tree.
@@ -55,25 +57,29 @@ pub struct Refused {
 
 impl Tree {
     /// The fields of the tree, and the branches that are none.
-    pub fn fields(&self, infos: &StreamerInfos) -> (Vec<Field>, Vec<Refused>) {
+    ///
+    /// # Errors
+    /// Memory where they take more than is left: classes in classes can have more members than the file has bytes, and
+    /// the branches below one repeat its name.
+    pub fn fields(&self, infos: &StreamerInfos, memory: &Memory) -> Result<(Vec<Field>, Vec<Refused>)> {
         let refused =
             self.unreadable.iter().map(|(path, reason)| Refused { path: path.clone(), reason: reason.clone() });
-        let mut builder = Builder { tree: self, infos, refused: refused.collect(), members_left: MAX_MEMBERS };
-        let fields = builder.members(&self.top_level, &[], false);
-        (fields, builder.refused)
+        let mut builder = Builder { tree: self, classes: Classes::new(infos), refused: refused.collect(), memory };
+        let fields = builder.members(&self.top_level, &[], false)?;
+        Ok((fields, builder.refused))
     }
 }
 
 struct Builder<'t> {
     tree: &'t Tree,
-    infos: &'t StreamerInfos,
+    classes: Classes<'t>,
     refused: Vec<Refused>,
-    members_left: usize,
+    memory: &'t Memory,
 }
 
 impl Builder<'_> {
     /// The fields of sibling branches.
-    fn members(&mut self, branches: &[usize], parents: &[&str], is_nested: bool) -> Vec<Field> {
+    fn members(&mut self, branches: &[usize], parents: &[&str], is_nested: bool) -> Result<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::with_capacity(branches.len());
         let mut places: HashMap<String, usize> = HashMap::with_capacity(branches.len());
         let mut bases = 0;
@@ -87,8 +93,9 @@ impl Builder<'_> {
                     continue;
                 }
                 Ok(field) => field,
+                Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                 Err(error) => {
-                    self.refuse(index, error.to_string());
+                    self.refuse(index, error.to_string())?;
                     continue;
                 }
             };
@@ -103,7 +110,7 @@ impl Builder<'_> {
                     field.name = member.to_owned();
                     match places.get(record).and_then(|&place| fields.get_mut(place)) {
                         Some(Field { kind: FieldKind::Record(members), .. }) => members.push(field),
-                        Some(_) => self.refuse(index, "another branch has the name".to_owned()),
+                        Some(_) => self.refuse(index, "another branch has the name".to_owned())?,
                         None => {
                             places.insert(record.to_owned(), fields.len());
                             fields.push(Field {
@@ -115,9 +122,9 @@ impl Builder<'_> {
                         }
                     }
                 }
-                _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned()),
+                _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned())?,
                 _ if places.contains_key(&field.name) => {
-                    self.refuse(index, "another branch has the name".to_owned());
+                    self.refuse(index, "another branch has the name".to_owned())?;
                 }
                 _ => {
                     places.insert(field.name.clone(), fields.len());
@@ -125,11 +132,17 @@ impl Builder<'_> {
                 }
             }
         }
-        fields
+        Ok(fields)
     }
 
-    fn refuse(&mut self, index: usize, reason: String) {
+    fn refuse(&mut self, index: usize, reason: String) -> Result<()> {
+        self.take(self.tree.path_bytes(index) + reason.len() + size_of::<Refused>())?;
         self.refused.push(Refused { path: self.tree.path(index), reason });
+        Ok(())
+    }
+
+    fn take(&self, bytes: usize) -> Result<()> {
+        self.memory.take(bytes as u64, "the fields of a tree")
     }
 
     fn field(&mut self, index: usize, branch: &Branch, parents: &[&str]) -> Result<Field> {
@@ -138,7 +151,7 @@ impl Builder<'_> {
         let below = || [parents, &[branch.name.as_str()]].concat();
         let kind = match (kind, branch.children.is_empty()) {
             (3 | 4, _) => {
-                let mut items = self.members(&branch.children, &below(), true);
+                let mut items = self.members(&branch.children, &below(), true)?;
                 if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&branch.class_name), items.as_mut_slice()) {
                     first.name = "_0".to_owned();
                     second.name = "_1".to_owned();
@@ -146,31 +159,34 @@ impl Builder<'_> {
                 FieldKind::Collection { counts: index, items }
             }
             (_, false) => {
-                let mut members = self.members(&branch.children, &below(), true);
+                let mut members = self.members(&branch.children, &below(), true)?;
                 // Branches of leaves may have others below them and values of their own.
                 if branch.element.is_none() && !branch.baskets.is_empty() {
                     match self.value(index, branch) {
+                        Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                         _ if members.iter().any(|member| member.name == name) => {
-                            self.refuse(index, "a branch below it has the name".to_owned());
+                            self.refuse(index, "a branch below it has the name".to_owned())?;
                         }
                         Ok(kind) => {
                             let (type_name, title) = (String::new(), String::new());
                             members.insert(0, Field { name: name.clone(), type_name, title, kind });
                         }
-                        Err(error) => self.refuse(index, error.to_string()),
+                        Err(error) => self.refuse(index, error.to_string())?,
                     }
                 }
                 FieldKind::Record(members)
             }
             (_, true) => self.value(index, branch)?,
         };
-        let type_name = match (layout::member_type(branch, self.infos), &branch.element) {
+        let type_name = match (layout::member_type(branch, &self.classes), &branch.element) {
             (Some(member), _) => member,
-            (None, Some(element)) if element.id < 0 => branch.class_name.clone(),
+            (None, Some(element)) if element.id < 0 => &branch.class_name,
             // Of an old branch of whole objects.
-            (None, None) => branch.class_name.clone(),
-            (None, _) => String::new(),
+            (None, None) => &branch.class_name,
+            (None, _) => "",
         };
+        self.take(size_of::<Field>() + type_name.len() + self.tree.path_bytes(index))?;
+        let type_name = type_name.to_owned();
         let title = if is_description(branch) { branch.title.clone() } else { String::new() };
         Ok(Field { name, type_name, title, kind })
     }
@@ -181,8 +197,9 @@ impl Builder<'_> {
             let what = format!("it has no entries, and the tree has {}", self.tree.entries);
             return Err(Error::unsupported(what));
         }
-        let layout = match layout::of_branch(self.tree, branch, self.infos, &mut self.members_left) {
+        let layout = match layout::of_branch(self.tree, index, &self.classes, self.memory) {
             Ok(layout) => layout,
+            Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
             // What has no columns is left as bytes, if it can be decoded as objects.
             Err(_) if self.is_object(branch) => Layout::Opaque,
             Err(error) => return Err(error),
@@ -194,7 +211,7 @@ impl Builder<'_> {
     fn is_object(&self, branch: &Branch) -> bool {
         branch.element.as_ref().is_some_and(|element| match element.id {
             ..0 => !branch.class_name.is_empty() && !object::has_own_format(&branch.class_name),
-            _ => element.kind == 0 && layout::member_type(branch, self.infos).is_some(),
+            _ => element.kind == 0 && layout::member_type(branch, &self.classes).is_some(),
         })
     }
 
@@ -205,7 +222,7 @@ impl Builder<'_> {
         if element.kind == 1 {
             return true;
         }
-        if let Some(is_base) = layout::is_base(branch, self.infos) {
+        if let Some(is_base) = layout::is_base(branch, &self.classes) {
             return is_base;
         }
         element.kind == 0 && element.id >= 0 && matches!(element.streamer_type, 0 | 66 | 67)

@@ -3,22 +3,23 @@
 //! A layout says how several values follow each other. For most that is one value after the other; members of the items
 //! of a collection are stored for all items together, so that one head serves them all.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
 use tupelo_format::object::{self, Basic, Opaque, Packing, Type, Value};
 use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
-use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
-use tupelo_format::{Error, Result};
+use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
+use tupelo_format::wire::Memory;
+use tupelo_format::{Error, ErrorKind, Result};
 
 use crate::Basket;
+use crate::classes::{Classes, Member, member_name};
 use crate::tree::{Branch, BranchElement, Leaf, Tree};
 
 /// Types nested deeper than this are refused.
 const MAX_DEPTH: usize = 40;
-/// The most members of all classes in the layouts of a tree, with the members of these.
-pub const MAX_MEMBERS: usize = 1 << 20;
+/// Bytes that a member takes beside its name and its type.
+const MEMBER_BYTES: usize = size_of::<(String, Layout)>();
 /// Names of base classes begin like this, and a number follows.
 pub const BASE: &str = ":_";
 /// `fType` of a branch whose objects are written by the streamer of their class, and so with a head.
@@ -136,31 +137,31 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// The layout of the values in the baskets of a branch.
 ///
 /// # Errors
-/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote; limit for a
-/// class with more members than `members_left`, which is reduced by those that it has.
-pub fn of_branch(tree: &Tree, branch: &Branch, infos: &StreamerInfos, members_left: &mut usize) -> Result<Layout> {
+/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote; memory for
+/// classes whose members, with the members of these, take more than is left.
+pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memory) -> Result<Layout> {
+    let branch = tree.branches.get(index).ok_or_else(|| Error::corrupt("there is no such branch"))?;
+    let mut compiler = Compiler { tree, classes, depth: 0, path_bytes: 0, memory };
     match (&branch.element, branch.branch_class.as_str()) {
-        (Some(_), _) => Compiler { tree, infos, depth: 0, members_left }.branch_element(branch),
-        (None, "TBranch") => of_leaves(tree, branch),
-        (None, "TBranchObject") => {
+        (Some(_), _) => compiler.branch_element(branch),
+        (None, "TBranch") => of_leaves(index, branch),
+        (None, "TBranchObject") => match compiler.old_object(branch) {
+            Err(error) if error.kind() == ErrorKind::Memory => Err(error),
             // What has no columns is left as bytes.
-            Ok(Compiler { tree, infos, depth: 0, members_left }.old_object(branch).unwrap_or(Layout::Opaque))
-        }
+            layout => Ok(layout.unwrap_or(Layout::Opaque)),
+        },
         (None, other) => Err(Error::unsupported(format!("a branch of class {other}"))),
     }
 }
 
-fn of_leaves(tree: &Tree, branch: &Branch) -> Result<Layout> {
+fn of_leaves(index: usize, branch: &Branch) -> Result<Layout> {
     if let [leaf] = branch.leaves.as_slice() {
         return of_leaf(leaf, branch);
     }
-    let place = tree.branches.iter().position(|other| std::ptr::eq(other, branch));
     let mut members = Vec::with_capacity(branch.leaves.len());
     for leaf in &branch.leaves {
         let layout = match (of_leaf(leaf, branch)?, leaf.counter) {
-            (Layout::Rest(item), Some((counted_in, counter)))
-                if Some(counted_in) == place && counter < members.len() =>
-            {
+            (Layout::Rest(item), Some((counted_in, counter))) if counted_in == index && counter < members.len() => {
                 Layout::CountedBy { counter, item }
             }
             (Layout::Rest(_), _) => {
@@ -232,45 +233,53 @@ fn nested(item: Layout, sizes: &[usize]) -> Layout {
 }
 
 /// Whether a branch holds a base of a class; `None` where that is not described.
-pub fn is_base(branch: &Branch, infos: &StreamerInfos) -> Option<bool> {
+pub fn is_base(branch: &Branch, classes: &Classes<'_>) -> Option<bool> {
     let element = branch.element.as_ref().filter(|element| element.id >= 0)?;
-    let (_, member) = find_member(branch, element, infos)?;
-    Some(matches!(member.kind, ElementKind::Base { .. }))
+    Some(matches!(classes.member(branch, element)?.element.kind, ElementKind::Base { .. }))
 }
 
 /// The type of the member of a class that a branch holds; `None` for whole objects and where it is not described.
-pub fn member_type(branch: &Branch, infos: &StreamerInfos) -> Option<String> {
+pub fn member_type<'i>(branch: &Branch, classes: &Classes<'i>) -> Option<&'i str> {
     let element = branch.element.as_ref().filter(|element| element.id >= 0)?;
-    let (_, member) = find_member(branch, element, infos)?;
+    let member = classes.member(branch, element)?.element;
     Some(match member.kind {
-        ElementKind::Base { .. } => member.name,
-        _ => member.class_name().to_owned(),
+        ElementKind::Base { .. } => &member.name,
+        _ => member.class_name(),
     })
 }
 
 /// Decodes the entries of a branch as objects, whatever its layout is. What cannot be decoded is a [`Value::Opaque`] that
 /// says why.
-pub fn objects(branch: &Branch, infos: &StreamerInfos, basket: &Basket<'_>, entries: Range<usize>) -> Vec<Value> {
-    let member = branch.element.as_ref().and_then(|element| find_member(branch, element, infos));
-    let read = |bytes: &[u8], origin: usize| match (&branch.element, &member) {
-        (Some(element), Some((class, member))) if element.id >= 0 && element.kind < 30 => {
-            object::read_member(bytes, origin, class, member, infos)
+///
+/// # Errors
+/// Memory where the values take more than is left.
+pub fn objects(
+    branch: &Branch,
+    classes: &Classes<'_>,
+    basket: &Basket<'_>,
+    entries: Range<usize>,
+    memory: &Memory,
+) -> Result<Vec<Value>> {
+    let infos = classes.infos();
+    let member = branch.element.as_ref().and_then(|element| classes.member(branch, element));
+    let read = |entry: object::Entry<'_>| match (&branch.element, &member) {
+        (Some(element), Some(Member { class, element: member })) if element.id >= 0 && element.kind < 30 => {
+            entry.read_member(class, member)
         }
         (None, _) if branch.branch_class == "TBranchObject" => {
             match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
-                true => object::read_named(bytes, origin, infos),
-                false => object::read_headed(bytes, origin, &branch.class_name, infos),
+                true => entry.read_named(),
+                false => entry.read_headed(&branch.class_name),
             }
         }
-        (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => {
-            object::read_headed(bytes, origin, &branch.class_name, infos)
-        }
-        (Some(element), _) if element.id < 0 => object::read_alone(bytes, origin, &branch.class_name, infos),
+        (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => entry.read_headed(&branch.class_name),
+        (Some(element), _) if element.id < 0 => entry.read_alone(&branch.class_name),
         _ => Err(Error::unsupported(format!("objects in a branch of class {}", branch.branch_class))),
     };
     let opaque = |bytes: &[u8], reason: Error| {
         let (class_name, reason) = (branch.class_name.clone(), reason.to_string());
-        Value::Opaque(Box::new(Opaque { class_name, bytes: bytes.to_vec(), reason }))
+        memory.take((bytes.len() + class_name.len() + reason.len()) as u64, "objects")?;
+        Ok(Value::Opaque(Box::new(Opaque { class_name, bytes: bytes.to_vec(), reason })))
     };
     let value = |index: usize| {
         let range = match (basket.entry(index), basket.entries) {
@@ -280,44 +289,32 @@ pub fn objects(branch: &Branch, infos: &StreamerInfos, basket: &Basket<'_>, entr
         };
         let origin = usize::from(basket.key_bytes).saturating_add(range.start);
         let bytes = basket.data.get(range).unwrap_or_default();
-        read(bytes, origin).unwrap_or_else(|reason| opaque(bytes, reason))
+        memory.take_items::<Value>(1, "objects")?;
+        match read(object::Entry { bytes, origin, infos, memory }) {
+            Err(error) if error.kind() == ErrorKind::Memory => Err(error),
+            Err(reason) => opaque(bytes, reason),
+            Ok(value) => Ok(value),
+        }
     };
     entries.map(value).collect()
 }
 
-/// The class that has a member, and the member.
-fn find_member(branch: &Branch, element: &BranchElement, infos: &StreamerInfos) -> Option<(Arc<ClassInfo>, Element)> {
-    let classes = [&branch.class_name, &element.parent_class, &element.clones_class];
-    let name = member_name(&branch.name);
-    for class in classes.into_iter().filter(|class| !class.is_empty()) {
-        let known = infos.spelling(class);
-        let mut fitting: Vec<_> = known.into_iter().flat_map(|known| infos.named(known)).collect();
-        let is_this = |info: &ClassInfo| {
-            info.checksum == element.checksum || element.checksum == 0 && info.version == element.class_version
-        };
-        fitting.sort_by_key(|info| (!is_this(info), Reverse(info.version)));
-        for info in fitting {
-            let by_id = usize::try_from(element.id).ok().and_then(|id| info.elements.get(id));
-            let is_it = |element: &&Element| element.name == name || element.name == branch.name;
-            let found = by_id.filter(is_it).or_else(|| info.elements.iter().find(is_it));
-            if let Some(found) = found {
-                return Some((Arc::clone(info), found.clone()));
-            }
-        }
-    }
-    None
-}
-
 /// Compiles types and classes to layouts.
-struct Compiler<'i> {
-    tree: &'i Tree,
-    infos: &'i StreamerInfos,
+struct Compiler<'c, 'i> {
+    tree: &'c Tree,
+    classes: &'c Classes<'i>,
     depth: usize,
+    /// Bytes of the names of the members around this one.
+    path_bytes: usize,
     /// Classes in classes can have more members than the file has bytes.
-    members_left: &'i mut usize,
+    memory: &'c Memory,
 }
 
-impl Compiler<'_> {
+impl<'i> Compiler<'_, 'i> {
+    fn take(&self, bytes: usize) -> Result<()> {
+        self.memory.take(bytes as u64, "members of classes")
+    }
+
     fn deeper<T>(&mut self, compile: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::limit(format!("types nested more than {MAX_DEPTH} deep")));
@@ -381,8 +378,8 @@ impl Compiler<'_> {
     /// The member of a class that a branch holds.
     fn member_of(&mut self, branch: &Branch) -> Result<Layout> {
         let Some(element) = &branch.element else { return Ok(Layout::Opaque) };
-        if let Some((info, member)) = find_member(branch, element, self.infos) {
-            return self.element(&info, &member);
+        if let Some(Member { class, element }) = self.classes.member(branch, element) {
+            return self.element(class, element);
         }
         let name = member_name(&branch.name);
         for class in [&branch.class_name, &element.parent_class] {
@@ -407,9 +404,8 @@ impl Compiler<'_> {
 
     /// The branch beside another one that counts the items behind the pointers in it.
     fn counter_branch(&self, branch: &Branch, element: &BranchElement) -> Result<usize> {
-        let Some((_, Element { kind: ElementKind::BasicPointer(counter), .. })) =
-            find_member(branch, element, self.infos)
-        else {
+        let member = self.classes.member(branch, element);
+        let Some(ElementKind::BasicPointer(counter)) = member.map(|member| &member.element.kind) else {
             return Err(Error::corrupt("a pointer without a counter"));
         };
         let name = branch.name.split('[').next().unwrap_or_default();
@@ -460,11 +456,7 @@ impl Compiler<'_> {
         if object::has_own_format(name) || object::has_no_columns(name) {
             return Err(Error::unsupported(format!("class {name}, which has a custom format")));
         }
-        let info = match self.infos.spelling(name) {
-            Some(known) => self.infos.named(known).max_by_key(|info| info.version).cloned(),
-            None => None,
-        };
-        let Some(info) = info else {
+        let Some(info) = self.classes.newest(name) else {
             let Some([first, second]) = object::pair(name) else {
                 return Err(Error::unsupported(format!("class {name} is not in the streamer info")));
             };
@@ -474,7 +466,7 @@ impl Compiler<'_> {
             ];
             return Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown(name)), members })));
         };
-        self.object(&info)
+        self.object(info)
     }
 
     /// Objects of the type of a member, which may be a container in a fixed array: that has no head.
@@ -499,8 +491,9 @@ impl Compiler<'_> {
         Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })
     }
 
-    fn object(&mut self, info: &Arc<ClassInfo>) -> Result<Layout> {
+    fn object(&mut self, info: &'i Arc<ClassInfo>) -> Result<Layout> {
         self.deeper(|this| {
+            this.take(info.name.len())?;
             let mut members = Vec::with_capacity(info.elements.len());
             let mut bases = 0;
             for element in info.elements.iter().filter(|element| element.code != NOT_STORED) {
@@ -512,7 +505,10 @@ impl Compiler<'_> {
                     _ => element.name.clone(),
                 };
                 let within = |error: Error| error.within(format_args!("{}::{}", info.name, element.name));
-                members.push((name, this.element(info, element).map_err(within)?));
+                this.path_bytes += name.len();
+                let layout = this.element(info, element);
+                this.path_bytes -= name.len();
+                members.push((name, layout.map_err(within)?));
             }
             Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::clone(info), members })))
         })
@@ -528,9 +524,10 @@ impl Compiler<'_> {
     }
 
     /// Values of a member or base of a class.
-    fn element(&mut self, info: &ClassInfo, element: &Element) -> Result<Layout> {
-        let left = self.members_left.checked_sub(1);
-        *self.members_left = left.ok_or_else(|| Error::limit(format!("more than {MAX_MEMBERS} members of classes")))?;
+    fn element(&mut self, info: &'i ClassInfo, element: &'i Element) -> Result<Layout> {
+        // Types in types are named each for itself, and members by their whole path.
+        let types = element.type_name.bytes().filter(|&byte| byte == b'<').take(MAX_DEPTH).count() + 1;
+        self.take(MEMBER_BYTES + self.path_bytes + element.type_name.len().saturating_mul(types))?;
         let length = usize::try_from(element.array_length)
             .map_err(|_| Error::corrupt(format!("array of {} items", element.array_length)))?;
         let sizes: Vec<usize> = match length {
@@ -549,7 +546,7 @@ impl Compiler<'_> {
                     return Err(Error::unsupported("an array of pointers to numbers"));
                 }
                 let item = Box::new(Layout::Number(basic, Packing::of(element, basic)));
-                Ok(Layout::Pointed { counter: counter_place(info, counter), item })
+                Ok(Layout::Pointed { counter: self.classes.counter_place(info, counter), item })
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
                 if element.type_name.ends_with('*') {
@@ -588,7 +585,7 @@ impl Compiler<'_> {
     fn with_enums(&self, of: Type, kind: &ElementKind) -> Type {
         match (&of, kind) {
             (Type::Sequence(item), ElementKind::Stl { item: code, .. }) => match (&**item, Basic::from_code(*code)) {
-                (Type::Class(name), Some(basic)) if self.infos.spelling(name).is_none() => {
+                (Type::Class(name), Some(basic)) if self.classes.newest(name).is_none() => {
                     Type::Sequence(Box::new(Type::Basic(basic)))
                 }
                 _ => of,
@@ -630,27 +627,6 @@ fn sizes(element: &Element, length: usize) -> Vec<usize> {
     match sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)) {
         Some(product) if product == length => sizes,
         _ => vec![length],
-    }
-}
-
-/// The place of a counter among the stored members; past the end where it is none of them.
-fn counter_place(info: &ClassInfo, counter: &Counter) -> usize {
-    let mut stored = info.elements.iter().filter(|element| element.code != NOT_STORED);
-    let place = match counter.class_name == info.name {
-        true => stored.position(|element| element.name == counter.name),
-        false => None,
-    };
-    place.unwrap_or(usize::MAX)
-}
-
-/// The member that a branch is called after: the last part of its name, without dimensions.
-fn member_name(branch: &str) -> &str {
-    let name = branch.split('[').next().unwrap_or(branch).trim_end_matches('.');
-    // Templates may have dots in their arguments.
-    let from = name.rfind('>').unwrap_or(0);
-    match name.get(from..).and_then(|rest| rest.rsplit_once('.')) {
-        Some((_, member)) => member,
-        None => name,
     }
 }
 

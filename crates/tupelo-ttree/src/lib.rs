@@ -14,6 +14,7 @@
 //! | [`streamer`] | layouts of ROOT's own classes of trees |
 //! | [`basket`] | [`Basket`]: the bytes of a range of entries |
 //! | [`tree`] | [`Tree`]: branches, leaves and where their baskets are |
+//! | [`classes`] | [`Classes`](classes::Classes): the members of classes that branches hold |
 //! | [`layout`] | [`Layout`]: how the values of a branch are stored |
 //! | [`fields`] | [`Field`]: the branches of a tree as nested fields |
 //! | [`mod@column`] | [`Column`]: from bytes of entries to Arrow arrays |
@@ -24,6 +25,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod basket;
+pub mod classes;
 pub mod column;
 pub mod fields;
 pub mod layout;

@@ -13,12 +13,17 @@ use tupelo_format::container::{self, Attempt, FetchedRanges, Interrupt};
 
 use tupelo_format::ErrorKind;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
+use tupelo_format::wire::Memory;
 
 use crate::basket::{BasketHead, open_embedded};
+use crate::classes::Classes;
 use crate::fields::{Field, FieldKind};
-use crate::layout::{MAX_MEMBERS, of_branch};
+use crate::layout::of_branch;
 use crate::tree::{BasketPlace, BranchElement, Stored, TREE_CLASSES, check_places};
 use crate::{Basket, Branch, Column, Tree};
+
+/// More than the fields of any real tree take.
+const MEMORY: u64 = 32 << 20;
 
 fn run<T>(file: &[u8], step: impl Fn(&FetchedRanges) -> Attempt<T>) -> T {
     let mut fetched = FetchedRanges::new(file.len() as u64);
@@ -75,7 +80,8 @@ fn real_trees_are_read() {
             }
             let path = format!("{name}:{}", object.path);
             let bytes = run(&file, |fetched| container::object_bytes(fetched, &object.key));
-            let tree = match Tree::read(&bytes, object.key.key_bytes, &object.key.class_name, &infos) {
+            let (key, memory) = (&object.key, Memory::new(bytes.len() as u64 * 64));
+            let tree = match Tree::read(&bytes, key.key_bytes, &key.class_name, &infos, &memory) {
                 Ok(tree) => tree,
                 Err(error) => {
                     wrong.insert(path, error.to_string());
@@ -83,7 +89,7 @@ fn real_trees_are_read() {
                 }
             };
             trees += 1;
-            let (fields, refused) = tree.fields(&infos);
+            let (fields, refused) = tree.fields(&infos, &Memory::new(MEMORY)).unwrap();
             for refused in refused {
                 wrong.insert(format!("{path}:{}", refused.path), refused.reason);
             }
@@ -210,11 +216,12 @@ fn classes_in_classes_are_bounded() {
         let elements = (0..6).map(member).collect();
         infos.push(ClassInfo { version: 1, elements, ..ClassInfo::unknown(&format!("L{level}")) });
     }
-    let mut left = MAX_MEMBERS;
-    let error = of_branch(&tree(1, Vec::new()), &branch("L15", Vec::new()), &infos, &mut left).unwrap_err();
-    assert_eq!((error.kind(), left), (ErrorKind::Limit, 0));
-    let mut left = MAX_MEMBERS;
-    assert!(of_branch(&tree(1, Vec::new()), &branch("L5", Vec::new()), &infos, &mut left).is_ok());
+    let layout = |class| {
+        let tree = Tree { branches: vec![branch(class, Vec::new())], ..tree(1, Vec::new()) };
+        of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY))
+    };
+    assert_eq!(layout("L15").unwrap_err().kind(), ErrorKind::Memory);
+    assert!(layout("L5").is_ok());
 }
 
 /// The bits of an object take two more bytes where others refer to it.
@@ -230,8 +237,9 @@ fn bits_of_referenced_objects_are_read() {
         }),
         ..branch("TObject", vec![])
     };
-    let mut left = MAX_MEMBERS;
-    let layout = of_branch(&tree(2, Vec::new()), &member, &StreamerInfos::default(), &mut left).unwrap();
+    let tree = Tree { branches: vec![member], ..tree(2, Vec::new()) };
+    let infos = StreamerInfos::default();
+    let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
     let mut basket = Basket::of(&[0, 0, 0, 16, 0, 1, 0, 0, 0, 8, 0, 0, 0, 24, 0, 0], 2);
     basket.set_lengths([10, 6]).unwrap();
     let item = Arc::new(arrow_schema::Field::new("item", DataType::UInt32, false));

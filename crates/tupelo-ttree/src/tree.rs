@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tupelo_format::object::{self, Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_format::{Error, Result};
+use tupelo_format::wire::Memory;
+use tupelo_format::{Error, ErrorKind, Result};
 
 /// Classes whose objects are trees.
 pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
@@ -158,14 +159,21 @@ impl Tree {
     ///
     /// # Errors
     /// Unsupported where the streamer info does not describe it; corrupt where numbers contradict each other or baskets
-    /// overlap; limit for branches nested more than 24 deep, and for more than 2⁴⁸ entries.
-    pub fn read(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Self> {
-        let value = object::read_behind_key(bytes, key_bytes, class_name, infos)?;
+    /// overlap; limit for branches nested more than 24 deep, and for more than 2⁴⁸ entries; memory where the objects of the
+    /// tree take more than is left.
+    pub fn read(
+        bytes: &[u8],
+        key_bytes: u16,
+        class_name: &str,
+        infos: &StreamerInfos,
+        memory: &Memory,
+    ) -> Result<Self> {
+        let value = object::read_behind_key(bytes, key_bytes, class_name, infos, memory)?;
         let Some(object) = value.as_object() else {
             return Err(Error::corrupt(format!("no {class_name}, but {}", kind(&value))));
         };
         let tree = Members(object);
-        let mut branches = Branches::default();
+        let mut branches = Branches::new(memory);
         for branch in tree.objects("fBranches")? {
             let index = branches.add(branch, None, 0)?;
             branches.top_level.extend(index);
@@ -229,14 +237,21 @@ impl Tree {
 
     /// Full name of a branch: the names of its parents and its own, joined by slashes.
     pub fn path(&self, index: usize) -> String {
-        let mut names = Vec::new();
-        let mut next = Some(index);
-        while let Some(branch) = next.and_then(|index| self.branches.get(index)) {
-            names.push(branch.name.as_str());
-            next = branch.parent;
-        }
+        let mut names = self.names_upwards(index).collect::<Vec<_>>();
         names.reverse();
         names.join("/")
+    }
+
+    /// Bytes of the full name of a branch.
+    pub(crate) fn path_bytes(&self, index: usize) -> usize {
+        self.names_upwards(index).map(|name| name.len() + 1).sum()
+    }
+
+    /// The name of a branch and those of its parents.
+    fn names_upwards(&self, index: usize) -> impl Iterator<Item = &str> {
+        let branch = |index: usize| self.branches.get(index);
+        let branches = std::iter::successors(branch(index), move |at| at.parent.and_then(branch));
+        branches.map(|branch| branch.name.as_str())
     }
 }
 
@@ -330,8 +345,8 @@ fn kind(value: &Value) -> String {
 }
 
 /// The branches as they are found.
-#[derive(Default)]
 struct Branches<'v> {
+    memory: &'v Memory,
     all: Vec<Branch>,
     top_level: Vec<usize>,
     unreadable: Vec<(String, String)>,
@@ -344,6 +359,18 @@ struct Branches<'v> {
 }
 
 impl<'v> Branches<'v> {
+    fn new(memory: &'v Memory) -> Self {
+        Self {
+            memory,
+            all: Vec::new(),
+            top_level: Vec::new(),
+            unreadable: Vec::new(),
+            known: HashSet::new(),
+            leaves: HashMap::new(),
+            counters: Vec::new(),
+        }
+    }
+
     /// Adds a branch and those below it. `None` where it cannot be read.
     fn add(&mut self, value: &'v Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
         if depth >= MAX_DEPTH {
@@ -368,8 +395,9 @@ impl<'v> Branches<'v> {
                 return Err(Error::corrupt("a leaf is listed twice"));
             }
         }
-        let branch = match branch(object, parent) {
+        let branch = match branch(object, parent, self.memory) {
             Ok(branch) => branch,
+            Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
             Err(error) => {
                 self.unreadable.push((members.text("fName").unwrap_or_default(), error.to_string()));
                 return Ok(None);
@@ -420,7 +448,7 @@ impl<'v> Branches<'v> {
     }
 }
 
-fn branch(object: &Object, parent: Option<usize>) -> Result<Branch> {
+fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Branch> {
     let members = Members(object);
     let is_element = members.0.get("fStreamerType").is_some();
     let name = members.text("fName")?;
@@ -456,7 +484,7 @@ fn branch(object: &Object, parent: Option<usize>) -> Result<Branch> {
             .map(leaf)
             .collect::<Result<_>>()?,
         entries,
-        baskets: baskets(members, entries).map_err(|error| error.within(format_args!("branch '{name}'")))?,
+        baskets: baskets(members, entries, memory).map_err(|error| error.within(format_args!("branch '{name}'")))?,
         compression: small(members.integer("fCompress").unwrap_or(0)),
         file_name: members.text("fFileName").unwrap_or_default(),
         bytes: stored_bytes(members),
@@ -504,10 +532,14 @@ fn leaf(object: &Object) -> Result<Leaf> {
 }
 
 /// The baskets of a branch: those in records of the file, then those in the tree's own record.
-fn baskets(branch: Members<'_>, entries: u64) -> Result<Vec<BasketPlace>> {
-    let seeks = branch.integers("fBasketSeek")?;
-    let bytes = branch.integers("fBasketBytes")?;
-    let starts = branch.integers("fBasketEntry")?;
+fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<BasketPlace>> {
+    // Branches may share what they refer to, so that many copies are made of it.
+    let integers = |name| {
+        let integers = branch.integers(name)?;
+        memory.take_items::<i64>(integers.len(), "baskets")?;
+        Ok::<_, Error>(integers)
+    };
+    let [seeks, bytes, starts] = [integers("fBasketSeek")?, integers("fBasketBytes")?, integers("fBasketEntry")?];
     let written = usize::try_from(branch.count("fWriteBasket")?).unwrap_or(usize::MAX);
     let in_file = seeks.iter().take(written).take_while(|&&seek| seek != 0).count();
     let embedded: Vec<&[u8]> = branch
@@ -524,6 +556,7 @@ fn baskets(branch: Members<'_>, entries: u64) -> Result<Vec<BasketPlace>> {
         let start = starts.get(index).copied();
         start.map(|start| u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at {start}"))))
     };
+    memory.take_items::<BasketPlace>(in_file + embedded.len(), "baskets")?;
     let mut places = Vec::with_capacity(in_file + embedded.len());
     let mut next = 0;
     for index in 0..in_file {
@@ -547,6 +580,7 @@ fn baskets(branch: Members<'_>, entries: u64) -> Result<Vec<BasketPlace>> {
         if next >= entries {
             break;
         }
+        memory.take(basket.len() as u64, "baskets")?;
         let end = crate::basket::embedded_entries(basket)?.saturating_add(next).min(entries);
         places.push(BasketPlace { entries: next..end, stored: Stored::Embedded(basket.into()) });
         next = end;

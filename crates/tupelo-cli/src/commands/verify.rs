@@ -16,9 +16,10 @@ use crate::text::Text;
 
 /// Verify every checksum and decode every page
 ///
-/// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all ntuples of the
-/// file, including attribute sets and older cycles. Each damage is one line on stdout, and verification continues with
-/// the next page and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
+/// Checks one ntuple or tree or, without a name, all that the file holds: the anchors, headers, footers, page lists and
+/// pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed and decoded;
+/// the records of other objects, which are decompressed. Each damage is one line on stdout, and verification continues
+/// with the next place and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
 /// supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -122,9 +123,9 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
             .map_err(|error| super::no_ntuple(error, location))?,
     };
     progress.finish();
-    if report.ntuples == 0 && report.is_intact() {
+    if report.ntuples + report.trees == 0 && report.is_intact() {
         // Probably the wrong file.
-        report.warnings.push("the file contains no ntuple".to_owned());
+        report.warnings.push("the file contains no ntuple and no tree".to_owned());
     }
     for warning in &report.warnings {
         console.warn(&format!("{}: {warning}", file.name()));
@@ -136,12 +137,13 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
         list(&mut text, &file.name(), &report);
         console.print(&text)?;
     }
-    let mut summary = format!(
-        "{}, {} verified in {:.2} s",
-        things(report.pages, "page"),
-        bytes(report.bytes),
-        progress.elapsed().as_secs_f64()
-    );
+    let places = match report.baskets {
+        0 => things(report.pages, "page"),
+        baskets if report.pages == 0 => things(baskets, "basket"),
+        baskets => format!("{}, {}", things(report.pages, "page"), things(baskets, "basket")),
+    };
+    let mut summary =
+        format!("{places}, {} verified in {:.2} s", bytes(report.bytes), progress.elapsed().as_secs_f64());
     if report.pages_without_checksum > 0 {
         summary += &format!("; {} without checksum", things(report.pages_without_checksum, "page"));
     }
@@ -168,7 +170,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
             file.name()
         )));
     }
-    Ok(report.ntuples > 0)
+    Ok(report.ntuples + report.trees > 0)
 }
 
 /// Prints the result of a repair.
@@ -228,11 +230,14 @@ fn to_json(file: &str, report: &Report) -> Value {
     let damage = |damage: &Damage| {
         json!({
             "ntuple": damage.ntuple,
+            "tree": damage.tree,
+            "object": damage.object,
             "field": damage.field,
             "column": damage.column,
             "column_type": damage.column_type,
             "cluster": damage.cluster,
             "page": damage.page,
+            "basket": damage.basket,
             "offset": damage.offset,
             "what": damage.what,
         })
@@ -241,7 +246,10 @@ fn to_json(file: &str, report: &Report) -> Value {
         "file": file,
         "intact": report.is_intact(),
         "ntuples": report.ntuples,
+        "trees": report.trees,
+        "objects": report.objects,
         "pages": report.pages,
+        "baskets": report.baskets,
         "pages_without_checksum": report.pages_without_checksum,
         "bytes": report.bytes,
         "num_damages": report.num_damages,

@@ -34,7 +34,7 @@ fn layout(name: &str, version: Option<i32>, infos: &StreamerInfos) -> Result<Arc
     }
     let found = match version {
         Some(version) => infos.find(name, version),
-        None => infos.named(name).max_by_key(|info| info.version),
+        None => infos.newest(name),
     };
     found.cloned().ok_or_else(|| Error::unsupported(format!("class {name} has no known layout")))
 }

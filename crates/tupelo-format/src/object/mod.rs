@@ -31,6 +31,7 @@ pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};
 
 use crate::streamer::{ClassInfo, Element, StreamerInfos};
+use crate::wire::Memory;
 use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.
@@ -44,17 +45,24 @@ pub const FREE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// Those of [`read_behind_key`].
-pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos) -> Result<Value> {
-    read_behind_key(bytes, 0, class_name, infos)
+pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos, memory: &Memory) -> Result<Value> {
+    read_behind_key(bytes, 0, class_name, infos, memory)
 }
 
 /// Reads the payload of a file's record, whose references count from its key, of `key_bytes`.
 ///
 /// # Errors
 /// Unsupported, with class and reason, for what this version or the streamer info does not know; corrupt where byte
-/// counts contradict each other; limit above [`MAX_DEPTH`] and [`MAX_EXPANSION`].
-pub fn read_behind_key(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
-    let mut reader = reader::Reader::new(bytes, key_bytes.into(), infos);
+/// counts contradict each other; limit above [`MAX_DEPTH`] and [`MAX_EXPANSION`]; memory where the values take more than
+/// is left.
+pub fn read_behind_key(
+    bytes: &[u8],
+    key_bytes: u16,
+    class_name: &str,
+    infos: &StreamerInfos,
+    memory: &Memory,
+) -> Result<Value> {
+    let mut reader = reader::Reader::new(bytes, key_bytes.into(), infos, memory);
     let value = reader.item(&cpp::Type::parse(class_name)?)?;
     match reader.remaining() {
         0 => Ok(value),
@@ -62,43 +70,55 @@ pub fn read_behind_key(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &S
     }
 }
 
-/// Reads an object of a class from the bytes of an entry of a branch, whose references count from `origin` bytes before
-/// them. Bytes behind it are ignored.
-///
-/// # Errors
-/// Those of [`read_behind_key`].
-pub fn read_alone(bytes: &[u8], origin: usize, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
-    reader::Reader::new(bytes, origin, infos).alone(class_name)
+/// Where an object lies in an entry of a branch, and what is needed to read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// The bytes of the entry. Those behind the object are ignored.
+    pub bytes: &'a [u8],
+    /// Bytes before them from which references count.
+    pub origin: usize,
+    /// The layouts of the file.
+    pub infos: &'a StreamerInfos,
+    /// Counts what the values take.
+    pub memory: &'a Memory,
 }
 
-/// Reads an object with its head in the same way: of a class that is streamed by its own code.
-///
-/// # Errors
-/// Those of [`read_behind_key`].
-pub fn read_headed(bytes: &[u8], origin: usize, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
-    reader::Reader::new(bytes, origin, infos).class(class_name)
-}
+impl<'a> Entry<'a> {
+    fn reader(self) -> reader::Reader<'a> {
+        reader::Reader::new(self.bytes, self.origin, self.infos, self.memory)
+    }
 
-/// Reads an object that the name of its class precedes in the same way: of a branch of the old form (`TBranchObject`).
-///
-/// # Errors
-/// Those of [`read_behind_key`].
-pub fn read_named(bytes: &[u8], origin: usize, infos: &StreamerInfos) -> Result<Value> {
-    let mut reader = reader::Reader::new(bytes, origin, infos);
-    let name = reader.class_name()?;
-    reader.class(&name)
-}
+    /// Reads an object of a class.
+    ///
+    /// # Errors
+    /// Those of [`read_behind_key`].
+    pub fn read_alone(self, class_name: &str) -> Result<Value> {
+        self.reader().alone(class_name)
+    }
 
-/// Reads a member of a class in the same way.
-///
-/// # Errors
-/// Those of [`read_behind_key`].
-pub fn read_member(
-    bytes: &[u8],
-    origin: usize,
-    class: &ClassInfo,
-    member: &Element,
-    infos: &StreamerInfos,
-) -> Result<Value> {
-    reader::Reader::new(bytes, origin, infos).member(class, member)
+    /// Reads an object with its head: of a class that is streamed by its own code.
+    ///
+    /// # Errors
+    /// Those of [`read_behind_key`].
+    pub fn read_headed(self, class_name: &str) -> Result<Value> {
+        self.reader().class(class_name)
+    }
+
+    /// Reads an object that the name of its class precedes: of a branch of the old form (`TBranchObject`).
+    ///
+    /// # Errors
+    /// Those of [`read_behind_key`].
+    pub fn read_named(self) -> Result<Value> {
+        let mut reader = self.reader();
+        let name = reader.class_name()?;
+        reader.class(&name)
+    }
+
+    /// Reads a member of a class.
+    ///
+    /// # Errors
+    /// Those of [`read_behind_key`].
+    pub fn read_member(self, class: &ClassInfo, member: &Element) -> Result<Value> {
+        self.reader().member(class, member)
+    }
 }

@@ -8,6 +8,7 @@ use super::cpp::{self, Basic, Type};
 use super::value::{Numbers, Object, Opaque, Value};
 use super::{FREE_BYTES, MAX_DEPTH, MAX_EXPANSION};
 use crate::streamer::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
+use crate::wire::Memory;
 use crate::{Error, ErrorKind, Result};
 
 /// Reads objects out of one buffer.
@@ -19,20 +20,23 @@ pub(super) struct Reader<'a> {
     known: HashMap<usize, Option<(Value, u32)>>,
     /// Layouts that no streamer info is needed for.
     built_in: HashMap<String, Arc<ClassInfo>>,
+    /// What the object may take, and the memory that it shares with others.
     budget: usize,
+    memory: &'a Memory,
     depth: u32,
     /// The deepest place within the object behind the innermost pointer.
     deepest: u32,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], key_bytes: usize, infos: &'a StreamerInfos) -> Self {
+    pub(super) fn new(bytes: &'a [u8], key_bytes: usize, infos: &'a StreamerInfos, memory: &'a Memory) -> Self {
         Self {
             stream: Streamed::new(bytes, key_bytes),
             infos,
             known: HashMap::new(),
             built_in: HashMap::new(),
             budget: bytes.len().saturating_mul(MAX_EXPANSION).saturating_add(FREE_BYTES),
+            memory,
             depth: 0,
             deepest: 0,
         }
@@ -46,8 +50,9 @@ impl<'a> Reader<'a> {
     pub(super) fn spend(&mut self, count: usize, item_bytes: usize) -> Result<()> {
         match count.checked_mul(item_bytes).and_then(|bytes| self.budget.checked_sub(bytes)) {
             Some(rest) => {
+                let bytes = self.budget.saturating_sub(rest) as u64;
                 self.budget = rest;
-                Ok(())
+                self.memory.take(bytes, "objects").map_err(|error| error.at(self.stream.cursor.offset()))
             }
             None => {
                 Err(Error::limit("an object would take far more memory than bytes").at(self.stream.cursor.offset()))
@@ -180,8 +185,7 @@ impl<'a> Reader<'a> {
                     return Ok(value);
                 }
                 let spelling = this.spelling(&class);
-                let known = this.infos.named(spelling.unwrap_or(&class));
-                let Some(info) = known.max_by_key(|info| info.version).cloned() else {
+                let Some(info) = this.infos.newest(spelling.unwrap_or(&class)).cloned() else {
                     return Err(Error::unsupported(format!("class {class} is not in the streamer info")));
                 };
                 let mut objects = this.members(&info, 1, false)?;
@@ -264,7 +268,7 @@ impl<'a> Reader<'a> {
         }
         Err(Error::unsupported(match spelling.is_some() {
             true => format!("class {name}: version {} is not in the streamer info", version.number),
-            false if described.named(name).next().is_some() => {
+            false if described.newest(name).is_some() => {
                 format!("class {name} is not in the streamer info, and its version {} is not known", version.number)
             }
             false => format!("class {name} is not in the streamer info"),

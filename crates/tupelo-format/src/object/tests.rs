@@ -295,6 +295,14 @@ fn real_objects() -> Vec<(String, Vec<u8>, u16, StreamerInfos)> {
 }
 
 /// The first thing in a value that could not be read.
+fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    super::read(bytes, class_name, infos, &Memory::unlimited())
+}
+
+fn read_behind_key(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    super::read_behind_key(bytes, key_bytes, class_name, infos, &Memory::unlimited())
+}
+
 fn unread(value: &Value) -> Option<&Opaque> {
     match value {
         Value::Opaque(opaque) => Some(opaque),

@@ -379,9 +379,7 @@ pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, T
 /// Renames the temporary file to the target, durably. An error of the kind [`ErrorKind::Changed`] says that another writer
 /// came first; after all others the target may be the new file.
 pub(super) fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| {
-        Error::new(unclear(&error), "move the finished file to", path.display(), "").with_source(error)
-    };
+    let failed = |error| failed_to_write("move the finished file to", path.display(), error);
     let taken = || {
         let reason = "another writer created it in the meantime";
         Error::new(ErrorKind::Changed, "move the finished file to", path.display(), reason)
@@ -422,16 +420,18 @@ fn lost(path: &Path, error: io::Error) -> Error {
 #[cold]
 fn not_durable(path: &Path, error: io::Error) -> Error {
     let reason = "the new content is visible but may not survive a power failure";
-    Error::new(unclear(&error), "make durable", path.display(), reason).with_source(error)
+    failed_to_write("make durable", path.display(), error).with_reason(reason)
 }
 
-/// The kind of an error after which a file may be visible or not. A stale handle of a network file system has the kind
-/// [`ErrorKind::Changed`] otherwise, which would say that it is not.
-fn unclear(error: &io::Error) -> ErrorKind {
-    match error.kind().into() {
+/// An error of the system while writing, which is never [`ErrorKind::Changed`]: that says that another writer came first and
+/// that nothing of this one is visible. A stale handle of a network file system does not say so.
+#[cold]
+pub(super) fn failed_to_write(action: &'static str, uri: impl fmt::Display, error: io::Error) -> Error {
+    let kind = match error.kind().into() {
         ErrorKind::Changed => ErrorKind::Other,
         kind => kind,
-    }
+    };
+    Error::new(kind, action, uri, "").with_source(error)
 }
 
 /// Writes all slices, by as many calls as needed.

@@ -9,6 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field as ArrowField};
 use tupelo_format::object::Basic;
+use tupelo_format::wire::Memory;
 
 use super::plan::Planning;
 use super::*;
@@ -73,13 +74,13 @@ fn stage(fields: &[Field], arrays: &[ArrayRef], planning: Planning, basket_bytes
 
 impl Stage {
     fn tree(&self) -> Tree {
-        Tree::read(&self.record, KEY_BYTES, "TTree", &self.plan.infos).unwrap()
+        Tree::read(&self.record, KEY_BYTES, "TTree", &self.plan.infos, &Memory::unlimited()).unwrap()
     }
 
     /// Checks the values of a branch with a path.
     fn check(&self, path: &str, expected: &ArrayRef) {
         let tree = self.tree();
-        let (fields, refused) = tree.fields(&self.plan.infos);
+        let (fields, refused) = tree.fields(&self.plan.infos, &Memory::unlimited()).unwrap();
         assert!(refused.is_empty(), "{refused:?}");
         let mut fields = &fields;
         let mut names = path.split('.').peekable();

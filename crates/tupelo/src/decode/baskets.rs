@@ -1,11 +1,14 @@
 //! Baskets of trees to Arrow arrays: each basket is decompressed and read on its own, and the parts are joined.
 
+mod counters;
+
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, UInt64Array, make_array};
+use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, make_array};
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::cast;
 use arrow_data::ArrayData;
@@ -13,12 +16,15 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
 use bytes::Bytes;
 use tupelo_format::compression;
 use tupelo_format::object::{Basic, Value};
+use tupelo_format::wire::Memory;
 use tupelo_ttree::basket::{BasketHead, open_embedded};
+use tupelo_ttree::classes::Classes;
 use tupelo_ttree::column::{MAX_EMPTY_ITEMS, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
 
+use self::counters::Counters;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};
@@ -33,7 +39,8 @@ pub(crate) fn decode_baskets(
     fields: &[(&TreeField, DataType)],
     entries: &[Range<u64>],
 ) -> Result<Vec<ArrayRef>> {
-    let decoder = BasketDecoder { source, memory, cache };
+    let counters = Counters::default();
+    let decoder = BasketDecoder { source, memory, cache, counters: &counters, depth: 0 };
     let mut leaves = Vec::new();
     let forms: Vec<Form> =
         fields.iter().map(|(field, data_type)| Form::of(field, data_type, &mut leaves)).collect::<Result<_>>()?;
@@ -53,8 +60,10 @@ pub(crate) fn basket_objects(
     branch: usize,
     entries: Range<u64>,
 ) -> Result<Vec<Value>> {
-    let decoder = BasketDecoder { source, memory, cache: TreeCache::default() };
+    let counters = Counters::default();
+    let decoder = BasketDecoder { source, memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
     let stored = decoder.branch(branch)?;
+    let classes = Classes::new(source.infos());
     let mut values = Vec::new();
     for (basket, entries) in decoder.baskets(branch, &[entries])? {
         let range = source.range(stored, basket)?;
@@ -63,11 +72,79 @@ pub(crate) fn basket_objects(
             None => None,
         };
         let read = decoder.with_basket(branch, basket, range, fetched, |basket, _| {
-            Ok(layout::objects(stored, source.infos(), &basket, entries))
+            let values = Memory::new(memory.left());
+            let read = layout::objects(stored, &classes, &basket, entries, &values)?;
+            memory.reserve_values(values.used())?;
+            Ok(read)
         });
         values.extend(read.map_err(|e| decoder.named(branch, basket, e))?);
     }
     Ok(values)
+}
+
+/// A basket to check.
+pub(crate) struct BasketCheck<'f> {
+    pub(crate) branch: usize,
+    pub(crate) basket: usize,
+    /// Its record; `None` where it is in the tree's own.
+    pub(crate) range: Option<Range<u64>>,
+    /// How its entries are decoded; `None` where that is not known.
+    pub(crate) layout: Option<&'f Layout>,
+}
+
+impl BasketCheck<'_> {
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.range.as_ref().map_or(0, |range| range.end - range.start)
+    }
+}
+
+/// Reads, decompresses and decodes baskets, in parallel, and says what is wrong with each.
+pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) -> Result<Vec<Result<()>>> {
+    let (memory, counters) = (source.request_memory(), Counters::default());
+    let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
+    let total: u64 = baskets.iter().map(BasketCheck::stored_bytes).sum();
+    memory.add_stored(total);
+    let remote: Vec<_> = baskets.iter().filter_map(|check| check.range.clone()).collect();
+    let remote: Vec<_> = remote.into_iter().filter(|range| !source.is_read_in_place(range)).collect();
+    let _reserved = memory.reserve_scratch(remote.iter().map(|range| range.end - range.start).sum(), "baskets")?;
+    let mut fetched = source.fetch(&remote)?.into_iter();
+    let fetched = baskets.iter().map(|check| {
+        let is_remote = check.range.as_ref().is_some_and(|range| !source.is_read_in_place(range));
+        (check, if is_remote { fetched.next() } else { None })
+    });
+    pool::map(fetched.collect(), total, |(check, fetched): (&BasketCheck<'_>, Option<Bytes>)| {
+        let range = check.range.clone();
+        Ok(decoder.with_basket(check.branch, check.basket, range, fetched, |mut basket, expected| {
+            let all = 0..basket.entries;
+            let Some(layout) = check.layout else { return counted(&basket, expected) };
+            decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
+            Column::new(layout).read(layout, &basket, all).map_err(Error::from)
+        }))
+    })
+}
+
+fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {
+    match basket.entries == expected {
+        true => Ok(()),
+        false => Err(Error::corrupt(format!("{} entries where the branch says {expected}", basket.entries))),
+    }
+}
+
+/// The layouts of all branches that have values.
+pub(crate) fn layouts_of(fields: &[TreeField]) -> HashMap<usize, &Layout> {
+    let mut all = HashMap::new();
+    let mut add = Vec::from_iter(fields);
+    while let Some(field) = add.pop() {
+        match &field.kind {
+            FieldKind::Value { branch, layout } => drop(all.insert(*branch, layout)),
+            FieldKind::Record(members) => add.extend(members),
+            FieldKind::Collection { counts, items } => {
+                all.insert(*counts, &COUNT);
+                add.extend(items);
+            }
+        }
+    }
+    all
 }
 
 /// Bytes that the values of fields take in memory for a number of entries, judged by the sizes of their branches.
@@ -257,6 +334,9 @@ struct BasketDecoder<'r> {
     source: &'r TreeSource,
     memory: &'r RequestMemory,
     cache: TreeCache,
+    counters: &'r Counters,
+    /// How many counters are read on the way.
+    depth: u8,
 }
 
 /// Entries of one basket.
@@ -449,25 +529,12 @@ impl BasketDecoder<'_> {
         let (branch, basket) = (leaf.branch, part.basket);
         let read = || {
             self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
-                if basket.entries != expected {
-                    let what = format!("{} entries where the branch says {expected}", basket.entries);
-                    return Err(Error::corrupt(what));
-                }
                 let counters = self.source.session().counters();
                 if let (Some(out), Some(width)) = (part.out, plain_width(leaf.layout)) {
+                    counted(&basket, expected)?;
                     return counters.decode(|| plain(&basket, &part.entries, width, out)).map(|()| None);
                 }
-                if let (false, Layout::Rest(item)) = (basket.has_positions(), leaf.layout) {
-                    let lengths = self.lengths(leaf.branch, part.basket, item, basket.entries)?;
-                    basket.set_lengths(lengths)?;
-                }
-                if let Layout::Rest(item) = leaf.layout
-                    && let Layout::CountedInBranch { counter, .. } = **item
-                {
-                    let start = if basket.has_positions() { part.entries.start as u64 } else { 0 };
-                    let wanted = part.first_entry + start..part.first_entry + part.entries.end as u64;
-                    basket.set_counts(self.counts(counter, wanted)?);
-                }
+                self.prepare(leaf.branch, part.basket, leaf.layout, &mut basket, expected, &part.entries)?;
                 counters.decode(|| {
                     let mut column = Column::new(leaf.layout);
                     column.read(leaf.layout, &basket, part.entries.clone())?;
@@ -480,6 +547,29 @@ impl BasketDecoder<'_> {
             self.memory.reserve_values(array.get_array_memory_size() as u64)?;
         }
         Ok(array)
+    }
+
+    /// Checks a basket against its branch, and adds what other branches say of its entries.
+    fn prepare(
+        self,
+        branch: usize,
+        number: usize,
+        layout: &Layout,
+        basket: &mut Basket<'_>,
+        expected: usize,
+        entries: &Range<usize>,
+    ) -> Result<()> {
+        counted(basket, expected)?;
+        let Layout::Rest(item) = layout else { return Ok(()) };
+        if !basket.has_positions() {
+            basket.set_lengths(self.lengths(branch, number, item, basket.entries)?)?;
+        }
+        if let Layout::CountedInBranch { counter, .. } = **item {
+            let first = self.branch(branch)?.baskets.get(number).map_or(0, |place| place.entries.start);
+            let start = if basket.has_positions() { entries.start as u64 } else { 0 };
+            basket.set_counts(self.counts(counter, first + start..first + entries.end as u64)?);
+        }
+        Ok(())
     }
 
     /// Passes a basket, decompressed, and the number of entries that the branch expects in it.
@@ -527,52 +617,6 @@ impl BasketDecoder<'_> {
             counters.decompress(payload.len(), unpacked_bytes, || compression::decompress_into(payload, unpacked))?;
             work(head.open(unpacked)?, expected)
         })
-    }
-
-    /// Bytes of the entries of a basket without positions: the values of the counter, times the bytes of an item.
-    fn lengths(self, branch: usize, basket: usize, item: &Layout, entries: usize) -> Result<Vec<usize>> {
-        let counted = self.branch(branch)?;
-        let counter = counted.leaves.first().and_then(|leaf| leaf.counter);
-        let (Some((counter, _)), Some(width)) = (counter, item.fixed_bytes()) else {
-            return Err(Error::unsupported("entries of unknown length"));
-        };
-        let first = counted.baskets.get(basket).map_or(0, |place| place.entries.start);
-        let counts = self.counts(counter, first..first.saturating_add(entries as u64))?;
-        Ok(counts.into_iter().map(|count| count.saturating_mul(width)).collect())
-    }
-
-    /// The values of a branch that counts: one for each entry, or for each item of all entries.
-    fn counts(self, counter: usize, entries: Range<u64>) -> Result<Vec<usize>> {
-        let branch = self.branch(counter)?;
-        let layout =
-            layout::of_branch(self.source.tree(), branch, self.source.infos(), &mut layout::MAX_MEMBERS.clone())?;
-        let (number, is_list) = match &layout {
-            Layout::Rest(item) => (&**item, true),
-            number => (number, false),
-        };
-        let data_type = match number {
-            Layout::Number(Basic::I8, None) => DataType::Int8,
-            Layout::Number(Basic::I16, None) => DataType::Int16,
-            Layout::Number(Basic::I32, None) => DataType::Int32,
-            Layout::Number(Basic::I64, None) => DataType::Int64,
-            Layout::Number(Basic::U8, None) => DataType::UInt8,
-            Layout::Number(Basic::U16, None) => DataType::UInt16,
-            Layout::Number(Basic::U32, None) => DataType::UInt32,
-            Layout::Number(Basic::U64, None) => DataType::UInt64,
-            _ => return Err(Error::unsupported("a counter that is no integer")),
-        };
-        let data_type = match is_list {
-            true => DataType::LargeList(Arc::new(ArrowField::new("item", data_type, false))),
-            false => data_type,
-        };
-        let counters = [Leaf { branch: counter, layout: &layout, data_type }];
-        let counts = self.leaves(&counters, &[entries])?.pop();
-        let counts = counts.ok_or_else(|| Error::corrupt("a counter without values"))?;
-        let counts = counts.as_list_opt::<i64>().map_or(&counts, |lists| lists.values());
-        let counts = cast(counts, &DataType::UInt64)?;
-        let counts = counts.as_any().downcast_ref::<UInt64Array>();
-        let counts = counts.ok_or_else(|| Error::corrupt("a counter that is no integer"))?;
-        Ok(counts.iter().map(|count| usize::try_from(count.unwrap_or(0)).unwrap_or(usize::MAX)).collect())
     }
 }
 

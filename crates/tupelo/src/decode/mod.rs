@@ -28,7 +28,9 @@ use crate::plan::{ColumnTable, PageSlice, ReadPlan, Segment};
 use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Metadata, RequestMemory};
 use crate::{Error, Result, pool};
-pub(crate) use baskets::{basket_objects, branches_of, decode_baskets, estimated_bytes};
+pub(crate) use baskets::{
+    BasketCheck, basket_objects, branches_of, check_baskets, decode_baskets, estimated_bytes, layouts_of,
+};
 use fetch::Fetcher;
 use level::{Job, Target};
 use node::{Assembly, Columns, Node, Offsets};

@@ -1,5 +1,7 @@
 //! Every checksum compared and every page decoded, to the end, whatever is found on the way.
 
+mod trees;
+
 use std::collections::HashSet;
 use std::fmt;
 
@@ -27,9 +29,14 @@ const MAX_LISTED_BYTES: usize = 16 << 20;
 /// One damaged place, located as precisely as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The ntuple; after `@` the attribute set. Empty for the file around the ntuples.
+    /// The ntuple; after `@` the attribute set. Empty for trees, other objects, and the file around them.
     pub ntuple: String,
-    /// Dotted path of the field, items of collections being called `_0`.
+    /// The tree; empty for all else.
+    pub tree: String,
+    /// Any other object that the directories list; empty for all else.
+    pub object: String,
+    /// Dotted path of the field, items of collections being called `_0`; of a branch its name, after those of its parents
+    /// and slashes.
     pub field: Option<String>,
     /// Number of the column in the file.
     pub column: Option<u32>,
@@ -39,7 +46,9 @@ pub struct Damage {
     pub cluster: Option<u64>,
     /// Number of the page in column and cluster.
     pub page: Option<u64>,
-    /// Offset of the page in the file, in bytes.
+    /// Number of the basket in the branch.
+    pub basket: Option<u64>,
+    /// Offset of the page or basket in the file, in bytes.
     pub offset: Option<u64>,
     /// What is wrong.
     pub what: String,
@@ -47,22 +56,27 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.ntuple.is_empty() {
-            write!(f, "ntuple '{}': ", self.ntuple)?;
+        for (kind, name) in [("ntuple", &self.ntuple), ("tree", &self.tree), ("object", &self.object)] {
+            if !name.is_empty() {
+                write!(f, "{kind} '{name}': ")?;
+            }
         }
         if let Some(field) = &self.field {
-            write!(f, "field '{field}': ")?;
+            write!(f, "{} '{field}': ", if self.tree.is_empty() { "field" } else { "branch" })?;
         }
         let column = self.column.map(|column| match self.column_type {
             Some(name) => format!("column {column} ({name})"),
             None => format!("column {column}"),
         });
         let cluster = self.cluster.map(|cluster| format!("cluster {cluster}"));
-        let page = self.page.map(|page| match self.offset {
-            Some(offset) => format!("page {page} (at offset {offset})"),
-            None => format!("page {page}"),
-        });
-        let place: Vec<_> = [column, cluster, page].into_iter().flatten().collect();
+        let numbered = |kind: &str, number: Option<u64>| {
+            number.map(|number| match self.offset {
+                Some(offset) => format!("{kind} {number} (at offset {offset})"),
+                None => format!("{kind} {number}"),
+            })
+        };
+        let (page, basket) = (numbered("page", self.page), numbered("basket", self.basket));
+        let place: Vec<_> = [column, cluster, page, basket].into_iter().flatten().collect();
         if !place.is_empty() {
             write!(f, "{}: ", place.join(", "))?;
         }
@@ -79,7 +93,13 @@ pub struct Report {
     pub pages: u64,
     /// Pages among them that have no checksum, so that only their structure could be checked.
     pub pages_without_checksum: u64,
-    /// Stored bytes of the pages.
+    /// Trees: of each the newest cycle.
+    pub trees: u64,
+    /// Baskets of these trees.
+    pub baskets: u64,
+    /// Other objects that the directories list, and older cycles of trees: their records were decompressed.
+    pub objects: u64,
+    /// Stored bytes of the pages and baskets.
     pub bytes: u64,
     /// Number of places that are damaged.
     pub num_damages: u64,
@@ -108,7 +128,9 @@ impl Report {
             _ => (&mut self.num_damages, &mut self.damages),
         };
         *number += 1;
-        self.listed_bytes += damage.ntuple.len() + damage.field.as_ref().map_or(0, String::len) + damage.what.len();
+        let Damage { ntuple, tree, object, field, what, .. } = &damage;
+        let texts = [ntuple, tree, object, what].into_iter().chain(field);
+        self.listed_bytes += texts.map(String::len).sum::<usize>();
         // The first one is listed, however long.
         if list.is_empty() || self.listed_bytes <= MAX_LISTED_BYTES {
             list.push(damage);
@@ -116,11 +138,12 @@ impl Report {
     }
 }
 
-/// Checks one ntuple, or all that a file holds, older cycles and attribute sets included: the checksums of anchor,
-/// header, footer, page lists and pages, and that everything decodes. For a file, also checks that a writer can update
-/// it: that it has the length given in its header, and that directories, free list and streamer info can be read.
-/// `progress` receives the stored bytes of the pages that are done, at most the size of the file unless columns share
-/// pages.
+/// Checks one ntuple or tree, or all that a file holds. Of ntuples, older cycles and attribute sets included: the
+/// checksums of anchor, header, footer, page lists and pages, and that everything decodes. Of trees: that baskets can be
+/// decompressed, have the entries that the branch says, and decode. Of other objects: that their records can be
+/// decompressed. For a file, also checks that a writer can update it: that it has the length given in its header, and that
+/// directories, free list and streamer info can be read. `progress` receives the stored bytes of the pages and baskets that
+/// are done, at most the size of the file unless columns share pages.
 ///
 /// # Errors
 /// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
@@ -146,6 +169,13 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         None => {}
     }
     let mut compared = Compared::of_file(file.size());
+    // The baskets of trees and other objects; what stores hold is one ntuple.
+    let is_object = file.stored_objects().is_none() && trees::check(&file, name, &mut report, progress)?;
+    if name.is_some() && is_object {
+        return Ok(report);
+    }
+    let before = report.bytes;
+    let progress = &mut |done| progress(before + done);
     each_ntuple(&file, name, &mut |found| {
         report.ntuples += 1;
         match &found.ntuple {
@@ -194,7 +224,8 @@ pub(super) fn around(file: &File) -> Result<Option<Error>> {
 impl Damage {
     fn whole(ntuple: &str, what: String) -> Self {
         let (field, column, column_type, cluster) = (None, None, None, None);
-        Self { ntuple: ntuple.to_owned(), field, column, column_type, cluster, page: None, offset: None, what }
+        let (ntuple, tree, object) = (ntuple.to_owned(), String::new(), String::new());
+        Self { ntuple, tree, object, field, column, column_type, cluster, page: None, basket: None, offset: None, what }
     }
 }
 
@@ -357,7 +388,6 @@ impl Check<'_> {
         let descriptor = self.source().descriptor();
         let column = descriptor.column(id).ok();
         let damage = Damage {
-            ntuple: self.name.to_owned(),
             field: column.map(|column| descriptor.path(column.field)),
             column: u32::try_from(id.index()).ok(),
             column_type: column.and_then(|column| column.encoding).map(|encoding| encoding.column_type().name()),
@@ -367,7 +397,7 @@ impl Check<'_> {
                 Locator::File { offset, .. } => Some(offset),
                 _ => None,
             }),
-            what: error.to_string(),
+            ..Damage::whole(self.name, error.to_string())
         };
         self.report.add(damage, error.kind());
     }

@@ -9,6 +9,7 @@ use tupelo_format::container::FileHeader;
 use tupelo_format::object::{self, Value};
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::wire::Memory;
 use tupelo_format::{container, open};
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name};
@@ -480,8 +481,10 @@ impl File {
     /// Not found, with near names; invalid argument for ntuples and directories, which are not such objects; unsupported,
     /// with class and reason, for what the streamer info does not describe; corrupt where the object is damaged.
     pub fn object(&self, name: &str) -> Result<Value> {
+        let memory = Memory::new(self.root_file()?.session().budget().left());
         self.with_object(name, |object, bytes, infos| {
-            Ok(object::read_behind_key(bytes, object.key.key_bytes, &object.key.class_name, infos)?)
+            let key = &object.key;
+            Ok(object::read_behind_key(bytes, key.key_bytes, &key.class_name, infos, &memory)?)
         })
     }
 

@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use tupelo_format::object::{self, Opaque, Value};
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::wire::Memory;
 
 use super::Ntuple;
 use crate::schema::{Field, Kind};
@@ -65,12 +66,14 @@ impl Objects {
     /// # Errors
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn read(&self, entries: impl RangeBounds<u64>) -> Result<Vec<Value>> {
+        let memory = self.memory();
         let batch = self.ntuple.read([&self.path])?.entries(entries).to_batch()?;
         let mut column = batch.columns().first().cloned();
         while let Some(array) = &column {
             if let DataType::LargeBinary = array.data_type() {
                 let objects = array.as_binary::<i64>().iter().flatten();
-                return Ok(objects.map(|bytes| self.decode(bytes)).collect());
+                let decoded = objects.map(|bytes| Ok(self.decode_within(bytes, &memory)?));
+                return decoded.collect::<Result<_>>().map_err(|error| self.ntuple.context(error));
             }
             column = inside(array);
         }
@@ -80,13 +83,32 @@ impl Objects {
 
     /// One object from its bytes in the field.
     pub fn decode(&self, bytes: &[u8]) -> Value {
-        object::read(bytes, &self.class_name, &self.infos).unwrap_or_else(|error| {
-            let mut reason = error.to_string();
-            if let Some(problem) = &self.problem {
-                reason = format!("{reason}; {problem}");
+        self.decode_within(bytes, &self.memory()).unwrap_or_else(|error| self.opaque(bytes, &error))
+    }
+
+    /// One object, unless the memory ends.
+    fn decode_within(&self, bytes: &[u8], memory: &Memory) -> Result<Value, tupelo_format::Error> {
+        match object::read(bytes, &self.class_name, &self.infos, memory) {
+            Err(error) if error.kind() == tupelo_format::ErrorKind::Memory => Err(error),
+            Err(error) => {
+                memory.take(bytes.len() as u64, "objects")?;
+                Ok(self.opaque(bytes, &error))
             }
-            Value::Opaque(Box::new(Opaque { class_name: self.class_name.clone(), bytes: bytes.to_vec(), reason }))
-        })
+            read => read,
+        }
+    }
+
+    #[cold]
+    fn opaque(&self, bytes: &[u8], error: &tupelo_format::Error) -> Value {
+        let mut reason = error.to_string();
+        if let Some(problem) = &self.problem {
+            reason = format!("{reason}; {problem}");
+        }
+        Value::Opaque(Box::new(Opaque { class_name: self.class_name.clone(), bytes: bytes.to_vec(), reason }))
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::new(self.ntuple.source().session().budget().left())
     }
 }
 

@@ -2,11 +2,12 @@
 
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::{Element, ElementKind};
+use tupelo_format::streamer::ElementKind;
+use tupelo_format::streamer::code::NOT_STORED;
 use tupelo_format::type_name::{TypeName, normalised};
 use tupelo_ttree::Layout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
-use tupelo_ttree::layout::{BASE, ObjectLayout};
+use tupelo_ttree::layout::ObjectLayout;
 
 use super::{Field, Kind, Primitive, Schema};
 
@@ -141,12 +142,10 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
 
 fn object(name: &str, object: &ObjectLayout) -> Field {
     let class = &object.class;
-    let mut bases = class.elements.iter().filter(|element| matches!(element.kind, ElementKind::Base { .. }));
+    // Layouts of classes that are not described have members without elements.
+    let mut elements = class.elements.iter().filter(|element| element.code != NOT_STORED);
     let members = object.members.iter().map(|(name, member)| {
-        let element: Option<&Element> = match name.starts_with(BASE) {
-            true => bases.next(),
-            false => class.elements.iter().find(|element| element.name == *name),
-        };
+        let element = elements.next();
         let type_name = match element.map(|element| (&element.kind, element)) {
             Some((ElementKind::Base { .. }, element)) => element.name.as_str(),
             Some((ElementKind::Basic | ElementKind::BasicPointer(_), _)) | None => "",

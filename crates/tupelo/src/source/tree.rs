@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::wire::Memory;
 use tupelo_ttree::fields::{Field, Refused};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Branch, Tree};
@@ -17,6 +18,8 @@ use crate::{Error, Result};
 const CLUSTER_BYTES: u64 = 32 << 20;
 /// Memory that a tree takes for each byte of its record.
 const MEMORY_PER_BYTE: u64 = 8;
+/// Schemas and lists of names that are made of the fields of a tree, each as large as these.
+const SCHEMAS: u64 = 8;
 
 /// How the baskets of a tree are fetched, in the words of ROOT's `TTreeCache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,7 +44,7 @@ pub(crate) struct TreeSource {
     clusters: Vec<Range<u64>>,
     identity: u64,
     record_bytes: u64,
-    _reserved: Reservation,
+    _reserved: [Reservation; 2],
 }
 
 impl TreeSource {
@@ -50,10 +53,13 @@ impl TreeSource {
         let infos = file.attempt(container::streamer_infos)?;
         let key = &object.key;
         let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
+        let budget = file.session().budget();
         let memory = (bytes.len() as u64).saturating_mul(MEMORY_PER_BYTE);
-        let reserved = file.session().budget().reserve(memory, "the tree")?;
-        let tree = Tree::read(&bytes, key.key_bytes, &key.class_name, &infos)?;
-        let (fields, refused) = tree.fields(&infos);
+        let tree_memory = budget.reserve(memory, "the tree")?;
+        let tree = Tree::read(&bytes, key.key_bytes, &key.class_name, &infos, &Memory::new(budget.left()))?;
+        let memory = Memory::new(budget.left() / SCHEMAS);
+        let (fields, refused) = tree.fields(&infos, &memory)?;
+        let schema_memory = budget.reserve(memory.used().saturating_mul(SCHEMAS), "the fields of the tree")?;
         let clusters = tree.clusters(CLUSTER_BYTES);
         let identity = xxh3(&[&bytes[..], &file.size().to_le_bytes()].concat());
         Ok(Self {
@@ -65,7 +71,7 @@ impl TreeSource {
             clusters,
             identity,
             record_bytes: bytes.len() as u64,
-            _reserved: reserved,
+            _reserved: [tree_memory, schema_memory],
         })
     }
 

@@ -11,7 +11,7 @@ mod read;
 mod tests;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::type_name::comparable;
@@ -61,10 +61,22 @@ const ANCHOR_MEMBERS: [(&str, (&str, i32, i32)); 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamerInfos {
     classes: Vec<Arc<ClassInfo>>,
-    by_name: HashMap<String, Vec<usize>>,
+    by_name: HashMap<String, Versions>,
     /// The first class of each name, by a spelling in which those of all writers agree.
     by_spelling: HashMap<String, usize>,
     rules: Vec<Vec<u8>>,
+}
+
+/// The layouts of one class, by their places in the list. A file may have any number of them, and refer to each from
+/// any number of objects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Versions {
+    all: Vec<usize>,
+    newest: usize,
+    /// The first of each version and of each checksum.
+    by_version: HashMap<i32, usize>,
+    by_checksum: HashMap<u32, usize>,
+    known: HashSet<(i32, u32)>,
 }
 
 /// The layout of one version of a class.
@@ -260,18 +272,23 @@ impl StreamerInfos {
     }
 
     fn push_shared(&mut self, info: &Arc<ClassInfo>) -> bool {
-        let is_same = |known: &ClassInfo| known.version == info.version && known.checksum == info.checksum;
-        let is_new = !self.named(&info.name).any(|known| is_same(known));
-        if is_new {
-            let index = self.classes.len();
-            let versions = self.by_name.entry(info.name.clone()).or_insert_with(|| {
-                self.by_spelling.entry(comparable(&info.name)).or_insert(index);
-                Vec::new()
-            });
-            versions.push(index);
-            self.classes.push(Arc::clone(info));
+        let index = self.classes.len();
+        if !self.by_name.contains_key(&info.name) {
+            self.by_spelling.entry(comparable(&info.name)).or_insert(index);
         }
-        is_new
+        let versions = self.by_name.entry(info.name.clone()).or_default();
+        if !versions.known.insert((info.version, info.checksum)) {
+            return false;
+        }
+        let newest = self.classes.get(versions.newest).filter(|_| !versions.all.is_empty());
+        if newest.is_none_or(|newest| newest.version <= info.version) {
+            versions.newest = index;
+        }
+        versions.all.push(index);
+        versions.by_version.entry(info.version).or_insert(index);
+        versions.by_checksum.entry(info.checksum).or_insert(index);
+        self.classes.push(Arc::clone(info));
+        true
     }
 
     /// Adds what another list has more than this one. Says whether that was anything.
@@ -291,24 +308,29 @@ impl StreamerInfos {
 
     /// All versions of a class, in the order of the list.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Arc<ClassInfo>> {
-        let indices = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        let indices = self.by_name.get(name).map_or(&[][..], |versions| &versions.all);
         indices.iter().filter_map(|&index| self.classes.get(index))
+    }
+
+    /// The newest version of a class; the last of them in the list.
+    pub fn newest(&self, name: &str) -> Option<&Arc<ClassInfo>> {
+        self.classes.get(self.by_name.get(name)?.newest)
     }
 
     /// The name under which a class is listed, which may be spelt differently.
     pub fn spelling(&self, name: &str) -> Option<&str> {
-        let listed = self.by_name.get(name).and_then(|versions| versions.first());
+        let listed = self.by_name.get(name).and_then(|versions| versions.all.first());
         let index = listed.or_else(|| self.by_spelling.get(&comparable(name)))?;
         self.classes.get(*index).map(|info| info.name.as_str())
     }
 
     /// The layout of a version of a class.
     pub fn find(&self, name: &str, version: i32) -> Option<&Arc<ClassInfo>> {
-        self.named(name).find(|info| info.version == version)
+        self.classes.get(*self.by_name.get(name)?.by_version.get(&version)?)
     }
 
     /// The layout of a class by its checksum.
     pub fn find_by_checksum(&self, name: &str, checksum: u32) -> Option<&Arc<ClassInfo>> {
-        self.named(name).find(|info| info.checksum == checksum)
+        self.classes.get(*self.by_name.get(name)?.by_checksum.get(&checksum)?)
     }
 }

@@ -14,7 +14,7 @@ use super::{ObjectFiles, no_links};
 use crate::cancel::is_cancelled;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::disk::Locked;
-use crate::local::sink::{new_temporary, publish, repeat, some};
+use crate::local::sink::{failed_to_write, new_temporary, publish, repeat, some};
 use crate::local::source::check_regular;
 use crate::local::target::{directory_of, has_no_locks, open_locked, sync_directory};
 
@@ -44,7 +44,7 @@ impl ObjectFiles {
     /// # Errors
     /// [`ErrorKind::Changed`] if it exists; errors of the system.
     pub(crate) fn create(&self, key: &str, pieces: &[Bytes]) -> Result<()> {
-        let failed = |error: io::Error| Error::from_io("write", self.uri(key), error);
+        let failed = |error: io::Error| failed_to_write("write", self.uri(key), error);
         self.begin_writing().map_err(failed)?;
         let path = self.path(key);
         // A link at the end of the path is not followed, because it exists.
@@ -86,7 +86,7 @@ impl ObjectFiles {
         };
         synced.map_err(|error| {
             self.unsynced().is_lost = true;
-            Error::from_io("make durable", self.base(), error)
+            failed_to_write("make durable", self.base(), error)
         })
     }
 
@@ -134,7 +134,7 @@ impl ObjectFiles {
     pub(crate) fn replace(&self, key: &str, bytes: &[u8], is_expected: impl FnOnce(&[u8]) -> bool) -> Result<()> {
         self.check_links(key, "replace")?;
         let (path, uri) = (self.path(key), self.uri(key));
-        let failed = |error: io::Error| Error::from_io("replace", &uri, error);
+        let failed = |error: io::Error| failed_to_write("replace", &uri, error);
         let changed = |reason| Error::new(ErrorKind::Changed, "replace", &uri, reason);
         let old = match self.lock(key) {
             Err(error) if error.is_not_found() => return Err(changed("it does not exist any more")),
@@ -190,7 +190,7 @@ impl ObjectFiles {
 
     /// A temporary file beside an object, with a durable content.
     fn temporary(&self, key: &str, bytes: &[u8]) -> Result<(File, TempPath)> {
-        let failed = |error: io::Error| Error::from_io("write", self.uri(key), error);
+        let failed = |error: io::Error| failed_to_write("write", self.uri(key), error);
         let path = self.path(key);
         let directory = directory_of(&path);
         let name = key.rsplit('/').next().unwrap_or(key);

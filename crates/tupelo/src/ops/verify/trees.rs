@@ -1,0 +1,127 @@
+//! Trees and other objects: every basket decompressed and decoded, every record decompressed.
+
+use std::collections::HashMap;
+
+use tupelo_format::container::{self, Object};
+use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_ttree::Layout;
+use tupelo_ttree::tree::TREE_CLASSES;
+
+use super::{Damage, FETCH_BYTES, Report};
+use crate::decode::{BasketCheck, check_baskets, layouts_of};
+use crate::reader::File;
+use crate::source::TreeSource;
+use crate::{ErrorKind, Result};
+
+/// Baskets that are checked together, whatever their size.
+const BATCH_BASKETS: usize = 4096;
+
+/// Checks one tree, or all objects of a file that are not ntuples: trees with their baskets, older cycles and others as far
+/// as their records can be decompressed. Returns whether there is an object of the name.
+pub(super) fn check(
+    file: &File,
+    name: Option<&str>,
+    report: &mut Report,
+    progress: &mut dyn FnMut(u64),
+) -> Result<bool> {
+    let root = file.root_file()?;
+    let named = match name {
+        Some(name) => root.find_object(name)?,
+        None => None,
+    };
+    let objects: Vec<(Object, bool)> = match (name, named) {
+        (Some(_), None) => return Ok(false),
+        (Some(_), Some(object)) => vec![(object, true)],
+        (None, _) => root.listing()?.objects().map(|(object, is_newest)| (object.clone(), is_newest)).collect(),
+    };
+    let mut is_found = false;
+    for (object, is_newest) in &objects {
+        let class = object.key.class_name.as_str();
+        if object.key.is_directory() || class == ANCHOR_CLASS {
+            continue;
+        }
+        is_found = true;
+        // As in other messages: with the cycle, if it is not the newest.
+        let name = if *is_newest { object.path.clone() } else { format!("{};{}", object.path, object.key.cycle) };
+        if TREE_CLASSES.contains(&class) && *is_newest {
+            report.trees += 1;
+            match TreeSource::open(root.clone(), object) {
+                Ok(source) => tree(&source, &name, report, progress)?,
+                Err(error) => {
+                    report.add(Damage { tree: name, ..Damage::whole("", error.to_string()) }, error.kind());
+                }
+            }
+        } else {
+            report.objects += 1;
+            if let Err(error) = root.attempt(|fetched| container::object_bytes(fetched, &object.key)) {
+                report.add(Damage { object: name, ..Damage::whole("", error.to_string()) }, error.kind());
+            }
+        }
+    }
+    Ok(is_found)
+}
+
+fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    let tree = source.tree();
+    let layouts: HashMap<usize, &Layout> = layouts_of(source.fields());
+    for refused in source.refused() {
+        let warning = format!("tree '{name}': branch '{}' is not decoded: {}", refused.path, refused.reason);
+        report.warnings.push(warning);
+    }
+    let damage = |branch: usize, what: String| Damage {
+        tree: name.to_owned(),
+        field: Some(tree.path(branch)),
+        ..Damage::whole("", what)
+    };
+    let mut checks = Vec::new();
+    for (index, branch) in tree.branches.iter().enumerate() {
+        let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
+        if branch.is_elsewhere() {
+            let what = format!("its baskets are in another file, '{}'", branch.file_name);
+            report.warnings.push(format!("tree '{name}': branch '{}': {what}", tree.path(index)));
+            continue;
+        }
+        // Branches that only hold others have no baskets.
+        if end != branch.entries && !(branch.baskets.is_empty() && !branch.children.is_empty()) {
+            let what = format!("its baskets hold {end} entries, expected {}", branch.entries);
+            report.add(damage(index, what), ErrorKind::Corrupt);
+        }
+        for basket in 0..branch.baskets.len() {
+            match source.range(branch, basket) {
+                Ok(range) => {
+                    let layout = layouts.get(&index).copied();
+                    checks.push(BasketCheck { branch: index, basket, range, layout });
+                }
+                Err(error) => {
+                    report
+                        .add(Damage { basket: Some(basket as u64), ..damage(index, error.to_string()) }, error.kind());
+                }
+            }
+        }
+    }
+    // As they lie in the file, so that those of a cluster, and their counters, are checked together.
+    checks.sort_by_key(|check| check.range.as_ref().map_or(0, |range| range.start));
+    let mut rest = checks.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |check: &&BasketCheck<'_>| {
+            bytes += check.stored_bytes();
+            bytes <= FETCH_BYTES
+        };
+        let count = rest.iter().take_while(fits).count().clamp(1, BATCH_BASKETS.min(rest.len()));
+        let (batch, others) = rest.split_at(count);
+        rest = others;
+        for (check, checked) in batch.iter().zip(check_baskets(source, batch)?) {
+            report.baskets += 1;
+            report.bytes += check.stored_bytes();
+            if let Err(error) = checked {
+                let offset = check.range.as_ref().map(|range| range.start);
+                let place =
+                    Damage { basket: Some(check.basket as u64), offset, ..damage(check.branch, error.to_string()) };
+                report.add(place, error.kind());
+            }
+        }
+        progress(report.bytes);
+    }
+    Ok(())
+}
