@@ -127,6 +127,16 @@ pub fn handle_trees(bytes: &Bytes, memory_budget: u64) -> Result<usize> {
     Ok(count)
 }
 
+/// Reads all objects of a file that are not ntuples. Gives how many could be read.
+///
+/// # Errors
+/// Those of opening the file; objects that cannot be read are left out.
+pub fn handle_objects(bytes: &Bytes, memory_budget: u64) -> Result<usize> {
+    let source = MemorySource::new(bytes.clone()).with_name("handled");
+    let file = File::new(Arc::new(source), true)?.with_memory_budget(memory_budget);
+    Ok(file.objects()?.iter().filter(|object| file.object(&object.name()).is_ok()).count())
+}
+
 fn read_tree_field(tree: &Tree, field: &str) -> Result<RecordBatch> {
     for part in tree.read([field])?.with_binary_strings(true).batches(BATCH_ENTRIES)?.take(MAX_BATCHES) {
         part?;

@@ -1,6 +1,8 @@
 //! How much memory writing many columns and reading hostile files takes at most, by an allocator that counts.
 
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::{ArrayRef, Float32Array, RecordBatch};
@@ -9,6 +11,7 @@ use bytes::Bytes;
 use conformance::mutate::Random;
 use conformance::{bad, memory, outcome, samples, summary};
 use peak_alloc::PeakAlloc;
+use tupelo::reader::MAX_BUDGET_EXPANSION;
 use tupelo::schema::Schema;
 use tupelo::writer::{PENDING_BYTES, WRITE_BYTES};
 use tupelo::{FileWriter, StreamerInfos, WriteOptions};
@@ -158,6 +161,29 @@ fn hostile_numbers_allocate_nothing() {
         assert!(bytes < SMALL_FILE, "{}: {} MiB", bad.name, bytes / MIB);
     }
     println!("the most was taken by {}: {} KiB", largest.1, largest.0 >> 10);
+}
+
+/// Trees, histograms and other objects of a few kilobytes: names, members of members and lists that are shared count when
+/// they are copied.
+#[test]
+fn trees_and_objects_stay_within_their_budget() {
+    const BUDGET: usize = 64 * MIB;
+    let _alone = alone();
+    let mut files = 0;
+    let folder = std::env::var_os("TUPELO_DATA").map(|data| Path::new(&data).join("hostile"));
+    let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "root")) {
+        let file = Bytes::from(fs::read(&path).expect("a file"));
+        let (_, bytes) = peak(|| {
+            let _trees = outcome::handle_trees(&file, BUDGET as u64);
+            outcome::handle_objects(&file, BUDGET as u64)
+        });
+        // Two readers at once, each with values for its stored bytes.
+        let most = 2 * BUDGET + 2 * file.len() * MAX_BUDGET_EXPANSION as usize + SMALL_FILE;
+        assert!(bytes < most, "{}: {} MiB", path.display(), bytes / MIB);
+        files += 1;
+    }
+    summary::note("hostile-trees", &format!("{files} hostile files stay within their memory"));
 }
 
 fn read(file: &Bytes) -> (String, usize) {

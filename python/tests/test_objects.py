@@ -178,7 +178,7 @@ def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> N
     regions = json.loads(run("layout", "--json", "ntpl+file:events").stdout)["regions"]
     assert {region["what"] for region in regions} == {"header", "pages", "page list", "footer", "manifest", "anchor"}
     assert "would be removed" in run("gc", "--dry-run", "--older-than", "0", "ntpl+file:events").stderr
-    [document] = json.loads(run("gc", "--older-than", "0", "--json", "ntpl+file:events").stdout)
+    document = json.loads(run("gc", "--older-than", "0", "--json", "ntpl+file:events").stdout)
     assert document["removed"]
     assert len(document["orphans"]) == 1
     assert len(list((tmp_path / "events.objects").iterdir())) == 1
@@ -251,8 +251,8 @@ def test_what_killed_writers_leave_is_found_by_a_pattern(s3: Store, tmp_path: Pa
     options = s3.options | {"total_timeout": "60s"}
     store = tupelo.recreate(f"ntpl+{s3.url}lost", storage_options=options, mapping="page", page_bytes="4KiB")
     store["Events"] = {"x": np.arange(10_000)}
-    documents = json.loads(run("gc", "--json", f"ntpl+{s3.url}lo*", *s3.arguments).stdout)
-    assert [document["young"] for document in documents] == [1]
+    document = json.loads(run("gc", "--json", f"ntpl+{s3.url}lo*", *s3.arguments).stdout)
+    assert document["young"] == 1
     store.close()
 
 
@@ -448,7 +448,7 @@ def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(tmp_path: Path, ru
     commands = {"gc": ["gc", "--older-than", "0", uri], "verify": ["verify", "--deep", uri]}
     killed_writers(uri, {}, lambda name: run(*commands[name]), 8)
     # What was killed right before its anchor is kept for ten minutes.
-    [document] = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
+    document = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
     assert len(list((tmp_path / "events.objects").iterdir())) == 1 + document["publishing"]
 
 

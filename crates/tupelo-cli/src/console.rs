@@ -3,6 +3,7 @@
 mod output;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 
 use tupelo::storage::adapter::Meter;
 use tupelo::storage::is_mirror;
@@ -18,6 +20,9 @@ use tupelo::{Table, printable};
 pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
 use crate::text::{CYAN, RED, Text, YELLOW};
+
+/// Version of the keys of all JSON documents: changed when one of them changes its meaning or goes.
+const JSON_VERSION: u64 = 1;
 
 /// Time after which a progress bar appears.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
@@ -55,6 +60,7 @@ pub(crate) struct Console {
     watched: Option<Mutex<Vec<tupelo::File>>>,
     /// Ntuples in mirrors, and how many of their warnings were printed.
     mirrored: Mutex<Vec<(Table, usize)>>,
+    documents: AtomicU64,
     color_out: bool,
     color_err: bool,
 }
@@ -62,7 +68,14 @@ pub(crate) struct Console {
 impl Console {
     pub(crate) fn new(quiet: bool, color: Color, metrics: bool) -> Self {
         let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
-        Self { quiet, watched: metrics.then(Mutex::default), mirrored: Mutex::default(), color_out, color_err }
+        Self {
+            quiet,
+            watched: metrics.then(Mutex::default),
+            mirrored: Mutex::default(),
+            documents: AtomicU64::new(0),
+            color_out,
+            color_err,
+        }
     }
 
     /// Whether to collect read statistics.
@@ -115,9 +128,17 @@ impl Console {
         self.print_data(text.as_str())
     }
 
-    /// Prints one JSON document.
-    pub(crate) fn print_json(&self, value: &serde_json::Value) -> Result<(), Failure> {
+    /// Prints one JSON document: which one it is, the version of its keys, and these.
+    pub(crate) fn print_json(&self, document: &str, mut value: Value) -> Result<(), Failure> {
+        value["document"] = document.into();
+        value["version"] = JSON_VERSION.into();
+        self.documents.fetch_add(1, Ordering::Relaxed);
         self.print_data(&format!("{value:#}\n"))
+    }
+
+    /// How many JSON documents were printed.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents.load(Ordering::Relaxed)
     }
 
     /// Prints data without escaping.

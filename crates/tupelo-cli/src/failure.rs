@@ -56,8 +56,7 @@ impl Failure {
 /// The error of a damaged file. A file of another format is not damaged, and cannot be verified.
 fn damaged(error: &tupelo::Error) -> Failure {
     let failure = Failure::new(error);
-    // Trees have no checksums, and are not verified.
-    if error.to_string().contains("not a ROOT file") || error.contexts().any(|context| context.starts_with("tree '")) {
+    if error.to_string().contains("not a ROOT file") {
         return failure;
     }
     // The file is usually the first context of an error.

@@ -12,7 +12,7 @@ use tupelo_format::compression;
 use tupelo_format::container::{self, Attempt, FetchedRanges, Interrupt};
 
 use tupelo_format::ErrorKind;
-use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
+use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 use tupelo_format::wire::Memory;
 
 use crate::basket::{BasketHead, open_embedded};
@@ -222,6 +222,52 @@ fn classes_in_classes_are_bounded() {
     };
     assert_eq!(layout("L15").unwrap_err().kind(), ErrorKind::Memory);
     assert!(layout("L5").is_ok());
+}
+
+/// A thousand branches that cannot be read, below one with a name of 64 KiB, made messages of 64 MiB.
+#[test]
+fn names_of_parents_count_for_each_branch_below_them() {
+    let tree = |children: usize| {
+        let parent = Branch { name: "p".repeat(1 << 16), children: (1..=children).collect(), ..branch("", Vec::new()) };
+        let child = Branch { parent: Some(0), element: None, branch_class: "TBranchOther".into(), ..parent.clone() };
+        let child = Branch { name: "c".into(), children: Vec::new(), ..child };
+        let branches = std::iter::once(parent).chain(vec![child; children]).collect();
+        Tree { branches, top_level: vec![0], ..tree(1, Vec::new()) }
+    };
+    let refused = |children| {
+        let fields = tree(children).fields(&StreamerInfos::default(), &Memory::new(MEMORY));
+        fields.map(|(_, refused)| refused.len()).map_err(|error| error.kind())
+    };
+    assert_eq!((refused(9), refused(1000)), (Ok(9), Err(ErrorKind::Memory)));
+}
+
+/// The member of the version that a branch names, of the newest one that has it, and counters of the class itself.
+#[test]
+fn members_are_found_by_version_and_name() {
+    let mut infos = StreamerInfos::default();
+    for (version, names) in [(1, vec!["a", "b"]), (3, vec!["n", "c"]), (2, vec!["a", "c"])] {
+        let member = |name: &&str| Element::new(name, &format!("v{version}"), 3, ElementKind::Basic);
+        let (elements, checksum) = (names.iter().map(member).collect(), 70 + version as u32);
+        infos.push(ClassInfo { version, checksum, elements, ..ClassInfo::unknown("C") });
+    }
+    let classes = Classes::new(&infos);
+    let found = |name: &str, version, checksum, id| {
+        let element = BranchElement { class_version: version, checksum, id, ..branch("C", vec![]).element.unwrap() };
+        let branch = Branch { name: name.into(), ..branch("C", vec![]) };
+        classes.member(&branch, &element).map(|member| member.element.type_name.clone())
+    };
+    assert_eq!(found("x.a[2]", 1, 0, 0).unwrap(), "v1");
+    assert_eq!(found("a", 9, 71, 1).unwrap(), "v1");
+    assert_eq!(found("a", 9, 0, 0).unwrap(), "v2");
+    assert_eq!(found("c", 1, 0, 0).unwrap(), "v3");
+    assert_eq!(found("d", 1, 0, 0), None);
+    let class = infos.find("C", 3).unwrap();
+    let place = |class_name: &str| {
+        let counter = Counter { version: 3, name: "c".into(), class_name: class_name.into() };
+        classes.counter_place(class, &counter)
+    };
+    assert_eq!((place("C"), place("Base")), (1, usize::MAX));
+    assert_eq!(infos.newest("C").unwrap().version, 3);
 }
 
 /// The bits of an object take two more bytes where others refer to it.

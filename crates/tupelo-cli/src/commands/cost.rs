@@ -146,14 +146,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let money = |cost: &MappingCost| args.pricing.money(&price, cost);
     if args.json {
         let one = |cost: &MappingCost| to_json(cost, &money(cost));
-        return console.print_json(&json!({
-            "file": ntuple.file_name(),
-            "ntuple": ntuple.path(),
-            "store": args.pricing.store,
-            "prices": { "source": price.source, "date": date },
-            "reads": args.pricing.reads,
-            "mappings": costs.iter().map(one).collect::<Value>(),
-        }));
+        return console.print_json(
+            "cost",
+            json!({
+                "file": ntuple.file_name(),
+                "name": ntuple.path(),
+                "store": args.pricing.store,
+                "prices": { "source": price.source, "date": date },
+                "reads": args.pricing.reads,
+                "mappings": costs.iter().map(one).collect::<Value>(),
+            }),
+        );
     }
     let columns = ["MAPPING", ">OBJECTS", ">WRITE $", ">READ REQUESTS", ">READ SIZE", ">READS $", ">MONTH $", ">SUM $"];
     let mut table = Table::new(&columns);

@@ -39,17 +39,20 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if !args.json {
         return console.print_data(&explanation.to_string());
     }
-    console.print_json(&json!({
-        "file": ntuple.file_name(),
-        "ntuple": ntuple.path(),
-        "entries": explanation.entries,
-        "clusters": explanation.clusters,
-        "pages": explanation.pages(),
-        "stored_bytes": explanation.stored_bytes(),
-        "unpacked_bytes": explanation.unpacked_bytes(),
-        "requests": explanation.requests,
-        "columns": explanation.columns.iter().map(column).collect::<Vec<_>>(),
-    }))
+    console.print_json(
+        "explain",
+        json!({
+            "file": ntuple.file_name(),
+            "name": ntuple.path(),
+            "entries": explanation.entries,
+            "clusters": explanation.clusters,
+            "pages": explanation.pages(),
+            "stored_bytes": explanation.stored_bytes(),
+            "unpacked_bytes": explanation.unpacked_bytes(),
+            "requests": explanation.requests,
+            "columns": explanation.columns.iter().map(column).collect::<Vec<_>>(),
+        }),
+    )
 }
 
 fn column(column: &ExplainedColumn) -> Value {

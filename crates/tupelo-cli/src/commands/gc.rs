@@ -47,8 +47,7 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
     let uris = stored_uris(&args.uris, storage, matching_objects)?;
-    let mut documents = Vec::with_capacity(uris.len());
-    let done = super::for_each(&uris, console, |uri| {
+    super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
         let collector = Collector::new(uri, storage)?;
         let Found { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
@@ -76,18 +75,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             }
         }
         console.note(&format!("{uri}: {} with {} {done}{kept}", things(objects, "object"), bytes(size)));
-        let orphans = to_json(&orphans);
-        let removed = !args.dry_run;
-        documents.push(json!({
-            "uri": uri, "removed": removed, "orphans": orphans, "young": young, "publishing": publishing,
-            "unreadable": unreadable,
-        }));
+        if args.json {
+            let (orphans, removed) = (to_json(&orphans), !args.dry_run);
+            console.print_json(
+                "gc",
+                json!({
+                    "file": uri, "removed": removed, "orphans": orphans, "young": young, "publishing": publishing,
+                    "unreadable": unreadable,
+                }),
+            )?;
+        }
         Ok(())
-    });
-    if args.json && !documents.is_empty() {
-        console.print_json(&json!(documents))?;
-    }
-    done
+    })
 }
 
 /// The URIs of ntuples that arguments name; `matching` gives those of a pattern.

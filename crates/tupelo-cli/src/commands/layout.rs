@@ -54,15 +54,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         console.warn(&format!("{}: {remark}", file.name()));
     }
     if args.json {
-        return console.print_json(&json!({
-            "file": file.name(),
-            "bytes": layout.size,
-            "shared_bytes": layout.shared_bytes,
-            "mapping": layout.mapping.map(|mapping| mapping.to_string()),
-            "daos": layout.daos.as_ref().map(|daos| json!({ "class": daos.class, "objects": daos_objects(daos) })),
-            "remarks": layout.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
-        }));
+        return console.print_json(
+            "layout",
+            json!({
+                "file": file.name(),
+                "bytes": layout.size,
+                "shared_bytes": layout.shared_bytes,
+                "mapping": layout.mapping.map(|mapping| mapping.to_string()),
+                "daos": layout.daos.as_ref().map(|daos| json!({ "class": daos.class, "objects": daos_objects(daos) })),
+                "remarks": layout.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
+            }),
+        );
     }
     let has_objects = layout.regions.iter().any(|region| region.object.is_some());
     let columns = ["OBJECT", ">OFFSET", ">BYTES", "WHAT", "OF"];

@@ -50,7 +50,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut is_first = true;
     let storage = args.reading.storage()?;
-    super::for_each(&find(&args.inputs, storage)?, console, |location| {
+    super::for_each(&find(&args.inputs, storage)?, console, args.json.then_some("ls"), |location| {
         let mut text = console.text();
         if !std::mem::take(&mut is_first) {
             text.end_line();
@@ -94,7 +94,7 @@ fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Conso
     if args.json {
         let entry = |entry: &Entry| json!({ "url": display_name(&entry.url), size_key: entry.size });
         let entries: Value = entries.iter().map(entry).collect();
-        return console.print_json(&json!({ "folder": location.to_string(), "entries": entries }));
+        return console.print_json("ls", json!({ "folder": location.to_string(), "entries": entries }));
     }
     let mut table = Table::new(&["NAME", size]);
     for entry in &entries {
@@ -179,7 +179,7 @@ fn list_objects(
         value["ntuples"] = listed.iter().map(to_json).collect();
         value["trees"] = trees.iter().map(tree_to_json).collect();
         value["objects"] = others.iter().map(object_to_json).collect();
-        console.print_json(&value)?;
+        console.print_json("ls", value)?;
     } else {
         print_objects(file, directory, &Contents { ntuples: listed, trees, others }, args.long, text, console)?;
     }
@@ -360,7 +360,7 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
         if !metadata.is_empty() {
             value["metadata"] = json!(metadata);
         }
-        return console.print_json(&value);
+        return console.print_json("ls", value);
     }
     let sizes = &summary.sizes;
     text.styled(BOLD, ntuple.path()).add(format!(

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
+use serde_json::json;
 use tupelo::dataset::{Chain, FieldPolicy};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
@@ -302,12 +303,25 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
     }
 }
 
-/// Runs a command for each of several files. After an error it continues with the next file.
-fn for_each<L>(
+/// Runs a command for each of several files. After an error it continues with the next file. If the command prints a JSON
+/// document for each, one that could not be made has the error instead.
+fn for_each<L: fmt::Display>(
     locations: &[L],
     console: &Console,
+    document: Option<&str>,
     mut run: impl FnMut(&L) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let mut run = |location: &L| {
+        let before = console.documents();
+        let done = run(location);
+        if let (Err(failure), Some(document)) = (&done, document)
+            && console.documents() == before
+            && !crate::console::pipe_is_closed()
+        {
+            console.print_json(document, json!({ "file": location.to_string(), "error": failure.message }))?;
+        }
+        done
+    };
     let [_, _, ..] = locations else {
         return locations.iter().try_for_each(run);
     };

@@ -52,7 +52,7 @@ type Columns = HashMap<String, Vec<ColumnInfo>>;
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut is_first = true;
-    super::for_each(&locations, console, |location| {
+    super::for_each(&locations, console, args.json.then_some("schema"), |location| {
         let table = args.reading.open(location, args.attributes.as_deref(), console)?;
         if locations.len() > 1 && !args.json {
             let mut head = console.text();
@@ -158,13 +158,16 @@ fn column_text(column: &ColumnInfo) -> String {
 
 fn print_json(table: &Table, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
     let fields: Vec<_> = schema.fields.iter().map(|field| to_json(field, &field.name, columns)).collect();
-    console.print_json(&json!({
-        "file": table.file_name(),
-        "name": table.path(),
-        "description": table.description(),
-        "entries": table.entries(),
-        "fields": fields,
-    }))
+    console.print_json(
+        "schema",
+        json!({
+            "file": table.file_name(),
+            "name": table.path(),
+            "description": table.description(),
+            "entries": table.entries(),
+            "fields": fields,
+        }),
+    )
 }
 
 fn to_json(field: &Field, path: &str, columns: &Columns) -> Value {

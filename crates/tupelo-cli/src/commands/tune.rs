@@ -183,26 +183,29 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let command = command(args, &location, chosen);
     if args.json {
         let one = |candidate: &Candidate| to_json(candidate, &goal);
-        return console.print_json(&json!({
-            "file": ntuple.file_name(),
-            "ntuple": ntuple.path(),
-            "entries": ntuple.entries(),
-            "store": args.pricing.store,
-            "prices": { "source": price.source, "date": date },
-            "reads": args.pricing.reads,
-            "by": format!("{:?}", args.by).to_lowercase(),
-            "cores": cores,
-            "speed": speed_json(&speed),
-            "sample": {
-                "entries": measured.sample_entries(),
-                "trials": trials(&measured),
-            },
-            "recommendation": one(chosen),
-            "new_pages": new.map(one),
-            "command": command,
-            "present": present.iter().map(one).collect::<Value>(),
-            "candidates": candidates.iter().map(one).collect::<Value>(),
-        }));
+        return console.print_json(
+            "tune",
+            json!({
+                "file": ntuple.file_name(),
+                "name": ntuple.path(),
+                "entries": ntuple.entries(),
+                "store": args.pricing.store,
+                "prices": { "source": price.source, "date": date },
+                "reads": args.pricing.reads,
+                "by": format!("{:?}", args.by).to_lowercase(),
+                "cores": cores,
+                "speed": speed_json(&speed),
+                "sample": {
+                    "entries": measured.sample_entries(),
+                    "trials": trials(&measured),
+                },
+                "recommendation": one(chosen),
+                "new_pages": new.map(one),
+                "command": command,
+                "present": present.iter().map(one).collect::<Value>(),
+                "candidates": candidates.iter().map(one).collect::<Value>(),
+            }),
+        );
     }
     let mut text = console.text();
     let lines = goal.summary(&candidates, present_best);

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let locations = find(&inputs, args.reading.storage()?)?;
     let mut without_ntuple = 0;
-    super::for_each(&locations, console, |location| {
+    super::for_each(&locations, console, args.json.then_some("verify"), |location| {
         let done = match args.repair {
             true => repair(args, location, console),
             false => check(args, location, locations.len() > 1, console),
@@ -131,7 +131,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
         console.warn(&format!("{}: {warning}", file.name()));
     }
     if args.json {
-        console.print_json(&to_json(&file.name(), &report))?;
+        console.print_json("verify", to_json(&file.name(), &report))?;
     } else {
         let mut text = console.text();
         list(&mut text, &file.name(), &report);
@@ -184,7 +184,7 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
         all.insert("rewritten".into(), repaired.rewritten.clone().into());
         all.insert("lost_bytes".into(), repaired.lost_bytes.into());
         all.insert("entries".into(), repaired.ntuples.iter().map(entries).collect());
-        console.print_json(&Value::Object(all))?;
+        console.print_json("verify", Value::Object(all))?;
     } else {
         let mut text = console.text();
         for (name, entries) in &repaired.ntuples {

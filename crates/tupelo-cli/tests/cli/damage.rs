@@ -296,3 +296,37 @@ fn the_hint_to_verify_has_the_file_name() {
         assert!(said.contains("not a ROOT file") && !said.contains("tupelo verify"), "{said}");
     }
 }
+
+/// Regression: `verify` called a tree with overwritten baskets intact.
+#[test]
+fn damaged_baskets_are_found() {
+    let place = Place::new();
+    let (file, tree) = (place.b2hhh(), place.path("tree.root"));
+    tupelo(&["export", &file, &tree]).ok();
+    let intact = tupelo(&["verify", &tree, "--json"]).json();
+    assert_eq!((&intact["intact"], &intact["trees"]), (&json!(true), &json!(1)), "{intact}");
+    let regions = tupelo(&["layout", &tree, "--json"]).json()["regions"].clone();
+    let baskets: Vec<_> = regions.as_array().expect("regions").iter().filter(|it| it["class"] == "TBasket").collect();
+    assert_eq!(json!(baskets.len()), intact["baskets"]);
+    let bytes = std::fs::read(&tree).expect("a file");
+    for basket in baskets.iter().step_by(7) {
+        let number = |key: &str| basket[key].as_u64().expect("a number") as usize;
+        let (offset, middle) = (number("offset"), number("offset") + (number("key_bytes") + number("bytes")) / 2);
+        let mut damaged = bytes.clone();
+        damaged[middle..middle + 16].iter_mut().for_each(|byte| *byte ^= 0xff);
+        std::fs::write(&tree, damaged).expect("a file");
+        let run = tupelo(&["verify", &tree, "--json"]);
+        assert_eq!(run.status, Some(1), "{basket}: {}", run.stdout);
+        let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let [damage] = &report["damages"].as_array().expect("damages")[..] else { panic!("{report}") };
+        assert_eq!((&damage["tree"], &damage["offset"]), (&json!("DecayTree"), &json!(offset)), "{report}");
+        assert_eq!(damage["field"], basket["name"], "{report}");
+        let line = tupelo(&["verify", &format!("{tree}:DecayTree")]);
+        assert!(
+            line.stdout.contains(&format!("tree 'DecayTree': branch '{}': basket ", &basket["name"].as_str().unwrap())),
+            "{}",
+            line.stdout
+        );
+        line.fails(1);
+    }
+}

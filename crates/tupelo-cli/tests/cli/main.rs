@@ -8,6 +8,7 @@ mod explaining;
 mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
+mod json_documents;
 #[cfg(unix)]
 mod life;
 #[cfg(unix)]

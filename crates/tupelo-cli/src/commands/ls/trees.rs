@@ -96,7 +96,7 @@ pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &
         value["friends"] = metadata.friends.iter().map(|friend| json!(friend)).collect();
         value["index"] = json!(metadata.index);
         value["aliases"] = json!(metadata.aliases.iter().cloned().collect::<BTreeMap<_, _>>());
-        return console.print_json(&value);
+        return console.print_json("ls", value);
     }
     let [unpacked, stored, _, codec] = tree_sizes(&sizes);
     text.styled(BOLD, tree.path())
