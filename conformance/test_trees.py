@@ -33,7 +33,8 @@ NOT_FOR_UPROOT = {
 def trees() -> list[tuple[Path, str]]:
     """The newest cycle of each tree in the real files."""
     found = []
-    for path in sorted([*DATA.glob("*.root"), *DATA.glob("trees/*.root")]):
+    folders = [DATA, *(DATA / folder for folder in ("trees", "wild", "reports"))]
+    for path in (path for folder in folders for path in sorted(folder.glob("*.root"))):
         with uproot.open(path) as file:
             classes = file.classnames(cycle=False)
             found += [(path, name) for name, class_name in classes.items() if class_name in TREES]

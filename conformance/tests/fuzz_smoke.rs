@@ -82,12 +82,16 @@ fn damage_is_an_error_or_data_soon_in_bounded_memory() {
     summary::note("fuzz_smoke", &line);
 }
 
-/// Trees: what the target `trees` in `fuzz/` does.
+/// Trees and other objects: what the target `trees` in `fuzz/` does.
 #[test]
 fn damaged_trees_are_an_error_or_data_soon_in_bounded_memory() {
     let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0 / 2).min(SECONDS.1);
     let series = number("FUZZ_SEED").unwrap_or(1);
-    let seeds = bad::trees();
+    let mut seeds = bad::trees();
+    // Trees with valid lengths: nested names, references, counters; objects and histograms that grow.
+    let hostile = ["tree-", "object-", "histogram-"].into_iter().flat_map(summary::hostile_files);
+    let hostile: Vec<Bytes> = hostile.filter_map(|path| std::fs::read(path).ok()).map(Bytes::from).collect();
+    (0..10).for_each(|_| seeds.extend(hostile.iter().filter(|bytes| bytes.len() <= MAX_SEED_BYTES).cloned()));
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, first) = (Instant::now(), number("FUZZ_CASE"));
     let (mut cases, mut read) = (0u64, 0u64);
@@ -103,7 +107,10 @@ fn damaged_trees_are_an_error_or_data_soon_in_bounded_memory() {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
         let started = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| outcome::handle_trees(&file, BUDGET_BYTES).unwrap_or(0)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let objects = outcome::handle_objects(&file, BUDGET_BYTES).unwrap_or(0);
+            objects + outcome::handle_trees(&file, BUDGET_BYTES).unwrap_or(0)
+        }));
         let (time, peak) = (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before));
         assert!(outcome.is_ok(), "panic: {what}");
         assert!(time < MOST_TIME, "{time:?}: {what}");
@@ -113,7 +120,7 @@ fn damaged_trees_are_an_error_or_data_soon_in_bounded_memory() {
     }
     summary::note(
         "fuzz_smoke_trees",
-        &format!("{cases} damaged trees in {seconds} s, fields of {read} of them readable"),
+        &format!("{cases} damaged files with trees and objects in {seconds} s, something in {read} of them readable"),
     );
 }
 

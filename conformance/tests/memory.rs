@@ -1,9 +1,7 @@
 //! How much memory writing many columns and reading hostile files takes at most, by an allocator that counts.
 
-use std::fmt;
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, fs};
 
 use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
@@ -170,9 +168,7 @@ fn trees_and_objects_stay_within_their_budget() {
     const BUDGET: usize = 64 * MIB;
     let _alone = alone();
     let mut files = 0;
-    let folder = std::env::var_os("TUPELO_DATA").map(|data| Path::new(&data).join("hostile"));
-    let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "root")) {
+    for path in summary::hostile_files("") {
         let file = Bytes::from(fs::read(&path).expect("a file"));
         let (_, bytes) = peak(|| {
             let _trees = outcome::handle_trees(&file, BUDGET as u64);
