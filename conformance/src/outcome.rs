@@ -89,6 +89,7 @@ pub fn handle(bytes: &Bytes, page_checksums: bool, memory_budget: u64) -> Result
         let is_intact = report.is_ok_and(|r| r.ntuples > 0 && r.is_intact());
         assert!(!is_intact || read.is_ok(), "verify finds nothing, but {:?}", read.err());
         let _map = layout::layout(&file);
+        let _rebuilt = file.recovered().and_then(|file| file.objects());
     }
     read
 }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use tupelo_format::container::{self, Anchor, Attempt, Chunks, FetchedRanges, Interrupt};
+use tupelo_format::container::{self, Anchor, Attempt, Chunks, FetchedRanges, Interrupt, RecordKind};
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::open;
 
@@ -31,7 +31,14 @@ fuzz_target!(|bytes: &[u8]| {
     let mut fetched = FetchedRanges::new(file.len() as u64).with_memory_limit(tupelo_fuzz::BUDGET_BYTES);
     fetched.provide(0, Bytes::from(file.clone()));
     run("header", || container::read_header(&fetched));
-    run("walk", || container::walk_keys(&fetched));
+    let records = run("walk", || container::walk_keys(&fetched)).unwrap_or_default();
+    let keys = records.into_iter().filter_map(|record| match record.kind {
+        RecordKind::Key(key) => container::is_recoverable(&key).then_some(key),
+        RecordKind::Gap => None,
+    });
+    let keys: Vec<_> = keys.collect();
+    run("states", || container::states(&fetched, &keys, 4));
+    run("recovered", || container::recovered(&fetched, &keys));
     for object in run("ntuples", || open::ntuples(&fetched)).unwrap_or_default() {
         let found = run("object", || container::find_object(&fetched, &object.path));
         assert!(found.flatten().is_some() || object.path.contains([';', '/']) || object.path.is_empty(), "{object:?}");

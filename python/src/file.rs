@@ -42,9 +42,10 @@ impl File {
 #[pymethods]
 impl File {
     /// Opens a file. `page_checksums` enables the verification of page checksums, `memory_budget` is a limit in bytes
-    /// (None for the default), `metrics` enables read statistics, and `storage` is for remote files.
+    /// (None for the default), `metrics` enables read statistics, `storage` is for remote files, and `recover` rebuilds lost
+    /// directories.
     #[new]
-    #[pyo3(signature = (path, page_checksums, memory_budget, metrics, storage=None))]
+    #[pyo3(signature = (path, page_checksums, memory_budget, metrics, storage=None, recover=false))]
     fn new(
         py: Python<'_>,
         path: &str,
@@ -52,11 +53,12 @@ impl File {
         memory_budget: Option<u64>,
         metrics: bool,
         storage: Option<&Storage>,
+        recover: bool,
     ) -> PyResult<Self> {
         let open = || {
             let location = Location { file: path.to_owned(), object: None };
             let options = OpenOptions::at(location).with_page_checksums(page_checksums).with_metrics(metrics);
-            let options = options.with_storage(or_default(storage));
+            let options = options.with_storage(or_default(storage)).with_recover(recover);
             match memory_budget {
                 Some(bytes) => options.with_memory_budget(bytes).open_file(),
                 None => options.open_file(),
@@ -99,6 +101,16 @@ impl File {
             Ok(with_options(file, memory_budget, metrics))
         };
         Ok(Self { inner: py.detach(open).or_raise(py)? })
+    }
+
+    /// The same file with directories that are rebuilt from the keys in it, if its own lead to nothing.
+    fn recovered(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { inner: cancellable(py, || self.inner.clone().recovered())? })
+    }
+
+    /// The rules of the format that the file breaks, as far as they are known.
+    fn deviations(&self) -> Vec<String> {
+        self.inner.deviations().iter().map(ToString::to_string).collect()
     }
 
     /// Size of the file in bytes.

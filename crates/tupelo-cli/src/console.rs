@@ -2,6 +2,7 @@
 
 mod output;
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
+use tupelo::reader::Deviation;
 use tupelo::storage::adapter::Meter;
 use tupelo::storage::is_mirror;
 use tupelo::{Table, printable};
@@ -61,6 +63,8 @@ pub(crate) struct Console {
     /// Ntuples in mirrors, and how many of their warnings were printed.
     mirrored: Mutex<Vec<(Table, usize)>>,
     documents: AtomicU64,
+    /// Deviations of files that were printed, with the names of the files.
+    deviations: Mutex<HashSet<(String, Deviation)>>,
     color_out: bool,
     color_err: bool,
 }
@@ -72,6 +76,7 @@ impl Console {
             quiet,
             watched: metrics.then(Mutex::default),
             mirrored: Mutex::default(),
+            deviations: Mutex::default(),
             documents: AtomicU64::new(0),
             color_out,
             color_err,
@@ -155,8 +160,20 @@ impl Console {
         }
     }
 
-    /// Prints the warnings of an ntuple or tree, and follows it.
+    /// Prints which rules of the format a file breaks, each once.
+    pub(crate) fn warn_of_deviations(&self, file: &str, deviations: Vec<Deviation>) {
+        for deviation in deviations {
+            let text = format!("{file}: {deviation}");
+            let mut printed = self.deviations.lock().unwrap_or_else(PoisonError::into_inner);
+            if printed.insert((file.to_owned(), deviation)) {
+                self.warn(&text);
+            }
+        }
+    }
+
+    /// Prints the warnings of an ntuple or tree and of the file around it, and follows it.
     pub(crate) fn warn_of(&self, table: &Table) {
+        self.warn_of_deviations(&table.file_name(), table.deviations());
         self.print_warnings(table, 0);
         self.follow(table);
     }

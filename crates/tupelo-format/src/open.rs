@@ -19,6 +19,8 @@ use crate::{Error, Result};
 
 /// Class name of the anchor in a ROOT file.
 pub const ANCHOR_CLASS: &str = "ROOT::RNTuple";
+/// Class name of the anchor before format 1.0.
+pub const PRE_RELEASE_CLASS: &str = "ROOT::Experimental::RNTuple";
 /// First bytes to fetch of a file: its header, the top directory and usually the ntuple's header.
 pub const HEAD_BYTES: u64 = 16 << 10;
 /// Last bytes to fetch of a file: usually key list, anchor, footer and the last page list.
@@ -74,6 +76,20 @@ pub fn anchor(fetched: &FetchedRanges, object: &Object) -> Attempt<Anchor> {
     let anchor = Anchor::read(&payload, object.key.seek_key).map_err(|e| e.within("anchor"))?;
     anchor.validate(fetched.size()).map_err(|e| e.within("anchor"))?;
     Ok(anchor)
+}
+
+/// Why an ntuple whose anchor has the class [`PRE_RELEASE_CLASS`] is not read, with the version of its format.
+pub fn pre_release(fetched: &FetchedRanges, object: &Object) -> Attempt<Error> {
+    check_anchor_size(object.key.stored_bytes().max(object.key.object_bytes.into()), object.key.seek_key)?;
+    let payload = container::object_bytes(fetched, &object.key)?;
+    let version = match Anchor::pre_release_version(&payload, object.key.seek_key).map_err(|e| e.within("anchor"))? {
+        Some([epoch, major, minor, patch]) => format!("the pre-release format {epoch}.{major}.{minor}.{patch}"),
+        None => "a pre-release format without a version, from ROOT 6.28 or before".to_owned(),
+    };
+    Ok(Error::unsupported(format!(
+        "it has {version}; formats before 1.0 are not read, neither by ROOT 6.34 and later: convert it with the ROOT \
+         that wrote it"
+    )))
 }
 
 /// The anchor of an attribute set, which no directory lists.

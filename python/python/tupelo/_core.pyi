@@ -104,8 +104,16 @@ class UnionFields:
 @final
 class File:
     def __new__(
-        cls, path: str, page_checksums: bool, memory_budget: int | None, metrics: bool, storage: Storage | None = None
+        cls,
+        path: str,
+        page_checksums: bool,
+        memory_budget: int | None,
+        metrics: bool,
+        storage: Storage | None = None,
+        recover: bool = False,
     ) -> Self: ...
+    def recovered(self) -> File: ...
+    def deviations(self) -> list[str]: ...
     @staticmethod
     def of_bytes(name: str, data: bytes, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File: ...
     @staticmethod

@@ -58,11 +58,13 @@ class NtupleLocation:
     """Options and cache of a remote file."""
     tree_cache: tuple[int | None, int] | None = None
     """Bytes of a vector read of baskets, and entries of the learning phase; see `Tree.with_cache`."""
+    recover: bool = False
+    """Whether to rebuild the directories of a file that was not saved."""
 
     def open(self) -> "_core.Table":
         """Opens the ntuple, in any process."""
         path = self.file_path if self.absolute_path is None else self.absolute_path
-        file = _core.File(path, self.page_checksums, self.memory_budget, self.metrics, self.storage)
+        file = _core.File(path, self.page_checksums, self.memory_budget, self.metrics, self.storage, self.recover)
         core = file.table(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)

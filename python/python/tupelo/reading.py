@@ -3,15 +3,16 @@
 import io
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html, _objects
 from ._checks import absolute_path, check_name, check_path, storage
 from ._locations import NtupleLocation
-from ._messages import short_repr
+from ._messages import printable, short_repr
 from ._sizes import parse_optional_bytes
-from .errors import CorruptError, InvalidArgumentError, NotFoundError, UnsupportedError
+from .errors import CorruptError, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
 from .fields import Field
 from .ntuple import Ntuple, as_table
 from .trees import TREE_CLASSES
@@ -35,6 +36,7 @@ def open(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
+    recover: bool = False,
     storage_options: Mapping[str, object] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> "File | Ntuple | Field | Histogram | Graph | Efficiency | Instance":
@@ -54,6 +56,11 @@ def open(
     possible, a `LimitError` is raised.
 
     ``metrics`` collects statistics for `Ntuple.metrics`.
+
+    ``recover`` reads a file whose writer was killed before it saved anything, or that was cut off: its directories are
+    rebuilt from the keys in it, as ROOT does. Files whose directories lead to objects are read as usual.
+
+    A file that breaks a rule of the format that ROOT does not check is read as ROOT reads it, with a `TupeloWarning`.
 
     A URL of the schemes ``http``, ``https``, ``s3``, ``gs``, ``az``, ``abfs``, ``root`` or ``roots`` is a remote file.
     ``storage_options`` are its credentials, endpoints and limits by name, such as ``{"anonymous": True}`` or
@@ -90,7 +97,9 @@ def open(
             f"the OpenFile {shown!r} of fsspec is not open; pass the result of its method open()"
         )
     if hasattr(where, "read"):
-        return _open_bytes(where, page_checksums, budget, metrics)
+        opened = _open_bytes(where, page_checksums, budget, metrics, recover)
+        opened._warn()
+        return opened
     if isinstance(where, Mapping):
         if len(where) != 1:
             raise InvalidArgumentError(f"expected a mapping of one file to an object in it, not {len(where)} files")
@@ -106,7 +115,8 @@ def open(
                     f"{pattern!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
                     "tupelo.concatenate or tupelo.partitions"
                 )
-    file = reopen(path, page_checksums, budget, metrics, remote)
+    file = reopen(path, page_checksums, budget, metrics, remote, recover)
+    file._warn()
     if not isinstance(where, Mapping) and _core.is_object_uri(path):
         (name,) = file
     return file if name is None else _named(file, name)
@@ -153,7 +163,10 @@ class File(Mapping[str, Any]):
         metrics: bool = False,
         absolute_path: str | None = None,
         remote: "_core.Storage | None" = None,
+        recover: bool = False,
     ) -> None:
+        self._known_deviations: set[str] = set()
+        self._recover = recover
         self._absolute_path = absolute_path
         """The absolute path or the URL of the file when it was opened; None for a file object."""
         self._storage = remote
@@ -175,7 +188,16 @@ class File(Mapping[str, Any]):
 
     def keys(self) -> list[str]:  # type: ignore[override]
         """Paths of the ntuples in the file, followed by those of the trees."""
-        return self._core.table_names()
+        names = self._core.table_names()
+        self._warn()
+        return names
+
+    def _warn(self) -> None:
+        """Issues the warnings about rules of the format that the file breaks, each once."""
+        for text in self._core.deviations():
+            if text not in self._known_deviations:
+                self._known_deviations.add(text)
+                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=3)
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
         """C++ classes of all objects in the directories by path.
@@ -183,8 +205,11 @@ class File(Mapping[str, Any]):
         With ``cycle`` the paths end in ``;CYCLE`` and include older cycles.
         """
         if cycle:
-            return {f"{path};{number}": class_name for path, class_name, _, number, _ in self._core.objects()}
-        return {path: class_name for path, (_, class_name, *_) in self._newest().items()}
+            names = {f"{path};{number}": class_name for path, class_name, _, number, _ in self._core.objects()}
+        else:
+            names = {path: class_name for path, (_, class_name, *_) in self._newest().items()}
+        self._warn()
+        return names
 
     def _newest(self) -> dict[str, tuple[str, str, str, int, int]]:
         """The newest cycle of each object by path: path, class, title, cycle and size."""
@@ -196,6 +221,13 @@ class File(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         check_name(name)
+        try:
+            return self._item(name)
+        finally:
+            self._warn()
+
+    def _item(self, name: str) -> Any:
+        """What has this name, of any class."""
         try:
             return self._open_table(name)
         except NotFoundError:
@@ -237,7 +269,9 @@ class File(Mapping[str, Any]):
 
     def _open_table(self, name: str) -> Ntuple:
         how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
-        return as_table(self._core.table(name), NtupleLocation(self._file_path, (name,), *how))
+        core = self._core.table(name)
+        self._warn()
+        return as_table(core, NtupleLocation(self._file_path, (name,), *how, recover=self._recover))
 
     def _class_name(self, name: str) -> str | None:
         """The C++ class of an object, or None if there is no such object."""
@@ -284,7 +318,8 @@ class File(Mapping[str, Any]):
     def __reduce__(self) -> tuple[object, ...]:
         if self._absolute_path is None:
             raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
-        return reopen, (self._absolute_path, self._page_checksums, self._memory_budget, self._metrics, self._storage)
+        how = self._page_checksums, self._memory_budget, self._metrics, self._storage, self._recover
+        return reopen, (self._absolute_path, *how)
 
     @property
     def _core(self) -> "_core.File":
@@ -299,14 +334,15 @@ def reopen(
     memory_budget: int | None,
     metrics: bool,
     remote: "_core.Storage | None" = None,
+    recover: bool = False,
 ) -> File:
     """Opens a path or URL; `open` and unpickling call it."""
-    core = _core.File(path, page_checksums, memory_budget, metrics, remote)
+    core = _core.File(path, page_checksums, memory_budget, metrics, remote, recover)
     name = _core.display_name(path)
-    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote)
+    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote, recover)
 
 
-def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
+def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool, recover: bool) -> File:
     """Opens a file object."""
     if isinstance(source, io.TextIOBase):
         raise InvalidArgumentError(
@@ -322,6 +358,7 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
             return system.cat_ranges([source.path] * len(starts), starts, ends, on_error="raise")
 
         core = _core.File.of_ranges(name, size, read, page_checksums, memory_budget, metrics)
+        core = core.recovered() if recover else core
         return File(core, name, page_checksums, memory_budget, metrics)
     if hasattr(source, "seek"):
         source.seek(0)
@@ -331,4 +368,5 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
             f"{short_repr(source)} returns {type(data).__name__}, not bytes; open it in binary mode"
         )
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
+    core = core.recovered() if recover else core
     return File(core, name, page_checksums, memory_budget, metrics)

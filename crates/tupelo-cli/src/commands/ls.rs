@@ -153,7 +153,10 @@ fn list_objects(
 ) -> Result<(), Failure> {
     let below = directory.map(|directory| format!("{}/", directory.trim_end_matches('/')));
     let is_below = |path: &str| below.as_ref().is_none_or(|below| path.starts_with(below));
-    let mut others = file.objects()?;
+    let objects = file.objects();
+    // What is broken may be the reason.
+    console.warn_of_deviations(&file.name(), file.deviations());
+    let mut others = objects?;
     others.retain(|object| object.class_name != NTUPLE_CLASS && is_below(&object.path));
     let trees = trees::take(file, &mut others, console);
     let mut failed = false;
@@ -179,6 +182,7 @@ fn list_objects(
         value["ntuples"] = listed.iter().map(to_json).collect();
         value["trees"] = trees.iter().map(tree_to_json).collect();
         value["objects"] = others.iter().map(object_to_json).collect();
+        value["deviations"] = file.deviations().iter().map(super::verify::deviation_to_json).collect();
         console.print_json("ls", value)?;
     } else {
         print_objects(file, directory, &Contents { ntuples: listed, trees, others }, args.long, text, console)?;

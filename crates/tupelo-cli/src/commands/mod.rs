@@ -106,6 +106,9 @@ struct Reading {
     /// refused [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
+    /// If a file was cut off or its writer was killed before it saved anything, read what its records hold
+    #[arg(long)]
+    recover: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -196,6 +199,7 @@ impl Reading {
     fn try_open(&self, location: &Location) -> Result<tupelo::Result<File>, Failure> {
         check_not_standard_output(location)?;
         let options = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0);
+        let options = options.with_recover(self.recover);
         Ok(options.with_storage(self.storage()?.clone()).open_file())
     }
 

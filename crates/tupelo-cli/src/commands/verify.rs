@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
-use tupelo::reader::Location;
+use tupelo::reader::{Deviation, Location};
 use tupelo::storage::{display_name, is_mirror, mirror_members};
 
 use crate::console::Console;
@@ -19,7 +19,8 @@ use crate::text::Text;
 /// Checks one ntuple or tree or, without a name, all that the file holds: the anchors, headers, footers, page lists and
 /// pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed and decoded;
 /// the records of other objects, which are decompressed. Each damage is one line on stdout, and verification continues
-/// with the next place and file. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
+/// with the next place and file. A rule of the format that a file breaks and ROOT does not check is a deviation: the file
+/// is read as ROOT reads it. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
 /// supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// except DAOS, that every object has the digest of the manifest
     #[arg(long)]
     deep: bool,
+    /// Exit with status 1 also if there are only deviations
+    #[arg(long)]
+    strict: bool,
     /// One JSON document for each file instead of lines
     #[arg(long)]
     json: bool,
@@ -43,7 +47,7 @@ pub(crate) struct Args {
     /// the directory records are changed; an intact file is not changed. If FILE is truncated and only the free
     /// list and streamer info are missing, they are rewritten. With --deep the structure of the result is checked too.
     /// Symbolic links are followed.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["recover", "strict"])]
     repair: bool,
     #[command(flatten)]
     reading: super::Reading,
@@ -170,6 +174,11 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
             file.name()
         )));
     }
+    let deviations = report.deviations.len() as u64;
+    if args.strict && deviations > 0 {
+        let found = things(deviations, "deviation");
+        return Err(Failure::new(format_args!("{}: no damage found, but {found} from the format", file.name())));
+    }
     Ok(report.ntuples + report.trees > 0)
 }
 
@@ -214,8 +223,11 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
     }
 }
 
-/// Prints one line for each damage.
+/// Prints one line for each damage and each deviation.
 fn list(text: &mut Text, file: &str, report: &Report) {
+    for deviation in &report.deviations {
+        text.add(format!("{file}: deviation: {deviation}")).end_line();
+    }
     for damage in report.damages.iter().chain(&report.unsupported) {
         text.add(format!("{file}: {damage}")).end_line();
     }
@@ -224,6 +236,10 @@ fn list(text: &mut Text, file: &str, report: &Report) {
     if more > 0 {
         text.add(format!("{file}: and {}", things(more, "more place"))).end_line();
     }
+}
+
+pub(super) fn deviation_to_json(deviation: &Deviation) -> Value {
+    json!({ "rule": deviation.rule.name(), "offset": deviation.offset, "what": deviation.to_string() })
 }
 
 fn to_json(file: &str, report: &Report) -> Value {
@@ -256,6 +272,7 @@ fn to_json(file: &str, report: &Report) -> Value {
         "damages": report.damages.iter().map(damage).collect::<Vec<_>>(),
         "num_unsupported": report.num_unsupported,
         "unsupported": report.unsupported.iter().map(damage).collect::<Vec<_>>(),
+        "deviations": report.deviations.iter().map(deviation_to_json).collect::<Vec<_>>(),
         "warnings": report.warnings,
     })
 }

@@ -24,8 +24,9 @@ const STRIDE: usize = 7919;
 const BUDGET: &str = "256MiB";
 
 /// Commands that read a file; `OUT` is an output file.
-const COMMANDS: [&[&str]; 10] = [
+const COMMANDS: [&[&str]; 11] = [
     &["ls", "-l", "FILE"],
+    &["ls", "--recover", "FILE"],
     &["schema", "--columns", "FILE"],
     &["head", "FILE"],
     // A small file can have 2^60 entries without fields, which would be as many lines.

@@ -4,6 +4,7 @@
 mod any_file;
 mod copying;
 mod damage;
+mod deviations;
 mod explaining;
 mod exports;
 #[cfg(target_os = "linux")]

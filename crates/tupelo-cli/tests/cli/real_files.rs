@@ -69,3 +69,37 @@ fn files_of_trees_are_listed() {
     }
     summarise("command-trees", &format!("command: {covered} real files of trees listed and mapped"));
 }
+
+/// Of format 1.0 and later, all fields of every ntuple are read. Those from before are refused with their version.
+#[test]
+fn ntuples_of_other_projects_are_read_or_refused_by_version() {
+    let wild = data().map(|folder| folder.join("wild")).filter(|folder| folder.is_dir());
+    let (mut read, mut refused) = (0, 0);
+    for path in wild.map(|folder| files(&folder)).unwrap_or_default() {
+        let file = path.to_str().expect("a path in UTF-8");
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        for ntuple in listed["ntuples"].as_array().expect("ntuples") {
+            let name = format!("{file}:{}", ntuple["name"].as_str().expect("a name"));
+            let dump = tupelo(&["dump", &name]);
+            assert_eq!(dump.stderr, "", "{name}");
+            assert_eq!(json!(dump.ok().lines().count()), ntuple["entries"], "{name}");
+            tupelo(&["verify", "--deep", "--strict", file]).ok();
+            read += 1;
+        }
+        for object in listed["objects"].as_array().expect("objects") {
+            if object["class"] == json!("ROOT::Experimental::RNTuple") {
+                let name = object["path"].as_str().expect("a name");
+                let error = tupelo(&["head", file]).fails(1);
+                assert!(error.contains(&format!("ntuple '{name}': it has")), "{error}");
+                assert!(
+                    error.contains("the pre-release format 0.2.0.0") || error.contains("ROOT 6.28 or before"),
+                    "{error}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!((read, refused) == (0, 0) || read >= 2 && refused >= 4, "{read} read, {refused} refused");
+    let line = format!("command: {read} ntuples of other projects read, {refused} refused, from before format 1.0");
+    summarise("command-other-ntuples", &line);
+}

@@ -14,6 +14,8 @@ const BYTE_COUNT_FLAG: u32 = 0x4000_0000;
 const HEAD_BYTES: usize = 6;
 /// Version of the class `ROOT::RNTuple`; later ones may only append.
 const CLASS_VERSION: u16 = 2;
+/// First version of the class `ROOT::Experimental::RNTuple` that has the version of the format, as ROOT 6.30 wrote it.
+const PRE_RELEASE_VERSION: u16 = 4;
 /// The only epoch there is.
 const EPOCH: u16 = 1;
 /// Smallest envelope: type and length, checksum.
@@ -132,6 +134,20 @@ impl Anchor {
             return Err(Error::unsupported(format!("format version with epoch {}", anchor.epoch)).at(offset));
         }
         Ok(anchor)
+    }
+
+    /// The version of the format that the payload of an anchor has that was written before format 1.0, of class
+    /// `ROOT::Experimental::RNTuple`; `None` for the oldest, which have none.
+    ///
+    /// # Errors
+    /// Corrupt where the payload ends before it.
+    pub fn pre_release_version(payload: &[u8], offset: u64) -> Result<Option<[u16; 4]>> {
+        let mut cursor = Cursor::new(payload, offset);
+        let _byte_count = cursor.u32_be()?;
+        match cursor.u16_be()? {
+            PRE_RELEASE_VERSION.. => Ok(Some([cursor.u16_be()?, cursor.u16_be()?, cursor.u16_be()?, cursor.u16_be()?])),
+            _ => Ok(None),
+        }
     }
 
     /// Checks that header and footer can lie in a file of `file_size` bytes.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::fetched::together;
 use super::key::{Key, parse_key, read_key, text};
-use super::{Attempt, FetchedRanges, START_BIG_FILE, read_header};
+use super::{Attempt, FetchedRanges, Interrupt, Rule, START_BIG_FILE, read_header};
 use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
@@ -214,45 +214,81 @@ struct KeyList {
     keys: Vec<ListedKey>,
 }
 
-/// As ROOT reads it: keys end behind their titles, whatever lengths they name.
+/// As ROOT reads it: keys end behind their titles, whatever lengths they have, and the list ends where its directory
+/// says.
 fn read_keys(fetched: &FetchedRanges, record: &DirectoryRecord) -> Attempt<KeyList> {
     let at = record.seek_keys;
     if at == 0 {
         return Ok(KeyList::default());
     }
-    // The record says how long the list is, which saves a request; but the list's own key is what counts.
-    let hint = u64::from(record.nbytes_keys).min(MAX_HINT_BYTES);
-    fetched.get(at, hint.min(fetched.size().saturating_sub(at)))?;
-    let (own, unread) = parse_key(fetched, at)?;
-    let unread = unread as u64;
-    let mut list = KeyList { bytes: u64::from(own.nbytes), ..KeyList::default() };
-    if unread > 0 {
+    // The directory's record says how long the list is, which saves a request.
+    let room = fetched.size().saturating_sub(at);
+    fetched.get(at, u64::from(record.nbytes_keys).min(MAX_HINT_BYTES).min(room))?;
+    let (own, content_bytes) = parse_key(fetched, at)?;
+    let content_bytes = content_bytes as u64;
+    let (stored, listed) = (u64::from(own.nbytes), u64::from(record.nbytes_keys).min(room));
+    let list = |bytes: u64| {
+        let start = at.saturating_add(content_bytes);
+        parse_keys(fetched, &fetched.get(start, bytes.saturating_sub(content_bytes))?, start)
+    };
+    let mut list = match list(stored) {
+        // Some writers give the list's own key the length of a list without keys.
+        Err(Interrupt::Failed(_)) if listed > stored => {
+            let mut list = list(listed)?;
+            list.bytes = list.bytes.saturating_add(content_bytes);
+            fetched.deviations().add(at, Rule::KeyListLength { stored, actual: list.bytes });
+            list
+        }
+        list => KeyList { bytes: stored, ..list? },
+    };
+    if let Some(unread) = u64::from(own.key_bytes).checked_sub(content_bytes).filter(|&unread| unread > 0) {
         list.unread = Some(format!("its key is {unread} bytes longer than its content"));
     }
-    let at = at.saturating_add(u64::from(own.key_bytes)).saturating_sub(unread);
-    let bytes = fetched.get(at, own.stored_bytes().saturating_add(unread))?;
-    let mut cursor = Cursor::new(&bytes, at);
+    Ok(list)
+}
+
+/// The number of keys, the keys, and what is behind them. `bytes` of the list are those up to the end of the last key.
+fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyList> {
+    let mut list = KeyList::default();
+    let mut cursor = Cursor::new(bytes, at);
     let count = cursor.u32_be()? as usize;
     if count > cursor.remaining() / MIN_KEY_BYTES {
         let what = format!("list of {count} keys in {} bytes", cursor.remaining());
         return Err(Error::corrupt(what).at(at).into());
     }
     fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
-    fetched.memory().take(own.stored_bytes().saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
+    fetched.memory().take((bytes.len() as u64).saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
     list.keys.reserve_exact(count);
+    let mut are_whole = true;
     for _ in 0..count {
         let start = cursor.position();
-        let (key, unread) = Key::parse(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
-        if unread > 0 {
-            list.unread = Some(format!("key '{}' in it is {unread} bytes longer than its content", key.name));
+        let (key, content_bytes) = Key::parse(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
+        are_whole &= usize::from(key.key_bytes) == content_bytes;
+        match usize::from(key.key_bytes).checked_sub(content_bytes) {
+            Some(0) => {}
+            Some(unread) => {
+                list.unread = Some(format!("key '{}' in it is {unread} bytes longer than its content", key.name));
+            }
+            // `TDirectoryFile` in the list, where the record that it leads to has `TDirectory`: ROOT 5.28.
+            None => {
+                let rule = Rule::key_length(&key.name, key.key_bytes, content_bytes);
+                fetched.deviations().add(cursor.offset(), rule);
+            }
         }
-        cursor.take(usize::from(key.key_bytes).saturating_sub(unread))?;
+        cursor.take(content_bytes)?;
         list.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
     }
-    // Some writers reserve room, which is zero.
+    list.bytes = cursor.position() as u64;
+    // Some writers reserve room, which is zero or has what was there before. Another key means that the count is wrong.
     let rest = bytes.get(cursor.position()..).unwrap_or_default();
+    let is_key = || Key::read(rest, cursor.offset()).is_ok_and(|key| key.check_place(fetched.size()).is_ok());
     if rest.iter().any(|&byte| byte != 0) {
-        list.unread = Some(format!("there are {} bytes behind its {count} keys", rest.len()));
+        if are_whole && !is_key() {
+            let rule = Rule::KeyListRest { keys: count as u64, bytes: rest.len() as u64 };
+            fetched.deviations().add(cursor.offset(), rule);
+        } else {
+            list.unread = Some(format!("there are {} bytes behind its {count} keys", rest.len()));
+        }
     }
     Ok(list)
 }
@@ -271,7 +307,19 @@ impl Directory {
     /// # Errors
     /// Corrupt where the header, the directory or its key list is damaged.
     pub fn top(fetched: &FetchedRanges) -> Attempt<Self> {
-        read_directory(fetched, &top(fetched, read_header(fetched)?.begin)?)
+        let top = read_directory(fetched, &top(fetched, read_header(fetched)?.begin)?)?;
+        top.check_saved(fetched)?;
+        Ok(top)
+    }
+
+    /// Whether the directories were saved, as ROOT asks before it recovers a file (`TFile::Init`): without a list of
+    /// keys they were not, and what is past the end of a file without keys is in no list.
+    fn check_saved(&self, fetched: &FetchedRanges) -> Attempt<()> {
+        let header = read_header(fetched)?;
+        if self.record.seek_keys <= header.begin || self.keys.is_empty() && header.end < fetched.size() {
+            fetched.deviations().add(0, Rule::Saved);
+        }
+        Ok(())
     }
 
     /// The directory that a key opens.
@@ -373,7 +421,11 @@ impl Tree {
     /// # Errors
     /// Corrupt where a key list is damaged or a record lies outside of the file.
     pub fn next_level(&self, fetched: &FetchedRanges) -> Attempt<Level> {
-        together(self.level.iter().map(|place| read_directory(fetched, place))).map(Level)
+        let level = Level(together(self.level.iter().map(|place| read_directory(fetched, place)))?);
+        if let (0, Some(top)) = (self.levels, level.0.first()) {
+            top.check_saved(fetched)?;
+        }
+        Ok(level)
     }
 
     /// Adds a level, and finds the directories below it.
@@ -475,7 +527,6 @@ pub(super) fn split_cycle(path: &str) -> (&str, Option<u16>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Interrupt;
     use super::*;
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::deviation::Deviations;
 use crate::Error;
 use crate::wire::Memory;
 
@@ -69,6 +70,7 @@ pub struct FetchedRanges {
     size: u64,
     pieces: BTreeMap<u64, Bytes>,
     memory: Arc<Memory>,
+    deviations: Arc<Deviations>,
 }
 
 fn end_of(start: u64, bytes: &Bytes) -> u64 {
@@ -78,7 +80,7 @@ fn end_of(start: u64, bytes: &Bytes) -> u64 {
 impl FetchedRanges {
     /// Nothing yet of a file of `size` bytes.
     pub fn new(size: u64) -> Self {
-        Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()) }
+        Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()), deviations: Arc::default() }
     }
 
     /// The same bytes, of which no more may be made than `limit_bytes`: decompressed bytes, records, tables. Clones
@@ -91,6 +93,11 @@ impl FetchedRanges {
     /// What was taken of the memory so far.
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// The rules that the file breaks, as far as they were found in bytes of this and its clones.
+    pub fn deviations(&self) -> &Arc<Deviations> {
+        &self.deviations
     }
 
     /// Size of the file in bytes, as the storage reported it.

@@ -4,14 +4,14 @@ mod other;
 
 use other::kind_of;
 
-use super::{Attempt, FetchedRanges, START_BIG_FILE};
+use super::{Attempt, FetchedRanges, Rule, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
 /// Magic of every ROOT file.
 const MAGIC: &[u8] = b"root";
 /// Added to the version where the offsets have 64 bits.
-const BIG: u32 = 1_000_000;
+const BIG: i32 = 1_000_000;
 /// Read at once at the start of a file: its header and usually the record of the top directory.
 const HEAD_BYTES: u64 = 1024;
 /// Bytes of the longer of the two layouts, without the UUID behind it.
@@ -71,6 +71,12 @@ pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     if header.begin >= fetched.size() || header.begin < HEADER_BYTES {
         return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
     }
+    let mut cursor = Cursor::new(&head, 0);
+    cursor.take(MAGIC.len())?;
+    let stored = cursor.i32_be()?;
+    if stored < 0 {
+        fetched.deviations().add(MAGIC.len() as u64, Rule::FileVersion { stored });
+    }
     Ok(header)
 }
 
@@ -117,7 +123,8 @@ impl FileHeader {
             return Err(Error::corrupt(format!("not a ROOT file: {}", kind_of(bytes))).at(0));
         }
         cursor.take(MAGIC.len())?;
-        let version = cursor.u32_be()?;
+        // A negative one has 32-bit offsets for ROOT (`TFile::Init`): some writers subtract once too often.
+        let version = cursor.i32_be()?;
         let is_big = version >= BIG;
         let offset = |cursor: &mut Cursor<'_>| match is_big {
             true => cursor.u64_be(),
@@ -133,9 +140,8 @@ impl FileHeader {
         let compress = cursor.u32_be()?;
         let seek_info = offset(&mut cursor)?;
         let nbytes_info = cursor.u32_be()?;
-        let version = if is_big { version - BIG } else { version };
         Ok(Self {
-            version,
+            version: version.rem_euclid(BIG).unsigned_abs(),
             is_big,
             begin,
             end,
@@ -158,7 +164,7 @@ impl FileHeader {
             _ => buffer.u64_be(value),
         };
         buffer.put(MAGIC);
-        buffer.u32_be(if is_big { self.version.saturating_add(BIG) } else { self.version });
+        buffer.u32_be(if is_big { self.version.saturating_add(BIG.unsigned_abs()) } else { self.version });
         buffer.u32_be(u32::try_from(self.begin).unwrap_or(u32::MAX));
         offset(&mut buffer, self.end);
         offset(&mut buffer, self.seek_free);

@@ -10,8 +10,6 @@ const BIG: u16 = 1000;
 const VERSION: u16 = 4;
 /// Bytes by which keys with two offsets of 32 bits are shorter than those of 64 bits.
 const NARROWER: u16 = 8;
-/// Bytes up to and including the cycle.
-const FIXED_BYTES: usize = 18;
 /// Read at once at the start of a record.
 const HEAD_BYTES: u64 = 512;
 /// Bytes of the key in front of a blob.
@@ -57,8 +55,8 @@ impl Key {
         Self::parse(bytes, offset).map(|(key, _)| key)
     }
 
-    /// As [`Key::read`], with the number of bytes that the key has behind its title by the length that it names. Nothing
-    /// is known to need them.
+    /// As [`Key::read`], with the number of bytes up to the end of the title, where a key ends for ROOT. The length that
+    /// the key has of itself, where its object begins, may be another (`TKey::ReadKeyBuffer`).
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<(Self, usize)> {
         let mut cursor = Cursor::new(bytes, offset);
         let nbytes = match u32::try_from(cursor.i32_be()?) {
@@ -73,17 +71,21 @@ impl Key {
         if u32::from(key_bytes) > nbytes {
             return Err(Error::corrupt(format!("key of {key_bytes} bytes in a record of {nbytes}")).at(offset));
         }
-        let mut rest = match usize::from(key_bytes).checked_sub(FIXED_BYTES) {
-            Some(rest) => cursor.sub(rest)?,
-            None => return Err(Error::corrupt(format!("key of {key_bytes} bytes")).at(offset)),
-        };
         let (seek_key, seek_parent) = match version > BIG {
-            true => (rest.u64_be()?, rest.u64_be()?),
-            false => (u64::from(rest.u32_be()?), u64::from(rest.u32_be()?)),
+            true => (cursor.u64_be()?, cursor.u64_be()?),
+            false => (u64::from(cursor.u32_be()?), u64::from(cursor.u32_be()?)),
         };
-        let class_name = text(&mut rest)?;
-        let name = text(&mut rest)?;
-        let title = text(&mut rest)?;
+        // An object cannot begin before the names.
+        if usize::from(key_bytes) < cursor.position() {
+            return Err(Error::corrupt(format!("key of {key_bytes} bytes")).at(offset));
+        }
+        let class_name = text(&mut cursor)?;
+        let name = text(&mut cursor)?;
+        let title = text(&mut cursor)?;
+        if cursor.position() as u64 > u64::from(nbytes) {
+            let what = format!("key of {} bytes in a record of {nbytes}", cursor.position());
+            return Err(Error::corrupt(what).at(offset));
+        }
         if class_name.contains('\0') || name.contains('\0') {
             return Err(Error::corrupt("key with a zero byte in its name").at(offset));
         }
@@ -100,7 +102,7 @@ impl Key {
             name,
             title,
         };
-        Ok((key, rest.remaining()))
+        Ok((key, cursor.position()))
     }
 
     /// Checks that the record lies inside a file of `file_size` bytes.
@@ -248,20 +250,20 @@ pub fn read_key(fetched: &FetchedRanges, offset: u64) -> Attempt<Key> {
     parse_key(fetched, offset).map(|(key, _)| key)
 }
 
-/// As [`read_key`], with the number of bytes behind the title, as [`Key::parse`] gives it.
+/// As [`read_key`], with the number of bytes up to the end of the title, as [`Key::parse`] gives it.
 pub(super) fn parse_key(fetched: &FetchedRanges, offset: u64) -> Attempt<(Key, usize)> {
     let head_bytes = fetched.size().saturating_sub(offset).min(HEAD_BYTES);
     let head = fetched.get(offset, head_bytes)?;
     let mut cursor = Cursor::new(&head, offset);
     cursor.take(14)?;
     let key_bytes = u64::from(cursor.u16_be()?);
-    let (key, unread) = Key::parse(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
+    let (key, content_bytes) = Key::parse(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
     let end = offset.saturating_add(u64::from(key.nbytes));
     if end > fetched.size() {
         let what = format!("record of {} bytes reaches behind the file", key.nbytes);
         return Err(Error::corrupt(what).at(offset).into());
     }
-    Ok((key, unread))
+    Ok((key, content_bytes))
 }
 
 /// The payload behind a key, decompressed where it is shorter than the object.

@@ -9,6 +9,7 @@
 
 mod anchor;
 mod chunks;
+mod deviation;
 mod directory;
 mod fetched;
 mod free;
@@ -24,6 +25,7 @@ pub(crate) mod tests;
 
 pub use anchor::{ANCHOR_BYTES, Anchor, AnchorLinks};
 pub use chunks::{Chunks, payload};
+pub use deviation::{Deviation, Deviations, Rule};
 pub use directory::{
     Directory, Level, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, Tree, find_object, find_object_in, list_objects,
 };
@@ -35,7 +37,7 @@ pub use key::{
     streamed_key_bytes, unlisted_key,
 };
 pub use layout::{Layout, Payload, Tail};
-pub use recover::{State, find_key, states};
+pub use recover::{State, find_key, is_listed, is_recoverable, recovered, states};
 pub use streamer_info::streamer_infos;
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 

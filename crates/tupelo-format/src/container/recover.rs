@@ -1,21 +1,24 @@
 //! Recovers earlier states of a file from its records, without the file's header.
 //!
 //! At a checkpoint, a writer appends key lists, then a free list, and finally overwrites the header. If that last write
-//! was torn, its content can be reconstructed from the records.
+//! was torn, its content can be reconstructed from the records. The directories of a file whose writer was killed before
+//! its first checkpoint, or that was cut off, can be rebuilt from the keys of the records.
 
 use std::collections::HashMap;
 
-use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
+use bytes::Bytes;
+
+use super::directory::{self, DIRECTORY_VERSION, Directory, DirectoryRecord, RECORD_BYTES};
 use super::fetched::{readable, together};
 use super::free::FreeList;
 use super::header::{COMPRESSION, ROOT_VERSION};
-use super::key::Key;
-use super::{Attempt, FetchedRanges, FileHeader, overwrite};
+use super::key::{Key, parse_key};
+use super::{Attempt, BEGIN, FetchedRanges, FileHeader, overwrite, read_header, read_key};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
 /// Bytes from the start of a key to behind its own offset.
-const SEEK_END: usize = 26;
+pub(super) const SEEK_END: usize = 26;
 
 /// A state to which a file can be brought by overwriting a few bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +52,12 @@ pub fn find_key(bytes: &[u8], base: u64) -> Option<usize> {
 /// # Errors
 /// Corrupt if the record of the top directory is lost.
 pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
-    let Some(top) = keys.first().filter(|key| key.class_name == "TFile") else {
+    let Some(top) = keys.first().filter(|key| key.seek_key == BEGIN) else {
         return Err(Error::corrupt("the record of the top directory is lost").into());
     };
-    let kinds = kinds(fetched, keys)?;
+    let kinds = kinds(fetched, keys, &top.class_name)?;
     let is_free_list = |(index, key): &(usize, &Key)| {
-        *index > 0 && key.class_name == "TFile" && kinds.get(*index) == Some(&Kind::FreeList)
+        *index > 0 && key.class_name == top.class_name && kinds.get(*index) == Some(&Kind::FreeList)
     };
     let lists: Vec<(usize, &Key)> = keys.iter().enumerate().filter(is_free_list).collect();
     // All at once, and only those that can be read: each of the others would cost a round, and a look at all records.
@@ -65,7 +68,8 @@ pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<
     // Where the top directory has no key list before a free list, it has none before any older one.
     let newest = whole.map_while(|(index, free, count)| {
         let before = records.get(1..index).unwrap_or_default();
-        let (list, _) = before.iter().rfind(|(key, kind)| key.class_name == "TFile" && *kind == Kind::KeyList)?;
+        let (list, _) =
+            before.iter().rfind(|(key, kind)| key.class_name == top.class_name && *kind == Kind::KeyList)?;
         Some((before, *list, free, count))
     });
     together(
@@ -80,7 +84,7 @@ fn segments(fetched: &FetchedRanges, top: &Key, free: &Key) -> Attempt<Option<u3
     Ok(readable(FreeList::read(fetched, &header))?.map(|(list, _)| list.count()))
 }
 
-/// What a record of the class of files or directories holds.
+/// What a record of the class of the file or of directories holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     KeyList,
@@ -90,8 +94,8 @@ enum Kind {
 }
 
 /// The kind of each record; those of other classes are not looked into.
-fn kinds(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<Vec<Kind>> {
-    together(keys.iter().map(|key| match key.class_name == "TFile" || key.is_directory() {
+fn kinds(fetched: &FetchedRanges, keys: &[Key], file_class: &str) -> Attempt<Vec<Kind>> {
+    together(keys.iter().map(|key| match key.class_name == file_class || key.is_directory() {
         true => {
             let bytes = fetched.get(key.payload_offset(), key.stored_bytes())?;
             Ok(kind_of(&bytes, key.payload_offset(), fetched.size()))
@@ -126,15 +130,48 @@ fn state(
     let newest: HashMap<u64, &Key> = lists.map(|(list, _)| (list.seek_parent, *list)).collect();
     for (key, kind) in before.iter().filter(|(key, _)| key.is_directory()) {
         let (true, Some(list)) = (*kind != Kind::KeyList, newest.get(&key.seek_key)) else { continue };
-        let room = key.stored_bytes().min(RECORD_BYTES as u64);
-        let bytes = fetched.get(key.payload_offset(), room)?;
-        let mut record = rebuilt(&bytes, key.payload_offset(), key, list);
-        record.seek_parent = key.seek_parent;
-        record.nbytes_name = u32::from(key.key_bytes);
-        let mut written = record.write();
-        written.truncate(bytes.len());
-        patches.push((key.payload_offset(), written));
+        patches.push(directory_patch(fetched, key, list)?);
     }
+    let mut infos = before.iter().map(|(key, _)| key).rev();
+    let info = infos.find(|key| is_streamer_info(key));
+    let header = FileHeader {
+        begin: top.seek_key,
+        end,
+        seek_free: free.seek_key,
+        nbytes_free: free.nbytes,
+        free_count,
+        seek_info: info.map_or(0, |info| info.seek_key),
+        nbytes_info: info.map_or(0, |info| info.nbytes),
+        ..FileHeader::default()
+    };
+    patches.push(head_patch(fetched, top, place, list, header)?);
+    Ok(State { end, patches })
+}
+
+fn is_streamer_info(key: &Key) -> bool {
+    key.class_name == "TList" && key.name == "StreamerInfo"
+}
+
+/// The record of a directory, as it leads to a key list.
+fn directory_patch(fetched: &FetchedRanges, key: &Key, list: &Key) -> Attempt<(u64, Vec<u8>)> {
+    let room = key.stored_bytes().min(RECORD_BYTES as u64);
+    let bytes = fetched.get(key.payload_offset(), room)?;
+    let mut record = rebuilt(&bytes, key.payload_offset(), key, list);
+    record.seek_parent = key.seek_parent;
+    record.nbytes_name = u32::from(key.key_bytes);
+    let mut written = record.write();
+    written.truncate(bytes.len());
+    Ok((key.payload_offset(), written))
+}
+
+/// The start of the file, with this header and a top directory that leads to a key list. Version and compression remain.
+fn head_patch(
+    fetched: &FetchedRanges,
+    top: &Key,
+    place: &TopPlace,
+    list: &Key,
+    header: FileHeader,
+) -> Attempt<(u64, Vec<u8>)> {
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
     let names_at = usize::try_from(top.payload_offset()).unwrap_or(usize::MAX);
@@ -142,21 +179,12 @@ fn state(
     let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);
     let mut record = rebuilt(head.get(record_at..).unwrap_or_default(), place.record_at, top, list);
     record.nbytes_name = u32::try_from(place.record_at.saturating_sub(top.seek_key)).unwrap_or(u32::MAX);
-    let mut infos = before.iter().map(|(key, _)| key).rev();
-    let info = infos.find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
     let old = FileHeader::read(&head).ok();
     let header = FileHeader {
         version: old.as_ref().map_or(ROOT_VERSION, |old| old.version),
-        is_big: false,
-        begin: top.seek_key,
-        end,
-        seek_free: free.seek_key,
-        nbytes_free: free.nbytes,
-        free_count,
-        nbytes_name: record.nbytes_name,
         compress: old.as_ref().map_or(COMPRESSION, |old| old.compress),
-        seek_info: info.map_or(0, |info| info.seek_key),
-        nbytes_info: info.map_or(0, |info| info.nbytes),
+        nbytes_name: record.nbytes_name,
+        ..header
     };
     let mut written = header.write(&record.uuid);
     written.truncate(usize::try_from(top.seek_key).unwrap_or(usize::MAX));
@@ -165,8 +193,81 @@ fn state(
     let mut written = record.write();
     written.truncate(room);
     overwrite(&mut head, record_at, &written);
-    patches.push((0, head));
-    Ok(State { end, patches })
+    Ok((0, head))
+}
+
+/// Whether the directories of a file lead to its objects, so that nothing needs to be recovered: ROOT's condition
+/// (`TFile::Init`).
+///
+/// # Errors
+/// Corrupt where there is no ROOT file.
+pub fn is_listed(fetched: &FetchedRanges) -> Attempt<bool> {
+    let header = read_header(fetched)?;
+    let top = readable(Directory::top(fetched))?;
+    Ok(header.end <= fetched.size() && top.is_some_and(|top| !top.keys.is_empty()))
+}
+
+/// Whether the record of a key belongs in a list that [`recovered`] makes, as for ROOT (`TFile::Recover`).
+pub fn is_recoverable(key: &Key) -> bool {
+    !matches!(key.class_name.as_str(), "TBasket" | "RBlob")
+}
+
+/// The state of a file whose directories are lost: key lists are appended for the top directory and for the directories
+/// that have none. `keys` are those of the records found, in file order. Also the number of keys in these lists.
+///
+/// # Errors
+/// Corrupt where the record of the top directory is lost.
+pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)> {
+    let (header, size) = (read_header(fetched)?, fetched.size());
+    let top = read_key(fetched, header.begin)?;
+    let place = top_place(fetched, &top)?;
+    // Key lists and the free list of the file have its class.
+    let others = || keys.iter().filter(|key| key.seek_key != top.seek_key && key.class_name != top.class_name);
+    let others: Vec<Key> = others().cloned().collect();
+    let kinds = kinds(fetched, &others, &top.class_name)?;
+    let objects = || others.iter().zip(&kinds).filter(|(_, kind)| **kind == Kind::Other).map(|(key, _)| key);
+    let listed: Vec<&Key> = objects().filter(|key| !is_streamer_info(key)).collect();
+    let raw = together(listed.iter().map(|key| {
+        let (_, content_bytes) = parse_key(fetched, key.seek_key)?;
+        fetched.get(key.seek_key, content_bytes as u64)
+    }))?;
+    let mut children: HashMap<u64, Vec<Bytes>> = HashMap::new();
+    for (key, raw) in listed.iter().zip(raw) {
+        children.entry(key.seek_parent).or_default().push(raw);
+    }
+    let is_lost = |key: &&&Key| -> Attempt<bool> {
+        let bytes = fetched.get(key.payload_offset(), key.stored_bytes().min(RECORD_BYTES as u64))?;
+        let seek_keys = DirectoryRecord::read(&bytes, key.payload_offset()).map_or(0, |record| record.seek_keys);
+        Ok(seek_keys == 0 || seek_keys >= size)
+    };
+    let directories =
+        together(listed.iter().filter(|key| key.is_directory()).map(|key| Ok(is_lost(&key)?.then_some(*key))))?;
+    let (mut appended, mut patches, mut count) = (Vec::new(), Vec::new(), 0);
+    let mut list = |key: &Key, [class_name, name, title]: [&str; 3]| -> Result<Key> {
+        let raw = children.remove(&key.seek_key).unwrap_or_default();
+        count += raw.len() as u64;
+        let number = u32::try_from(raw.len()).map_err(|_| Error::limit("more than 2^32 keys in a directory"))?;
+        let content = [&number.to_be_bytes()[..], &raw.concat()].concat();
+        let at = size.saturating_add(appended.len() as u64);
+        let key = Key::place(at, key.seek_key, [class_name, name, title], content.len(), key.datime)?;
+        appended.extend_from_slice(&key.write());
+        appended.extend_from_slice(&content);
+        Ok(key)
+    };
+    for directory in directories.into_iter().flatten() {
+        let list = list(directory, [&directory.class_name, &directory.name, &directory.title])?;
+        patches.push(directory_patch(fetched, directory, &list)?);
+    }
+    let list = list(&top, [&top.class_name, &top.name, &top.title])?;
+    let end = size.saturating_add(appended.len() as u64);
+    let is_whole = header.seek_info.saturating_add(u64::from(header.nbytes_info)) <= size;
+    let old = if is_whole { (header.seek_info, header.nbytes_info) } else { (0, 0) };
+    let found = objects().filter(|key| is_streamer_info(key)).last();
+    let (seek_info, nbytes_info) = found.map_or(old, |info| (info.seek_key, info.nbytes));
+    let header = FileHeader { begin: header.begin, end, seek_info, nbytes_info, ..FileHeader::default() };
+    patches.push(head_patch(fetched, &top, &place, &list, header)?);
+    patches.push((size, appended));
+    Ok((State { end, patches }, count))
 }
 
 /// Where the record of the top directory lies.

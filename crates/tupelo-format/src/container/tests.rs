@@ -10,7 +10,7 @@ use super::*;
 use crate::compression::Compression;
 use crate::streamer::StreamerInfos;
 
-const DATIME: u32 = 0x7eea_050b;
+pub(super) const DATIME: u32 = 0x7eea_050b;
 const CLASS: &str = "ROOT::RNTuple";
 
 /// Calls a function like an engine: fetches the missing ranges and calls it again.
@@ -33,7 +33,7 @@ pub(crate) fn run<T>(file: &[u8], function: impl Fn(&FetchedRanges) -> Attempt<T
     panic!("still missing bytes after 200 rounds");
 }
 
-fn whole(file: &[u8]) -> FetchedRanges {
+pub(super) fn whole(file: &[u8]) -> FetchedRanges {
     let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, Bytes::copy_from_slice(file));
     fetched
@@ -47,7 +47,7 @@ fn write(file: &mut Vec<u8>, tail: Tail) {
 }
 
 /// A small file with an object in the top directory and two in a directory.
-fn small() -> Vec<u8> {
+pub(super) fn small() -> Vec<u8> {
     let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
     file.extend_from_slice(&blob_key(file.len() as u64, 5, DATIME).unwrap());
     file.extend_from_slice(b"blob!");

@@ -2,7 +2,8 @@
 
 use super::fetched::readable;
 use super::free::FreeList;
-use super::{Attempt, FetchedRanges, Key, read_header, read_key};
+use super::recover::SEEK_END;
+use super::{Attempt, FetchedRanges, Key, find_key, read_header, read_key};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -42,6 +43,7 @@ impl Walk {
     ///
     /// Gaps are known by the negative length at their start and by the free list: ROOT itself leaves gaps unmarked
     /// where a blob did not fill the one it was put into. A file without a readable free list is walked nevertheless.
+    /// Key lists that are longer than their own key says are known where the directories were read before.
     ///
     /// # Errors
     /// Where there is no ROOT file.
@@ -67,7 +69,15 @@ impl Walk {
                 length @ ..0 => (u64::from(length.unsigned_abs()), RecordKind::Gap),
                 _ => {
                     let key = read_key(fetched, self.at)?;
-                    (u64::from(key.nbytes), RecordKind::Key(key))
+                    let nbytes = match fetched.deviations().key_list_bytes(self.at) {
+                        // Writers of such lists leave room for more keys behind them.
+                        Some(actual) => {
+                            let end = self.at.saturating_add(actual);
+                            actual.saturating_add(zeros_before_record(fetched, end, self.end)?)
+                        }
+                        None => u64::from(key.nbytes),
+                    };
+                    (nbytes, RecordKind::Key(key))
                 }
             },
         };
@@ -84,6 +94,24 @@ impl Walk {
                 let what = format!("record of {} bytes in a file that ends at byte {}", record.nbytes, self.end);
                 Err(Error::corrupt(what).at(record.offset))
             }
+        }
+    }
+}
+
+/// The zero bytes from `at` to the next record or, where there is none, to `end`; 0 where other bytes follow.
+fn zeros_before_record(fetched: &FetchedRanges, at: u64, end: u64) -> Attempt<u64> {
+    let all = end.saturating_sub(at);
+    let mut window = HEAD_BYTES;
+    loop {
+        let bytes = fetched.get(at, window.min(all))?;
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let is_cut = (bytes.len() as u64) < all && zeros + SEEK_END > bytes.len();
+        match find_key(&bytes, at) {
+            // The length at the start of a record has zeros too.
+            Some(place) if place <= zeros => return Ok(place as u64),
+            None if is_cut => window = window.saturating_mul(2),
+            None if zeros == bytes.len() => return Ok(all),
+            _ => return Ok(0),
         }
     }
 }

@@ -167,6 +167,8 @@ pub fn layout(file: &File) -> Result<Layout> {
     if file.stored_objects().is_none() {
         let root = file.root_file()?;
         map.pieces.push(piece(0..root.attempt(container::read_header)?.begin, Content::FileHeader));
+        // How long key lists are is known from the directories. That these are damaged is found below.
+        let _known = root.listing();
         map.records(root);
     }
     let walked = each_ntuple(file, None, &mut |found| {

@@ -1,13 +1,10 @@
 //! Brings a file back to the newest state that is whole on disk.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use tupelo_format::container::{self, Key, State};
+use tupelo_format::container::{self, State};
 use tupelo_storage::local::{FileSink, FileSource, is_temporary, publish_temporary, temporaries_of};
 use tupelo_storage::{ByteSink, ByteSource};
 
@@ -15,17 +12,11 @@ use super::layout::{self, Content};
 use super::verify::{self, Report};
 use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
 use crate::sink::datime;
-use crate::source;
+use crate::source::{self, Overlay, scan};
 use crate::{Error, Result, reader};
 
 /// States that are tried, the newest first.
 const MAX_STATES: usize = 64;
-/// Bytes that are read at a record, which is enough for most keys.
-const HEAD_BYTES: u64 = 512;
-/// Where no record is, the next one is looked for in pieces of this size.
-const SEARCH_BYTES: u64 = 4 << 20;
-/// A key that lies on the border of two pieces must be in one of them as a whole.
-const OVERLAP_BYTES: u64 = 64;
 
 /// Ntuples, by path, with the number of entries that they have.
 type Entries = Vec<(String, u64)>;
@@ -274,134 +265,7 @@ fn entries(file: &File) -> Result<Entries> {
 }
 
 fn states(source: &Arc<dyn ByteSource>) -> Result<Vec<State>> {
-    let keys = scan(&**source)?;
+    let keys = scan(&**source, |_| Ok(true))?;
     let file = source::File::open(source.clone())?;
     file.attempt(|fetched| container::states(fetched, &keys, MAX_STATES))
-}
-
-/// The keys of all records, one behind the other; where there is none, the next one that knows its place.
-fn scan(source: &dyn ByteSource) -> Result<Vec<Key>> {
-    let size = source.size()?;
-    let mut keys = Vec::new();
-    let mut window = Window::default();
-    let mut at = container::BEGIN;
-    while at < size {
-        let head = source.read_range(at..(at + HEAD_BYTES).min(size))?;
-        let key = Key::read(&head, at).or_else(|error| match head.get(14..16) {
-            // Long names: the key says how long it is.
-            Some(&[high, low]) => {
-                let key_bytes = u64::from(u16::from_be_bytes([high, low]));
-                let whole = source.read_range(at..(at + key_bytes).min(size)).map_err(|_| error)?;
-                Key::read(&whole, at)
-            }
-            _ => Err(error),
-        });
-        match key {
-            Ok(key) if key.seek_key == at && at + u64::from(key.nbytes) <= size => {
-                at += u64::from(key.nbytes);
-                keys.push(key);
-            }
-            _ if gap(&head).is_some_and(|bytes| at + bytes <= size) => at += gap(&head).unwrap_or(size),
-            _ => match window.next_key(source, at + 1, size)? {
-                Some(next) => at = next,
-                None => break,
-            },
-        }
-    }
-    Ok(keys)
-}
-
-/// Bytes of a gap, which ROOT marks by its negative length.
-fn gap(head: &[u8]) -> Option<u64> {
-    let length = i32::from_be_bytes(*head.first_chunk()?);
-    (length < -4).then_some(u64::from(length.unsigned_abs()))
-}
-
-/// A piece of the file in which keys are looked for.
-#[derive(Default)]
-struct Window {
-    start: u64,
-    bytes: Bytes,
-}
-
-impl Window {
-    fn next_key(&mut self, source: &dyn ByteSource, mut at: u64, size: u64) -> Result<Option<u64>> {
-        while at < size {
-            let end = self.start + self.bytes.len() as u64;
-            // What begins before the overlap lies in the window as a whole.
-            let covered = if end == size { size } else { end.saturating_sub(OVERLAP_BYTES) };
-            if at < self.start || at >= covered {
-                self.bytes = source.read_range(at..(at + SEARCH_BYTES + OVERLAP_BYTES).min(size))?;
-                self.start = at;
-                continue;
-            }
-            if let Some(place) = container::find_key(&self.bytes[(at - self.start) as usize..], at) {
-                return Ok(Some(at + place as u64));
-            }
-            at = covered;
-        }
-        Ok(None)
-    }
-}
-
-/// A file as it would be with some bytes overwritten, and others appended.
-#[derive(Debug)]
-struct Overlay {
-    inner: Arc<dyn ByteSource>,
-    inner_size: u64,
-    /// By offset; they do not overlap.
-    patches: Vec<(u64, Vec<u8>)>,
-}
-
-impl Overlay {
-    fn new(inner: Arc<dyn ByteSource>, mut patches: Vec<(u64, Vec<u8>)>) -> Result<Self> {
-        patches.sort_unstable_by_key(|(offset, _)| *offset);
-        Ok(Self { inner_size: inner.size()?, inner, patches })
-    }
-
-    /// The patches that touch a range.
-    fn touching(&self, range: &Range<u64>) -> &[(u64, Vec<u8>)] {
-        let first = self.patches.partition_point(|(offset, patch)| offset + patch.len() as u64 <= range.start);
-        let behind = self.patches.partition_point(|(offset, _)| *offset < range.end);
-        &self.patches[first..behind.max(first)]
-    }
-}
-
-impl fmt::Display for Overlay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl ByteSource for Overlay {
-    fn size(&self) -> tupelo_storage::Result<u64> {
-        let end = self.patches.last().map_or(0, |(offset, patch)| offset + patch.len() as u64);
-        Ok(self.inner_size.max(end))
-    }
-
-    fn hints(&self) -> tupelo_storage::Hints {
-        self.inner.hints()
-    }
-
-    fn reads_in_place(&self, range: &Range<u64>) -> bool {
-        self.inner.reads_in_place(range)
-    }
-
-    fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
-        let known = range.start.min(self.inner_size)..range.end.min(self.inner_size);
-        let bytes = self.inner.read_range(known)?;
-        let patches = self.touching(&range);
-        if patches.is_empty() {
-            return Ok(bytes);
-        }
-        let mut bytes = bytes.to_vec();
-        bytes.resize((range.end - range.start) as usize, 0);
-        for (offset, patch) in patches {
-            let (start, end) = (range.start.max(*offset), range.end.min(offset + patch.len() as u64));
-            let (to, from) = ((start - range.start) as usize, (start - offset) as usize);
-            let len = (end - start) as usize;
-            bytes[to..to + len].copy_from_slice(&patch[from..from + len]);
-        }
-        Ok(bytes.into())
-    }
 }

@@ -5,7 +5,7 @@ mod trees;
 use std::collections::HashSet;
 use std::fmt;
 
-use tupelo_format::container;
+use tupelo_format::container::{self, Deviation};
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
@@ -111,6 +111,8 @@ pub struct Report {
     /// These places: what may be intact but uses something that this version does not know, or needs more memory than
     /// the file's budget has.
     pub unsupported: Vec<Damage>,
+    /// Rules of the format that the file breaks and ROOT does not check. What they are about is read as ROOT reads it.
+    pub deviations: Vec<Deviation>,
     /// What the ntuples warn of: fields of which the pages were compared but not decoded.
     pub warnings: Vec<String>,
     listed_bytes: usize,
@@ -172,6 +174,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
     // The baskets of trees and other objects; what stores hold is one ntuple.
     let is_object = file.stored_objects().is_none() && trees::check(&file, name, &mut report, progress)?;
     if name.is_some() && is_object {
+        report.deviations = file.deviations();
         return Ok(report);
     }
     let before = report.bytes;
@@ -187,6 +190,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         }
         Ok(())
     })?;
+    report.deviations = file.deviations();
     Ok(report)
 }
 

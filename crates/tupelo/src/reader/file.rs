@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tupelo_format::container::FileHeader;
+use tupelo_format::container::{Deviation, FileHeader};
 use tupelo_format::object::{self, Value};
-use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
 use tupelo_format::{container, open};
@@ -318,6 +318,26 @@ impl File {
         self.root_file().and_then(|file| file.attempt(read)).map_err(|e| e.within(self.name()))
     }
 
+    /// The rules of the format that the file breaks and ROOT does not check, as far as they were found until now: those of
+    /// key lists are known when the directory is read. At most 1000 are kept.
+    pub fn deviations(&self) -> Vec<Deviation> {
+        self.session().deviations().list()
+    }
+
+    /// The same file with directories that are rebuilt from the keys in it, if its directories lead to no object: its
+    /// writer was killed before it saved them, or the file was cut off. What a directory lists that can be read remains.
+    ///
+    /// # Errors
+    /// Corrupt if it is no ROOT file; limit if the keys take more memory than the budget has.
+    pub fn recovered(self) -> Result<Self> {
+        let name = self.name();
+        let container = match self.container {
+            Container::Root(file) => Container::Root(file.recovered().map_err(|e| e.within(name))?),
+            objects @ Container::Objects(_) => objects,
+        };
+        Ok(Self { page_checksums: self.page_checksums, ..Self::of(container) })
+    }
+
     /// Everything that the directories list, all cycles, in file order.
     ///
     /// # Errors
@@ -468,9 +488,7 @@ impl File {
                     names.join(", ")
                 )))
             }
-            (None, _) => {
-                Err(Error::not_found(format!("the file contains no ntuple and no tree{}", other_objects(file)?)))
-            }
+            (None, _) => Err(without(file, "the file contains no ntuple and no tree")?),
         }
     }
 
@@ -539,8 +557,10 @@ impl File {
     /// Opens what an object of the directories is the anchor of.
     pub(crate) fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
         let file = self.root_file()?;
-        if object.key.class_name != ANCHOR_CLASS {
-            return Err(self.not_an_ntuple(object).within(self.name()));
+        match object.key.class_name.as_str() {
+            ANCHOR_CLASS => {}
+            PRE_RELEASE_CLASS => return Err(pre_release(file, object)?.within(self.name())),
+            _ => return Err(self.not_an_ntuple(object).within(self.name())),
         }
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
         let anchor = file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
@@ -571,7 +591,7 @@ impl File {
                     names.join(", ")
                 )))
             }
-            (None, _) => Err(Error::not_found(format!("the file contains no ntuple{}", other_objects(file)?))),
+            (None, _) => Err(without(file, "the file contains no ntuple")?),
         }
     }
 
@@ -610,6 +630,23 @@ fn trees(file: &source::File) -> Result<Vec<container::Object>> {
     let listing = file.listing()?;
     let is_tree = |object: &container::Object| TREE_CLASSES.contains(&object.key.class_name.as_str());
     Ok(listing.objects().filter(|(object, is_newest)| *is_newest && is_tree(object)).map(|it| it.0.clone()).collect())
+}
+
+/// The error of an ntuple from before format 1.0.
+#[cold]
+fn pre_release(file: &source::File, object: &container::Object) -> Result<Error> {
+    let error = Error::from(file.attempt(|fetched| open::pre_release(fetched, object))?);
+    Ok(error.within(format!("ntuple '{}'", object.path)))
+}
+
+/// The error of a file without ntuples that can be read: `what`, and what there is instead.
+#[cold]
+fn without(file: &source::File, what: &str) -> Result<Error> {
+    let is_old = |object: &container::Object| object.key.class_name == PRE_RELEASE_CLASS;
+    match file.listing()?.objects().find(|(object, is_newest)| *is_newest && is_old(object)) {
+        Some((object, _)) => pre_release(file, object),
+        None => Ok(Error::not_found(format!("{what}{}", other_objects(file)?))),
+    }
 }
 
 /// What there is in a file without ntuples, for a message: the classes, most frequent first.

@@ -35,5 +35,6 @@ pub(crate) use open::may_be_repaired;
 pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use sources::{FormatVersion, Ntuple, Tree, TreeSizes};
 pub use table::Table;
+pub use tupelo_format::container::{Deviation, Rule};
 pub use tupelo_storage::adapter::Time;
 pub use tupelo_ttree::tree::{Stored, TREE_CLASSES};

@@ -19,6 +19,7 @@ pub struct OpenOptions {
     page_checksums: bool,
     memory_budget: u64,
     metrics: bool,
+    recover: bool,
     storage: Storage,
 }
 
@@ -34,6 +35,7 @@ impl OpenOptions {
             page_checksums: DEFAULT_PAGE_CHECKSUMS,
             memory_budget: DEFAULT_MEMORY_BUDGET_BYTES,
             metrics: false,
+            recover: false,
             storage: Storage::default(),
         }
     }
@@ -70,6 +72,13 @@ impl OpenOptions {
         self
     }
 
+    /// Whether to rebuild the directories of a file that was not saved or was cut off; see [`File::recovered`].
+    #[must_use]
+    pub fn with_recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors
@@ -84,6 +93,7 @@ impl OpenOptions {
             File::new(source.map_err(|error| missing(self.location.local_path(), error))?, self.page_checksums)?
         };
         let file = file.with_memory_budget(self.memory_budget);
+        let file = if self.recover { file.recovered()? } else { file };
         Ok(if self.metrics { file.with_metrics() } else { file })
     }
 

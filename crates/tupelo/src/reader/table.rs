@@ -1,6 +1,7 @@
 //! An ntuple or a tree.
 
 use arrow_schema::SchemaRef;
+use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::read::Read;
@@ -113,6 +114,14 @@ impl Table {
                     |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());
                 tree.refused().map(warning).collect()
             }
+        }
+    }
+
+    /// The rules of the format that the file around it breaks; see [`File::deviations`](super::File::deviations).
+    pub fn deviations(&self) -> Vec<Deviation> {
+        match self {
+            Self::Ntuple(ntuple) => ntuple.source().session().deviations().list(),
+            Self::Tree(tree) => tree.source().session().deviations().list(),
         }
     }
 

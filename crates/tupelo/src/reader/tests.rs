@@ -11,6 +11,8 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::concat::concat;
+use tupelo_format::container::Layout;
+use tupelo_format::open::PRE_RELEASE_CLASS;
 
 use super::explain::Explanation;
 use super::read::Read;
@@ -19,7 +21,7 @@ use crate::evolution::SourceSchema;
 use crate::plan::Segment;
 use crate::schema::{Field, Schema, tighten};
 use crate::source::Cluster;
-use crate::{Error, ErrorKind, Ntuple, Result};
+use crate::{Error, ErrorKind, File, Ntuple, Result};
 
 const ENTRIES: u64 = 1000;
 const CLUSTER_ENTRIES: u64 = 300;
@@ -154,4 +156,43 @@ fn any_source_is_read_as_another_schema() {
     let read = Arrays::new().read(&[]).with_schema(&Schema::from_arrow(&wanted).unwrap()).unwrap();
     let batch = read.entries(..3).to_batch().unwrap();
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[0, 1, 2]);
+}
+
+/// A ROOT file that holds nothing but an object 'n'.
+fn file_of(class_name: &str, payload: &[u8]) -> File {
+    let (mut layout, mut file) = Layout::create("f.root", 0, [0; 16]).unwrap();
+    layout.add("n", class_name, "", payload.to_vec()).unwrap();
+    let tail = layout.finish(file.len() as u64).unwrap();
+    file.extend_from_slice(&tail.append);
+    for (at, bytes) in &tail.patches {
+        file[*at as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+    File::of_bytes("f.root", file).unwrap()
+}
+
+#[test]
+fn ntuples_from_before_format_1_are_refused_with_their_version() {
+    let stated = [&[0x40, 0, 0, 0x42, 0, 4, 0, 0, 0, 2, 0, 1, 0, 3][..], &[0; 64]].concat();
+    // Of ROOT 6.28: a class without a version, and then the checksum of its layout.
+    let unstated =
+        [&[0x40, 0, 0, 0x36, 0, 0, 0x65, 0x5b, 0x8f, 0x56, 0, 0, 0, 0, 0, 0, 0, 0x30][..], &[0; 40]].concat();
+    for (payload, version) in [
+        (stated, "it has the pre-release format 0.2.1.3;"),
+        (unstated, "it has a pre-release format without a version"),
+    ] {
+        let file = file_of(PRE_RELEASE_CLASS, &payload);
+        let errors = [
+            file.ntuple(Some("n")).unwrap_err(),
+            file.ntuple(None).unwrap_err(),
+            file.table(Some("n")).unwrap_err(),
+            file.table(None).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            assert!(error.to_string().starts_with("f.root: ntuple 'n': "), "{error}");
+            assert!(error.to_string().contains(version), "{error}");
+        }
+    }
+    let cut = file_of(PRE_RELEASE_CLASS, &[0x40, 0, 0, 0x42, 0, 4, 0]).table(None).unwrap_err();
+    assert_eq!(cut.kind(), ErrorKind::Corrupt, "{cut}");
 }

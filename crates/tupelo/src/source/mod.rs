@@ -9,6 +9,7 @@ mod memory;
 mod metadata;
 mod metrics;
 mod objects;
+mod recover;
 mod seal;
 mod session;
 mod store;
@@ -36,6 +37,7 @@ pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
 pub(crate) use objects::{CLONES, Objects, anchor_key, and_next, clone_key, may_be_elsewhere, missing};
+pub(crate) use recover::{Overlay, scan};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};
@@ -63,7 +65,8 @@ pub(crate) struct File {
 impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
-        let (fetched, session) = (FetchedRanges::new(size), Session::default());
+        let fetched = FetchedRanges::new(size);
+        let session = Session::default().with_deviations(fetched.deviations().clone());
         let mut file = Self { source, fetched, session, directories: Arc::default() };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)

@@ -2,30 +2,36 @@
 
 use std::sync::Arc;
 
+use tupelo_format::container::Deviations;
 use tupelo_format::wire::Memory;
 
 use super::work::{MetadataBytes, Work};
 use super::{Counters, DEFAULT_MEMORY_BUDGET_BYTES, MemoryBudget, Reservation};
 use crate::Result;
 
-/// The memory budget, the read statistics and the work limit of a file and its ntuples.
+/// The memory budget, the read statistics, the work limit and the deviations of a file and its ntuples.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     budget: MemoryBudget,
     counters: Counters,
     work: Option<Arc<Work>>,
+    deviations: Arc<Deviations>,
 }
 
 impl Default for Session {
     fn default() -> Self {
         let budget = MemoryBudget::new(DEFAULT_MEMORY_BUDGET_BYTES);
-        Self { budget, counters: Counters::default(), work: None }
+        Self { budget, counters: Counters::default(), work: None, deviations: Arc::default() }
     }
 }
 
 impl Session {
     pub(super) fn with_memory_budget(self, bytes: u64) -> Self {
         Self { budget: MemoryBudget::new(bytes), ..self }
+    }
+
+    pub(super) fn with_deviations(self, deviations: Arc<Deviations>) -> Self {
+        Self { deviations, ..self }
     }
 
     pub(super) fn with_counters(self, counters: Counters) -> Self {
@@ -39,6 +45,10 @@ impl Session {
 
     pub(crate) fn budget(&self) -> &MemoryBudget {
         &self.budget
+    }
+
+    pub(crate) fn deviations(&self) -> &Deviations {
+        &self.deviations
     }
 
     pub(crate) fn counters(&self) -> &Counters {

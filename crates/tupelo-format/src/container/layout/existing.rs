@@ -9,7 +9,7 @@ use crate::container::directory::{self, ListedKey, RECORD_BYTES};
 use crate::container::fetched::{readable, together};
 use crate::container::free::FreeList;
 use crate::container::key::{Key, parse_key, read_key};
-use crate::container::{Attempt, FetchedRanges, FileHeader, read_header, streamer_infos};
+use crate::container::{Attempt, FetchedRanges, FileHeader, Rule, read_header, streamer_infos};
 use crate::streamer::StreamerInfos;
 use crate::{Error, Result};
 
@@ -58,7 +58,8 @@ impl Layout {
         let tree = directory::read_tree(fetched)?;
         let (mut free, free_place) = FreeList::read(fetched, &header)?;
         let info = StreamerInfo::read(fetched, &header)?;
-        check_header(fetched, &header, &free)?;
+        check_header(fetched, &header)?;
+        check_free_list(fetched, &header, &free, &free_place)?;
         free.find_records(fetched)?;
         Self::existing(fetched, datime, header, tree, (free, free_place), info)
     }
@@ -110,6 +111,12 @@ impl Layout {
         used.add("the free list", free_place.clone());
         free.iter().for_each(|segment| used.add("a free segment", segment));
         used.check()?;
+        let deviations = fetched.deviations().list();
+        let broken = deviations.iter().find(|it| !matches!(it.rule, Rule::Saved | Rule::Recovered { .. }));
+        if let Some(broken) = broken {
+            let what = format!("a file that breaks a rule of the format cannot be changed, only copied: {broken}");
+            return Err(Error::unsupported(what).into());
+        }
         let directories: Vec<Directory> = tree.into_iter().map(Directory::from).collect();
         let Some((record_at, room)) = directories.first().and_then(|top| top.place) else {
             return Err(Error::corrupt("no top directory").into());
@@ -130,7 +137,7 @@ impl Layout {
 }
 
 /// What the header says of other records must be what these say of themselves.
-fn check_header(fetched: &FetchedRanges, header: &FileHeader, free: &FreeList) -> Attempt<()> {
+fn check_header(fetched: &FetchedRanges, header: &FileHeader) -> Attempt<()> {
     let records =
         [("free list", header.seek_free, header.nbytes_free), ("streamer info", header.seek_info, header.nbytes_info)];
     for (name, seek, nbytes) in records.into_iter().filter(|(_, seek, nbytes)| *seek != 0 && *nbytes != 0) {
@@ -138,9 +145,18 @@ fn check_header(fetched: &FetchedRanges, header: &FileHeader, free: &FreeList) -
         agree(&format!("the offset in the key of the {name}"), key.seek_key, seek, seek)?;
         agree(&format!("the length of the {name} in the header"), nbytes, key.nbytes, seek)?;
     }
-    // The last segment is all that lies behind the file.
-    let open = free.open().unwrap_or_default();
-    Ok(agree("the end of the file in the free list", open, header.end, header.seek_free)?)
+    Ok(())
+}
+
+/// The last segment of a free list is all that lies behind the file.
+fn check_free_list(fetched: &FetchedRanges, header: &FileHeader, free: &FreeList, place: &Range<u64>) -> Result<()> {
+    let (stored, actual) = (free.open().unwrap_or_default(), header.end);
+    // Some writers leave out the list itself, which ROOT moves before it uses what is free.
+    if stored < actual && place.contains(&stored) && place.end == actual {
+        fetched.deviations().add(place.start, Rule::FreeListEnd { stored, actual });
+        return Ok(());
+    }
+    agree("the end of the file in the free list", stored, actual, header.seek_free)
 }
 
 /// Directories whose records, keys and key lists agree with each other.
@@ -184,6 +200,10 @@ fn check_tree(
         if let Some(unread) = &directory.unread {
             return Err(Error::corrupt(format!("the key list of {name}: {unread}")).at(record.seek_keys).into());
         }
+        if let Some(bytes) = fetched.deviations().key_list_bytes(record.seek_keys) {
+            used.add(format!("the key list of {name}"), record.seek_keys..record.seek_keys.saturating_add(bytes));
+            continue;
+        }
         let list = read_key(fetched, record.seek_keys)?;
         agree(&format!("{name}: the offset in the key of its key list"), list.seek_key, record.seek_keys, at)?;
         agree(&format!("{name}: the length of its key list"), record.nbytes_keys, list.nbytes, at)?;
@@ -195,7 +215,10 @@ fn check_tree(
 /// The key of a directory in the list of another, and the one in front of its record.
 fn check_own_key(listed: &Key, own: &Key) -> Result<()> {
     let (name, at) = (format!("directory '{}'", listed.name), listed.seek_key);
-    agree(&format!("{name}: the class in its key"), own.class_name.as_str(), listed.class_name.as_str(), at)?;
+    // `TDirectory` and `TDirectoryFile` are the same for ROOT.
+    if !own.is_directory() {
+        agree(&format!("{name}: the class in its key"), own.class_name.as_str(), listed.class_name.as_str(), at)?;
+    }
     agree(&format!("{name}: the name in its key"), own.name.as_str(), listed.name.as_str(), at)?;
     agree(&format!("{name}: the offset in its key"), own.seek_key, listed.seek_key, at)?;
     agree(&format!("{name}: the length of its record"), own.nbytes, listed.nbytes, at)?;
@@ -210,18 +233,17 @@ fn check_top(
     used: &mut Used,
 ) -> Attempt<(u64, u32)> {
     let begin = header.begin;
-    let (key, unread) = parse_key(fetched, begin)?;
+    let (key, content_bytes) = parse_key(fetched, begin)?;
     used.add("the record of the top directory", behind(begin, key.nbytes));
     agree("the offset in the key of the top directory", key.seek_key, begin, begin)?;
     agree("the parent of the top directory", key.seek_parent.max(top.record.seek_parent), 0, begin)?;
-    agree("the class of the top directory", key.class_name.as_str(), "TFile", begin)?;
     agree("the name of the file in the top directory", &top.name, &key.name, begin)?;
     agree("the title of the file in the top directory", &top.title, &key.title, begin)?;
     if let Some(text) = [&top.name, &top.title].into_iter().find(|text| text.contains('\0')) {
         let what = format!("the name or title of the file has a zero byte in it: '{}'", text.escape_debug());
         return Err(Error::corrupt(what).at(begin).into());
     }
-    agree("the number of unused bytes in the key of the top directory", unread, 0, begin)?;
+    agree("the length of the top directory's key", usize::from(key.key_bytes), content_bytes, begin)?;
     let nbytes_name = u32::try_from(top.record_at.saturating_sub(begin)).unwrap_or(u32::MAX);
     agree("the length of the file's name in the header", header.nbytes_name, nbytes_name, 28)?;
     Ok((begin, nbytes_name))
