@@ -21,7 +21,7 @@ pub struct Deviation {
     pub rule: Rule,
 }
 
-/// The rules, with what the file has instead.
+/// The rules, with what the file has instead. The first one is the least.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
@@ -137,8 +137,9 @@ impl Deviations {
     /// The actual length of the key list whose record lies at `offset`, if the record has another.
     pub(super) fn key_list_bytes(&self, offset: u64) -> Option<u64> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find_map(|deviation| match deviation.rule {
-            Rule::KeyListLength { actual, .. } if deviation.offset == offset => Some(actual),
+        let first = Deviation { offset, rule: Rule::FileVersion { stored: i32::MIN } };
+        known.range(first..).take_while(|deviation| deviation.offset == offset).find_map(|it| match it.rule {
+            Rule::KeyListLength { actual, .. } => Some(actual),
             _ => None,
         })
     }
