@@ -306,7 +306,7 @@ def arguments() -> argparse.Namespace:
     )
     rows_help = (
         "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores, ttree* "
-        "for trees"
+        "for trees, uproot* for uproot with Tupelo's engine"
     )
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
@@ -337,14 +337,21 @@ def arguments() -> argparse.Namespace:
     options.remote = [pattern for pattern in patterns if pattern.startswith("remote")]
     options.objects = [pattern for pattern in patterns if pattern.startswith("objects")]
     options.trees = [pattern for pattern in patterns if pattern.startswith("ttree")]
+    options.carried = [pattern for pattern in patterns if pattern.startswith("uproot")]
     if options.repeat is None:
         options.repeat = 1 if options.quick else 3 if options.objects else 5
     if options.events < SMALL_EVENTS or min(options.repeat, options.rounds, options.scale) < 1:
         parser.error(f"at least {SMALL_EVENTS} events, one repetition, one round and a scale of one")
-    for kind, alone in (("remote", options.remote), ("objects", options.objects), ("ttree", options.trees)):
+    kinds = {
+        "remote": options.remote,
+        "objects": options.objects,
+        "ttree": options.trees,
+        "uproot": options.carried,
+    }
+    for kind, alone in kinds.items():
         if alone and (len(alone) < len(patterns) or options.against):
             parser.error(f"{kind} rows are measured alone")
-    for pattern in [] if options.remote or options.objects or options.trees else patterns:
+    for pattern in [] if any(kinds.values()) else patterns:
         if not fnmatch.filter(names, pattern):
             parser.error(f"no row is called {pattern}; there are {', '.join(names)}")
     options.tasks = [task for task in TASKS if any(fnmatch.fnmatch(task.name, pattern) for pattern in patterns)]
@@ -430,6 +437,10 @@ def main() -> int:
         import trees
 
         return trees.run(options)
+    if options.carried:
+        import carried
+
+        return carried.run(options)
     if options.against:
         import against
 

@@ -45,13 +45,13 @@ mod _core {
     #[pymodule_export]
     use super::options::check_options;
     #[pymodule_export]
-    use super::storage::{Storage, display_name, is_object_uri, is_remote};
+    use super::storage::{Source, Storage, display_name, is_object_uri, is_remote};
     #[pymodule_export]
     use super::tree::import::Import;
     #[pymodule_export]
     use super::tree::writer::TreeWriter;
     #[pymodule_export]
-    use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
+    use super::writer::{FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
     use super::*;
 
     /// Sets the number of threads that decode and encode; 0 means one per core.

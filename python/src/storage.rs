@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use tupelo::storage::{self, Cache};
+use pyo3::types::PyBytes;
+use tupelo::storage::{self, ByteSource, Cache};
 
 use crate::error::{OrRaise, cancellable};
 
@@ -42,6 +44,14 @@ impl Storage {
         Ok(entries.into_iter().map(|entry| (entry.url, entry.size)).collect())
     }
 
+    /// Opens a file or an object for reading.
+    fn open(&self, py: Python<'_>, name: &str) -> PyResult<Source> {
+        cancellable(py, || {
+            let inner = self.inner.open(name)?;
+            Ok(Source { size_bytes: inner.size()?, inner })
+        })
+    }
+
     fn __getnewargs__(&self) -> (BTreeMap<String, String>, Option<String>) {
         (self.options.clone(), self.cache.clone())
     }
@@ -60,6 +70,26 @@ impl Storage {
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.options.keys().map(|name| format!("{name}=…")).collect();
         format!("Storage({})", names.join(", "))
+    }
+}
+
+/// The bytes of an open file or object.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct Source {
+    inner: Arc<dyn ByteSource>,
+    /// Size in bytes when it was opened.
+    #[pyo3(get)]
+    size_bytes: u64,
+}
+
+#[pymethods]
+impl Source {
+    /// Reads ranges from first byte to end, in any order, by as few requests as the store allows.
+    fn read_ranges<'py>(&self, py: Python<'py>, ranges: Vec<(u64, u64)>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let ranges: Vec<_> = ranges.into_iter().map(|(start, end)| start..end).collect();
+        let found = cancellable(py, || Ok(self.inner.read_ranges(&ranges)?))?;
+        Ok(found.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema, UnionFields};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PySchema, PyTable};
 use tupelo::schema::Schema;
@@ -295,6 +296,18 @@ pub(crate) fn tighten<'py>(py: Python<'py>, data: PyTable) -> PyResult<Bound<'py
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone())
     });
     arrow::schema(py, tight.into())
+}
+
+/// Compresses data as ROOT does, by ROOT's number of a codec and a level; None if they would not get smaller.
+#[pyfunction]
+pub(crate) fn compress(py: Python<'_>, data: PyBackedBytes, setting: u32) -> PyResult<Option<Bound<'_, PyBytes>>> {
+    let compressed = || {
+        let mut out = Vec::new();
+        tupelo::compress(Compression::from_setting(setting)?, &data, &mut out)?;
+        Ok::<_, Error>(out)
+    };
+    let out = py.detach(compressed).or_raise(py)?;
+    Ok((out.len() < data.len()).then(|| PyBytes::new(py, &out)))
 }
 
 /// The C++ types that the top-level fields of a schema would be written as; empty for untyped ones.

@@ -1,9 +1,13 @@
-"""Real servers on free ports of 127.0.0.1: S3 (versitygw), XRootD, HTTP (nginx), and a proxy with latency (toxiproxy).
+"""Real servers on free ports of 127.0.0.1: S3 (versitygw), GCS (fake-gcs-server), Azure (azurite), XRootD, HTTP
+(nginx), and a proxy with latency (toxiproxy).
 
 `make servers` installs them. The tests and `make bench ROWS=remote` start them.
 """
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import shutil
@@ -12,6 +16,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,6 +98,46 @@ def s3(folder: Path) -> Iterator[Store]:
     }
     with running([server, *keys, *where], port):
         yield Store("s3://box/runs/", options, port, log)
+
+
+@contextlib.contextmanager
+def gcs(folder: Path) -> Iterator[Store]:
+    """A GCS server of the folder ``data``, whose folders are buckets, as it is when the server starts."""
+    server, port, log = program("fake-gcs-server"), free_port(), folder / "requests.log"
+    url = f"http://127.0.0.1:{port}"
+    where = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-public-host", f"127.0.0.1:{port}"]
+    where += ["-external-url", url, "-backend", "memory", "-data", str(folder / "data")]
+    with running([server, *where], port):
+        yield Store("gs://box/", {"google_base_url": url, "anonymous": "true"}, port, log)
+
+
+# The account and the key that all emulators have.
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@contextlib.contextmanager
+def azure(folder: Path) -> Iterator[Store]:
+    """An Azure server with an empty container."""
+    server, port, log = program("azurite-blob"), free_port(), folder / "requests.log"
+    what = ["--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
+    where = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    endpoint = f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"
+    options = {
+        "azure_storage_account_name": AZURE_ACCOUNT,
+        "azure_storage_account_key": AZURE_KEY,
+        "azure_storage_endpoint": endpoint,
+    }
+    with running([server, *what, *where], port):
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+        signed = "".join(f"{name}:{value}\n" for name, value in headers.items())
+        signed = "PUT" + 12 * "\n" + signed + f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/box\nrestype:container"
+        digest = hmac.new(base64.b64decode(AZURE_KEY), signed.encode(), hashlib.sha256).digest()
+        headers["Authorization"] = f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}"
+        request = urllib.request.Request(f"{endpoint}/box?restype=container", headers=headers, method="PUT")
+        with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
+            answer.read()
+        yield Store("az://box/", options, port, log)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The migration page: both columns of its tables run with equal results."""
+"""The migration page: both columns of its tables run with equal results, and uproot's column also with one import."""
 
 import ast
 import contextlib
@@ -130,3 +130,26 @@ def test_both_columns_give_equal_results(title: str, events: str) -> None:
     for name in written:
         arrays = [tupelo.open(f"{side}/{name}:Events").arrays().to_list() for side in ("ours", "theirs")]
         assert arrays[0] == arrays[1] != [], name
+
+
+def test_one_import_keeps_programs_of_uproot_as_they_are(events: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(modules("uproot"), str):
+        pytest.skip("uproot is not installed")
+    monkeypatch.setenv("TUPELO_UPROOT", "strict")
+    import tupelo.uproot as carried
+
+    imported = re.search(r"`import tupelo\.uproot as uproot`", PAGE.read_text(encoding="utf-8"))
+    assert imported is not None
+    found: dict[str, list[Any]] = {}
+    for side in "alone", "carried":
+        carried.uninstall()
+        if side == "carried":
+            carried.install()
+            carried.report(clear=True)
+        variables: dict[str, Any] = {"np": np, "uproot": carried}
+        with folder(side, events):
+            found[side] = [plain(result(left, variables)) for left, _ in tables()["uproot"] if left]
+    report = carried.report()
+    assert report.served > 5
+    assert found["carried"] == found["alone"]
+    assert sorted(os.listdir("carried")) == sorted(os.listdir("alone"))

@@ -130,7 +130,7 @@ pub use error::{Error, ErrorKind, Place, Remedy, Result, printable};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Table, Time, Tree};
-pub use tupelo_format::compression::{Algorithm, Compression};
+pub use tupelo_format::compression::{Algorithm, Compression, compress};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
 pub use tupelo_storage::{self as storage, Storage};

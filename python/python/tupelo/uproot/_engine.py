@@ -1,4 +1,4 @@
-"""Puts Tupelo under uproot: two functions of uproot are replaced by ones that ask Tupelo first."""
+"""Puts Tupelo under uproot: some functions of uproot are replaced by ones that ask Tupelo first."""
 
 import functools
 import inspect
@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..errors import InvalidArgumentError, TupeloWarning
-from . import _ntuples, _trees
+from .. import _core
+from ..errors import InvalidArgumentError, MissingFileError, TupeloWarning
+from . import _ntuples, _remote, _trees, _writing
 from ._layouts import RefusedError
 from ._report import Call, log
 
@@ -133,9 +134,12 @@ def _tree_hook(original: Any) -> Any:
         interp_options: Any,
     ) -> None:
         executors = decompression_executor, interpretation_executor
-        branches = {one[0].cache_key: one[0] for one in ranges_or_baskets}
-        wanted = {key: branch for key, branch in branches.items() if key not in arrays}
-        entries = _basket_entries(ranges_or_baskets) if update_ranges_or_baskets else {}
+        # A cache key is made anew each time, and there are many baskets.
+        keys = {
+            id(branch): branch.cache_key for branch, _, _ in {id(one[0]): one for one in ranges_or_baskets}.values()
+        }
+        wanted = {key: one[0] for one in ranges_or_baskets if (key := keys[id(one[0])]) not in arrays}
+        entries = _basket_entries(ranges_or_baskets, keys) if update_ranges_or_baskets else {}
         interpretations = branchid_interpretation
         read = _trees.Read(
             hasbranches, wanted, interpretations, entry_start, entry_stop, library, interp_options, entries
@@ -144,7 +148,7 @@ def _tree_hook(original: Any) -> Any:
         arrays.update(served)
         if served:
             # In the caller's list: the next step of `iterate` looks at the baskets that are left.
-            ranges_or_baskets[:] = [one for one in ranges_or_baskets if one[0].cache_key not in served]
+            ranges_or_baskets[:] = [one for one in ranges_or_baskets if keys[id(one[0])] not in served]
         rest = {key: value for key, value in interpretations.items() if key not in served}
         if all(key in arrays for key in rest):
             return
@@ -166,14 +170,33 @@ def _tree_hook(original: Any) -> Any:
     return ranges_or_baskets_to_arrays
 
 
-def _basket_entries(ranges_or_baskets: Any) -> dict[str, int]:
+class _Kept(dict[str, Any]):
+    """What is kept with an object of uproot, and not pickled with it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, ()
+
+
+def _keys_hook(original: Any) -> Any:
+    def keys_deep(hasbranches: Any) -> set[str]:
+        # uproot asks all branches in each call: most of the time of a short read of a tree with many branches.
+        kept = hasbranches.__dict__.setdefault("_tupelo_kept", _Kept())
+        if "keys" not in kept:
+            kept["keys"] = original(hasbranches)
+        return set(kept["keys"])
+
+    return keys_deep
+
+
+def _basket_entries(ranges_or_baskets: Any, keys: Mapping[int, str]) -> dict[str, int]:
     """The number of entries in the baskets of each branch."""
-    ends: dict[str, tuple[Any, int, int]] = {}
+    ends: dict[int, tuple[Any, int, int]] = {}
     for branch, number, _ in ranges_or_baskets:
-        _, first, last = ends.get(branch.cache_key, (branch, number, number))
-        ends[branch.cache_key] = branch, min(first, number), max(last, number)
+        _, first, last = ends.get(id(branch), (branch, number, number))
+        ends[id(branch)] = branch, min(first, number), max(last, number)
     return {
-        key: branch.entry_offsets[last + 1] - branch.entry_offsets[first] for key, (branch, first, last) in ends.items()
+        keys[one]: branch.entry_offsets[last + 1] - branch.entry_offsets[first]
+        for one, (branch, first, last) in ends.items()
     }
 
 
@@ -183,6 +206,7 @@ def _serve(read: "_trees.Read", executors: tuple[Any, Any]) -> dict[str, Any]:
     where = f"{tree.file.file_path}:{tree.object_path}"
     passed: dict[str, list[str]] = {}
     plans: dict[str, Any] = {}
+    handle: Any = None
     found: dict[str, Any] = {}
 
     def leave(key: str, reason: str) -> None:
@@ -190,13 +214,17 @@ def _serve(read: "_trees.Read", executors: tuple[Any, Any]) -> dict[str, Any]:
 
     try:
         _trees.check_call(read, *executors)
-        handle = _trees.handle_of(read)
+        small = _trees.in_small_steps(read)
+        handle = _trees.handle_of(read) if len(small) < len(read.branches) else None
     except RefusedError as error:
         passed[str(error)] = [branch.name for branch in read.branches.values()]
     except Exception as error:
         passed[fail(error, where)] = [branch.name for branch in read.branches.values()]
     else:
         for key in read.branches:
+            if key in small:
+                leave(key, "the steps are smaller than the baskets")
+                continue
             try:
                 plans[key] = _trees.plan_of(handle, read, key)
             except RefusedError as error:
@@ -263,6 +291,75 @@ def _ntuple_hook(original: Any) -> Any:
     return arrays
 
 
+def _open_hook(original: Any) -> Any:
+    def hook_before_create_source(self: Any, **kwargs: Any) -> None:
+        original(self, **kwargs)
+        url = import_module("uproot._util").regularize_path(self._file_path)
+        if not isinstance(url, str):
+            return
+        try:
+            _remote.prepare(url, self._options)
+        except RefusedError:
+            pass
+        except MissingFileError:
+            raise
+        except Exception as error:
+            if not _remote.can_uproot_open(url):
+                raise
+            fail(error, _core.display_name(url))
+        else:
+            self._options["handler"] = _remote.TupeloSource
+
+    return hook_before_create_source
+
+
+def _files_hook(original: Any) -> Any:
+    def regularize_files_inner(
+        files: Any, parse_colon: bool, counter: Any, HasBranches: Any, steps_allowed: bool, **options: Any
+    ) -> Any:
+        util = import_module("uproot._util")
+        url, name = util.regularize_path(files), None
+        if isinstance(url, str):
+            if parse_colon and isinstance(files, str):
+                url, name = util.file_object_path_split(url)
+            try:
+                found = _remote.matching(url, options)
+            except RefusedError:
+                pass
+            except Exception as error:
+                if not _remote.can_uproot_open(url):
+                    raise
+                fail(error, _core.display_name(url))
+            else:
+                yield from ((one, name, None) for one in found)
+                return
+        yield from original(files, parse_colon, counter, HasBranches, steps_allowed, **options)
+
+    return regularize_files_inner
+
+
+def _compress_hook(original: Any) -> Any:
+    def compress(data: Any, compression: Any) -> Any:
+        try:
+            return _writing.compressed(data, compression)
+        except RefusedError:
+            pass
+        except Exception as error:
+            fail(error, "compression with zlib")
+        return original(data, compression)
+
+    return compress
+
+
+def _extend_hook(original: Any) -> Any:
+    def extend(self: Any, file: Any, sink: Any, data: Any) -> None:
+        writes = _writing.JoinedWrites(sink)
+        original(self, file, writes, data)
+        writes.flush()
+
+    return extend
+
+
 _HOOKS = (
     _Hook(
         "uproot.behaviors.TBranch",
@@ -281,4 +378,15 @@ _HOOKS = (
         "interpretation_executor filter_branch",
         _ntuple_hook,
     ),
+    _Hook("uproot.behaviors.TBranch", None, "_keys_deep", "hasbranches", _keys_hook),
+    _Hook("uproot.reading", "ReadOnlyFile", "hook_before_create_source", "self kwargs", _open_hook),
+    _Hook(
+        "uproot._util",
+        None,
+        "_regularize_files_inner",
+        "files parse_colon counter HasBranches steps_allowed options",
+        _files_hook,
+    ),
+    _Hook("uproot.compression", None, "compress", "data compression", _compress_hook),
+    _Hook("uproot.writing._cascadentuple", "NTuple", "extend", "self file sink data", _extend_hook),
 )

@@ -16,8 +16,8 @@ _KEPT = 64
 class Handle:
     """An open tree or ntuple, and what is known about its branches or fields."""
 
-    def __init__(self, path: str, uuid: bytes, object_path: str, num_entries: int) -> None:
-        file = _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+    def __init__(self, path: str, storage: Any, uuid: bytes, object_path: str, num_entries: int) -> None:
+        file = _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, storage)
         if file.header()[5] != uuid:
             raise RefusedError("the file is another one by now")
         self.table = file.table(object_path.strip("/"))
@@ -81,13 +81,14 @@ class _Handles:
         path, uuid = file.file_path, file.uuid.bytes
         if not isinstance(path, str):
             raise RefusedError("it is not a file with a path")
-        key = (path, uuid, object_path, num_entries, _state(file, path))
+        storage = getattr(getattr(file, "source", None), "storage", None)
+        key = (path, uuid, object_path, num_entries, _state(path) if storage is None else storage)
         with self._lock:
             if (found := self._open.get(key)) is not None:
                 self._open.move_to_end(key)
         if found is None:
             try:
-                found = Handle(path.removeprefix("file://"), uuid, object_path, num_entries)
+                found = Handle(path.removeprefix("file://"), storage, uuid, object_path, num_entries)
             except Exception as error:
                 found = error.with_traceback(None)
             with self._lock:
@@ -99,21 +100,15 @@ class _Handles:
         return found
 
 
-def _state(file: Any, path: str) -> Any:
+def _state(path: str) -> Any:
     """What changes when a file is rewritten."""
     try:
         about = os.stat(path.removeprefix("file://"))
-        return about.st_mtime_ns, about.st_size, about.st_ino
     except OSError:
-        pass
-    if not _core.is_remote(path):
-        raise RefusedError("it is not a file with a path") from None
-    import uproot
-
-    defaults = uproot.reading.open.defaults
-    if any(value != defaults.get(name) for name, value in file.options.items() if name != "begin_chunk_size"):
-        raise RefusedError("the remote file was opened with options of uproot")
-    return None
+        raise RefusedError(
+            "uproot opened the remote file" if _core.is_remote(path) else "it is not a file with a path"
+        ) from None
+    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 handles = _Handles()

@@ -1,6 +1,7 @@
 """Awkward layouts from Arrow arrays, in the form that uproot gives them."""
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def numbers(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     _check_no_nulls(array)
     base, shape = (dtype, ()) if dtype.subdtype is None else dtype.subdtype
     # uproot counts from the outside too, and a list of one dimension may have several of ours.
-    if int(np.prod(shape)) != int(np.prod(sizes)):
+    if sizes != shape and prod(shape) != prod(sizes):
         raise RefusedError(f"its shape {sizes} is {shape} in uproot")
     if base.names is not None:
         if not pa.types.is_struct(array.type) or list(base.names) != array.type.names:
@@ -43,7 +44,7 @@ def numbers(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         found = _memory.writable_numbers(array)
         if found.dtype != base:
             raise RefusedError(f"its type {found.dtype} is {base} in uproot")
-    return found.reshape((length, *shape))
+    return found.reshape((length, *shape)) if shape else found
 
 
 def _is_integer(kind: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import awkward as ak
 import uproot
+from uproot.source.futures import TrivialExecutor
 
 from .. import _arrow, _select
 from ._handles import Handle, handles
@@ -51,7 +52,9 @@ def prepare(original: Callable[..., Any], fields: Any, options: dict[str, Any]) 
     if _earlier(ntuple).has_virtual:
         raise RefusedError("it has virtual arrays, which share a cache with other reads")
     for name, expected in _ONLY.items():
-        if options.get(name, expected[0]) not in expected:
+        value = options.get(name, expected[0])
+        # `concatenate` and `iterate` pass on the executors of their files.
+        if value not in expected and type(value) is not TrivialExecutor:
             raise RefusedError(f"{name} was given")
     if options["expressions"] is not None:
         if options["filter_name"] is not uproot._util.no_filter:
