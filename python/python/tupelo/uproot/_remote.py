@@ -126,7 +126,8 @@ class TupeloSource(Source):  # type: ignore[misc]
         self._num_requested_chunks += len(ranges)
         self._num_requested_bytes += sum(stop - start for start, stop in ranges)
         # As in other sources, a chunk may be shorter at the end of the file.
-        inside = [tuple(min(int(end), self._num_bytes) for end in one) for one in ranges]
+        size = self._num_bytes
+        inside = [(min(int(start), size), min(int(stop), size)) for start, stop in ranges]
         answers = self._opened.read_ranges(inside)
         return [Chunk(self, *one, TrivialFuture(data)) for one, data in zip(ranges, answers, strict=True)]
 
