@@ -23,6 +23,8 @@ FEWEST_PASSED = 800
 """Minimum number of passing tests if the real files exist."""
 LEAST_SERVED = 0.6
 """Part of the arrays that Tupelo decodes."""
+MAX_SECONDS = 1800
+"""Ends tests that hang; they take two to four minutes of one core."""
 
 
 def say(line: str, summary: list[str]) -> None:
@@ -83,6 +85,7 @@ def run(folder: Path, mode: str, data: str, place: Path, tests: list[str]) -> di
         capture_output=True,
         text=True,
         check=False,
+        timeout=MAX_SECONDS,
     )
     assert (place / "report.xml").exists(), done.stdout + done.stderr
     return outcomes(place / "report.xml")
