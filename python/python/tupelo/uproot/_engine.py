@@ -134,7 +134,7 @@ def _tree_hook(original: Any) -> Any:
         interp_options: Any,
     ) -> None:
         executors = decompression_executor, interpretation_executor
-        # uproot makes a cache key each time that it is asked for, and there are many baskets.
+        # uproot computes a cache key for each use, and there are many baskets.
         keys = {
             id(branch): branch.cache_key for branch, _, _ in {id(one[0]): one for one in ranges_or_baskets}.values()
         }
