@@ -71,7 +71,7 @@ pub struct Branch {
     pub compression: i32,
     /// Name of another file that has the baskets; empty for the tree's own.
     pub file_name: String,
-    /// Bytes of the baskets before and after compression.
+    /// Bytes of the baskets before and after compression, those in the tree's own record included.
     pub bytes: [u64; 2],
 }
 
@@ -469,6 +469,10 @@ fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Bra
         other => Err(Error::unsupported(format!("a leaf is {}", kind(other)))),
     };
     let entries = members.count("fEntries")?;
+    let baskets = baskets(members, entries, memory).map_err(|error| error.within(format_args!("branch '{name}'")))?;
+    let is_embedded = |basket: &&BasketPlace| matches!(basket.stored, Stored::Embedded(_));
+    // ROOT counts a basket when it is written to the file by itself.
+    let embedded: u64 = baskets.iter().filter(is_embedded).map(|basket| basket.stored.bytes()).sum();
     Ok(Branch {
         title: members.text("fTitle")?,
         branch_class: object.class_name().to_owned(),
@@ -484,10 +488,10 @@ fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Bra
             .map(leaf)
             .collect::<Result<_>>()?,
         entries,
-        baskets: baskets(members, entries, memory).map_err(|error| error.within(format_args!("branch '{name}'")))?,
+        baskets,
         compression: small(members.integer("fCompress").unwrap_or(0)),
         file_name: members.text("fFileName").unwrap_or_default(),
-        bytes: stored_bytes(members),
+        bytes: stored_bytes(members).map(|bytes| bytes.saturating_add(embedded)),
         name,
     })
 }

@@ -4,7 +4,7 @@ mod printable;
 
 use std::fmt::{self, Write};
 
-use tupelo_storage::local_path;
+use tupelo_storage::{ByteSource as _, local_path};
 
 use self::printable::Printable;
 pub use self::printable::printable;
@@ -214,6 +214,19 @@ impl Error {
     pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Self {
         self.0.remedy = Some(remedy);
         self
+    }
+
+    /// The error that explains damage: a local file that was changed since it was opened as `source` is not damaged.
+    #[must_use]
+    pub(crate) fn unless_changed(self, source: &dyn tupelo_storage::ByteSource) -> Self {
+        let name = source.to_string();
+        let Some(path) = local_path(&name).filter(|_| self.is_corrupt()) else { return self };
+        let now = tupelo_storage::FileSource::open(path).ok().and_then(|now| now.version());
+        if now.is_none() || source.version().is_none() || now == source.version() {
+            return self;
+        }
+        let reason = format!("the file was changed after it was opened ({})", self.0.message);
+        Self::from(tupelo_storage::Error::new(tupelo_storage::ErrorKind::Changed, "read", &name, reason))
     }
 
     /// The same error with a sentence at its end.

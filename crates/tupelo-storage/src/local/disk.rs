@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use std::time::SystemTime;
 
 use super::positioned::Positioned;
 
@@ -33,7 +34,7 @@ pub trait Disk: Debug + Send {
     /// Errors of the system. Bytes written since the last success may then be lost, even if a later call succeeds.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Truncates the file to `len` bytes.
+    /// Truncates the file to `len` bytes. The next append begins there.
     ///
     /// # Errors
     /// Errors of the system.
@@ -73,12 +74,21 @@ impl Drop for Locked {
 pub(super) struct LocalDisk {
     file: Positioned,
     process: u32,
+    /// Length and time of the last change when the file was opened or last synced.
+    settled: Option<(u64, SystemTime)>,
 }
 
 impl LocalDisk {
     pub(super) fn new(file: File) -> Self {
-        Self { file: Positioned::new(file), process: std::process::id() }
+        let settled = state(&file);
+        Self { file: Positioned::new(file), process: std::process::id(), settled }
     }
+}
+
+/// Length of a file and the time of its last change.
+fn state(file: &File) -> Option<(u64, SystemTime)> {
+    let metadata = file.metadata().ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
 }
 
 impl Drop for LocalDisk {
@@ -101,10 +111,19 @@ impl Disk for LocalDisk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.file.file().sync_all()
+        self.file.file().sync_all()?;
+        self.settled = state(self.file.file());
+        Ok(())
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.file.file().set_len(len)
+        self.file.file().set_len(len)?;
+        self.file.file().seek(SeekFrom::Start(len))?;
+        // What is left is what it was: readers see by the time that what they read has not changed.
+        if let Some((_, modified)) = self.settled.filter(|(settled, _)| len <= *settled) {
+            let _ = self.file.file().set_modified(modified);
+            self.settled = Some((len, modified));
+        }
+        Ok(())
     }
 }

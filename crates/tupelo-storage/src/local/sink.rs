@@ -129,6 +129,21 @@ impl FileSink {
         Ok(Self::new(path, disk, old_bytes, Some(old_bytes), Ending::InPlace))
     }
 
+    /// Removes what follows the first `len` bytes of a file that is continued, before anything is appended. That is not
+    /// undone by an abort.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn cut(&mut self, len: u64) -> Result<()> {
+        let is_untouched = self.buffer.is_empty() && self.kept_bytes == Some(self.flushed_bytes);
+        if is_untouched && len < self.flushed_bytes {
+            let cut = repeat(|| self.disk.truncate(len));
+            cut.map_err(|error| Error::from_io("cut off the end of", self.path.display(), error))?;
+            (self.flushed_bytes, self.kept_bytes) = (len, Some(len));
+        }
+        Ok(())
+    }
+
     fn new(path: &Path, disk: Box<dyn Disk>, size_bytes: u64, kept_bytes: Option<u64>, ending: Ending) -> Self {
         Self {
             path: path.to_owned(),

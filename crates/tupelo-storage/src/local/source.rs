@@ -26,8 +26,9 @@ pub const LOCAL_HINTS: Hints =
 
 /// A local file as a source.
 ///
-/// The size is fixed when the file is opened: bytes appended later are not visible, and a truncated file is an error of
-/// kind [`ErrorKind::Changed`]. The file is not memory-mapped, so truncation cannot crash the process.
+/// The size is fixed when the file is opened: bytes appended later are not visible. A file that was truncated or, without
+/// growing, changed in place is an error of kind [`ErrorKind::Changed`]. The file is not memory-mapped, so truncation
+/// cannot crash the process.
 #[derive(Debug)]
 pub struct FileSource {
     file: Positioned,
@@ -56,6 +57,19 @@ impl FileSource {
 }
 
 impl FileSource {
+    /// Refuses what was read if it may belong to another file, written in place of this one. A file that has grown may
+    /// have been appended to, which does not change what was there.
+    fn check_unchanged(&self, range: &Range<u64>) -> Result<()> {
+        let now = self.file.file().metadata().ok().map(|metadata| (metadata.len(), metadata.modified().ok()));
+        match now {
+            Some((len, modified)) if modified != self.modified && len <= self.size_bytes => {
+                let action = format!("read bytes {}..{} of", range.start, range.end);
+                Err(Error::new(ErrorKind::Changed, action, self, "the file was changed after it was opened"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[cold]
     fn failed(&self, range: &Range<u64>, error: io::Error) -> Error {
         let action = format!("read bytes {}..{} of", range.start, range.end);
@@ -123,6 +137,7 @@ impl ByteSource for FileSource {
             return Ok(Bytes::new());
         }
         let bytes = self.file.read(range.start, len).map_err(|error| self.failed(&range, error))?;
+        self.check_unchanged(&range)?;
         Ok(Bytes::from(bytes))
     }
 
@@ -130,7 +145,10 @@ impl ByteSource for FileSource {
         let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
         match checked_len(&range, self, self.size_bytes)? {
             0 => Ok(()),
-            _ => self.file.read_into(start, pieces).map_err(|error| self.failed(&range, error)),
+            _ => {
+                self.file.read_into(start, pieces).map_err(|error| self.failed(&range, error))?;
+                self.check_unchanged(&range)
+            }
         }
     }
 }
@@ -139,6 +157,8 @@ impl ByteSource for FileSource {
 mod tests {
     use super::*;
     use crate::laws::source_laws;
+    use crate::local::FileSink;
+    use crate::sink::ByteSink;
 
     fn file_with(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -170,7 +190,39 @@ mod tests {
             path.display()
         );
         assert_eq!(error.to_string(), expected);
-        assert_eq!(source.read_range(0..600).unwrap().len(), 600);
+    }
+
+    #[test]
+    fn a_file_that_was_rewritten_in_place_is_an_error() {
+        let (_directory, path) = file_with(&[1; 1000]);
+        let source = FileSource::open(&path).unwrap();
+        assert_eq!(source.read_range(0..10).unwrap().as_ref(), [1; 10]);
+        fs::write(&path, [2; 1000]).unwrap();
+        let later = SystemTime::now() + std::time::Duration::from_secs(1);
+        File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        let error = source.read_range(0..10).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Changed);
+        assert!(error.to_string().ends_with("the file was changed after it was opened"), "{error}");
+        let mut bytes = [0; 10];
+        assert_eq!(source.read_into(0, &mut [&mut bytes]).unwrap_err().kind(), ErrorKind::Changed);
+    }
+
+    /// A reader of a file goes on when somebody appends to it, and when that is aborted.
+    #[test]
+    fn a_file_that_is_appended_to_is_unchanged() {
+        let (_directory, path) = file_with(&[1; 1000]);
+        let source = FileSource::open(&path).unwrap();
+        let read = || assert_eq!(source.read_range(0..1000).unwrap().as_ref(), [1; 1000]);
+        for is_committed in [false, true] {
+            let mut sink: Box<dyn ByteSink> = Box::new(FileSink::update(&path).unwrap());
+            sink.append(&[2; 1 << 20]).unwrap();
+            read();
+            match is_committed {
+                true => sink.commit().unwrap(),
+                false => assert_eq!(sink.abort().unwrap(), None),
+            }
+            read();
+        }
     }
 
     #[test]

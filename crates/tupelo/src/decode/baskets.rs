@@ -585,7 +585,11 @@ impl BasketDecoder<'_> {
         let place = place.ok_or_else(|| Error::corrupt("there is no such basket"))?;
         let expected = (place.entries.end - place.entries.start) as usize;
         let range = match (&place.stored, range) {
-            (Stored::Embedded(bytes), _) => return work(open_embedded(bytes)?, expected),
+            (Stored::Embedded(bytes), _) => {
+                let basket = open_embedded(bytes)?;
+                self.source.session().counters().decompress(bytes.len(), bytes.len() as u64, || ());
+                return work(basket, expected);
+            }
             (Stored::InFile { .. }, Some(range)) => range,
             (Stored::InFile { .. }, None) => return Err(Error::corrupt("a basket without a place")),
         };

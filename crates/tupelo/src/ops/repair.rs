@@ -44,7 +44,8 @@ pub struct Repaired {
 /// was torn. If the file does not exist but an interrupted writer left a temporary file, that one is repaired and
 /// renamed. AnchorLinks are followed.
 ///
-/// Only the header, the records of directories and the file's name are changed. If the end of the file was cut off and
+/// Only the header, the records of directories and the file's name are changed; what follows the end of an intact file is
+/// cut off. If the end of the file was cut off and
 /// only the list of free segments and the streamer info are lost, both are rewritten; of the streamer info, only what
 /// ntuples need. Repairing a repaired file changes nothing.
 ///
@@ -165,7 +166,12 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
                 }
                 None => {
                     let (rewritten, lost_bytes) = (Vec::new(), size.saturating_sub(end));
-                    Ok(Repaired { path, from: None, is_changed: false, rewritten, lost_bytes, ntuples, report })
+                    // What a killed writer left at the end of an intact file.
+                    let is_changed = lost_bytes > 0 && !is_damaged && report.is_intact();
+                    if is_changed {
+                        sink.cut(end)?;
+                    }
+                    Ok(Repaired { path, from: None, is_changed, rewritten, lost_bytes, ntuples, report })
                 }
             }
         }

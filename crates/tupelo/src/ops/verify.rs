@@ -184,7 +184,9 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         match &found.ntuple {
             Ok(ntuple) => {
                 let (name, continuity) = (found.name.as_str(), Continuity::default());
-                Check { name, ntuple, report: &mut report, compared: &mut compared, progress, continuity }.run();
+                let mut check =
+                    Check { name, ntuple, report: &mut report, compared: &mut compared, progress, continuity };
+                ntuple.source().session().counters().elapsed(|| check.run());
             }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }

@@ -208,6 +208,15 @@ impl File {
         Self { page_checksums: verify, ..self.with(|container| container) }
     }
 
+    /// The same file for an operation that reads everything in batches, which may need the same bytes: what was read last
+    /// from a server is kept, in at most a quarter of the memory budget.
+    #[must_use]
+    pub fn with_recent_requests(self) -> Self {
+        let is_local = |file: &source::File| file.source().reads_in_place(&(0..file.size()));
+        let reads_in_place = matches!(&self.container, Container::Root(file) if is_local(file));
+        if reads_in_place { self } else { self.with_recent_reads() }
+    }
+
     /// The same file for an operation that reads the same pages several times.
     pub(crate) fn with_recent_reads(self) -> Self {
         self.with(|container| match container {
@@ -219,6 +228,12 @@ impl File {
     /// The read statistics so far, or `None` if they are not enabled with [`File::with_metrics`].
     pub fn metrics(&self) -> Option<Metrics> {
         self.session().counters().read(pool::threads())
+    }
+
+    /// What [`File::metrics`] gives, for later: the file need not stay open.
+    pub fn metrics_later(&self) -> impl Fn() -> Option<Metrics> + Send + use<> {
+        let counters = self.session().counters().clone();
+        move || counters.read(pool::threads())
     }
 
     /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`]. Requests to the server of a

@@ -100,11 +100,8 @@ impl File {
     }
 
     /// The same file for an operation that reads the same pages several times: what was read last is kept, in at most
-    /// a quarter of the memory budget, unless reading it again costs little more than copying it.
+    /// a quarter of the memory budget.
     pub(crate) fn with_recent_reads(self) -> Self {
-        if self.source.reads_in_place(&(0..self.size())) {
-            return self;
-        }
         let max_bytes = self.session.budget().limit_bytes() / RECENT_BUDGET_PART;
         Self { source: Arc::new(RecentSource::new(self.source, max_bytes)), ..self }
     }

@@ -68,6 +68,11 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// Fetches envelopes as they are stored, with as few requests as the hints allow.
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>>;
 
+    /// The error that explains damage: what was changed since it was opened is not damaged.
+    fn unless_changed(&self, error: Error) -> Error {
+        error
+    }
+
     /// The store of a linked attribute set.
     fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>>;
 
@@ -126,6 +131,10 @@ impl PageStore for FileStore {
 
     fn hints(&self) -> Hints {
         self.file.source.hints()
+    }
+
+    fn unless_changed(&self, error: Error) -> Error {
+        error.unless_changed(&*self.file.source)
     }
 
     fn max_blob_bytes(&self) -> u64 {

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::object;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::{container, object};
 use tupelo_storage::{
     self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
     local_path, mirror_members,
@@ -59,6 +59,18 @@ pub struct FileWriter {
     existing: Option<File>,
     /// In the other stores of a mirror.
     copies: Copies,
+}
+
+/// Removes the bytes past the end that the header of a file states: those of a writer that was killed before it made
+/// them part of the file. Nothing is removed from a file that contradicts itself.
+fn cut_waste(sink: &mut LocalSink, path: &Path) -> Result<()> {
+    let file = source::File::open(Arc::new(FileSource::open(path)?))?;
+    let end = file.attempt(container::read_header)?.end;
+    let is_whole = || file.attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).is_ok();
+    if end < file.size() && is_whole() {
+        sink.cut(end)?;
+    }
+    Ok(())
 }
 
 impl FileWriter {
@@ -151,8 +163,12 @@ impl FileWriter {
             })?,
             None => path,
         };
-        let sink = Box::new(LocalSink::update(path)?);
-        Self::update_in(sink, Arc::new(FileSource::open(path)?)).map_err(|e| e.within(path.display()))
+        let update = || {
+            let mut sink = Box::new(LocalSink::update(path)?);
+            cut_waste(&mut sink, path)?;
+            Self::update_in(sink, Arc::new(FileSource::open(path)?))
+        };
+        update().map_err(|e: Error| e.within(path.display()))
     }
 
     /// Creates a new file in any sink; `file_name` is the name recorded in the file.

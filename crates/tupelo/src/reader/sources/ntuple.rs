@@ -319,6 +319,7 @@ impl Ntuple {
 
     /// Puts file and ntuple in front of an error.
     pub(crate) fn context(&self, error: Error) -> Error {
+        let error = self.source().store().unless_changed(error);
         error.within(format!("ntuple '{}'", self.path())).within(self.file_name())
     }
 }

@@ -250,6 +250,7 @@ impl TreeSizes {
 
 impl EntrySource for Tree {
     fn context(&self, error: Error) -> Error {
+        let error = error.unless_changed(self.source.file().source());
         error.within(format!("tree '{}'", self.path)).within(self.file_name())
     }
 
