@@ -45,6 +45,11 @@ pub struct Chain<'a, E = Error> {
     excluded: Vec<String>,
     schema: Schema,
     arrow_schema: SchemaRef,
+    /// What decides the order of the columns; the order of the files if it is empty.
+    patterns: Vec<String>,
+    /// The columns in the order of the files, and the place of each column of a batch among them.
+    stored: SchemaRef,
+    order: Option<Vec<usize>>,
 }
 
 /// A file of a chain.
@@ -114,6 +119,9 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             excluded: Vec::new(),
             schema: read.schema_with_computed()?,
             arrow_schema: read.arrow_schema(),
+            patterns: Vec::new(),
+            stored: read.arrow_schema(),
+            order: None,
             only: Some(read),
         })
     }
@@ -123,7 +131,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
         if self.only.is_some() {
             let read = self.read(0)?;
             (self.schema, self.arrow_schema) = (read.schema_with_computed()?, read.arrow_schema());
-            return Ok(());
+            return Ok(self.set_order()?);
         }
         let mut union = UnionFields::default();
         for index in 0..self.files.len() {
@@ -135,7 +143,40 @@ impl<'a, E: From<Error>> Chain<'a, E> {
 
     fn set_schema(&mut self, schema: ArrowSchema) -> Result<()> {
         (self.schema, self.arrow_schema) = (Schema::from_arrow(&schema)?, Arc::new(schema));
+        self.set_order()
+    }
+
+    /// Puts the columns in the order of the patterns.
+    fn set_order(&mut self) -> Result<()> {
+        self.stored = Arc::clone(&self.arrow_schema);
+        let mut ranks = vec![self.patterns.len(); self.schema.fields.len()];
+        for (rank, pattern) in self.patterns.iter().enumerate().rev() {
+            // Patterns may match fields that are not read.
+            for chosen in self.schema.select(&[pattern]).map_or_else(|_| Vec::new(), |chosen| chosen.fields) {
+                let place = self.schema.fields.iter().position(|field| field.name == chosen.name);
+                place.into_iter().for_each(|place| ranks[place] = rank);
+            }
+        }
+        let mut order: Vec<usize> = (0..ranks.len()).collect();
+        order.sort_by_key(|&place| ranks[place]);
+        self.order = (!order.is_sorted()).then_some(order);
+        if let Some(order) = &self.order {
+            let fields = order.iter().map(|&place| self.schema.fields[place].clone()).collect();
+            self.schema = Schema { fields };
+            self.arrow_schema = self.stored.project(order)?.into();
+        }
         Ok(())
+    }
+
+    /// The same with the columns in the order in which patterns of [`Read`] name them; of those that one pattern matches,
+    /// and of those that none matches, which come last, in the order of the files.
+    ///
+    /// # Errors
+    /// None.
+    pub fn in_order_of(mut self, patterns: &[String]) -> Result<Self> {
+        self.patterns = patterns.to_vec();
+        self.set_order()?;
+        Ok(self)
     }
 
     /// Restricts reading to a range of entries, counted through all files. A range that extends past the last entry is
@@ -230,9 +271,13 @@ impl<'a, E: From<Error>> Chain<'a, E> {
     /// # Errors
     /// Invalid argument where the file was changed and has other types now.
     pub fn conform(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        match batch.schema() == self.arrow_schema || self.only.is_some() {
-            true => Ok(batch),
-            false => add_missing_columns(&batch, &self.arrow_schema),
+        let batch = match batch.schema() == self.stored || self.only.is_some() {
+            true => batch,
+            false => add_missing_columns(&batch, &self.stored)?,
+        };
+        match &self.order {
+            Some(order) => Ok(batch.project(order)?),
+            None => Ok(batch),
         }
     }
 

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use arrow_schema::SchemaRef;
 
 use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
-use crate::schema::Schema;
+use crate::schema::{Field, Schema, same};
 use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -49,6 +50,50 @@ pub struct Copier<'f> {
     /// Those that were written to, by name.
     sets: HashMap<String, AttributeSetWriter>,
     warnings: Vec<String>,
+    /// The Arrow schema of what is written, if the sources may lack fields of it.
+    union: Option<SchemaRef>,
+}
+
+/// The fields that any of several sources has; those that some lack are optional. Projected fields are stored.
+#[derive(Debug, Default)]
+pub struct Union {
+    /// Each with the number of sources that have it.
+    fields: Vec<(Field, usize)>,
+    places: HashMap<String, usize>,
+    sources: usize,
+}
+
+impl Union {
+    /// Adds the fields of another source.
+    ///
+    /// # Errors
+    /// Invalid argument, which names a field that is not the same as in an earlier source.
+    pub fn add(&mut self, read: &Read) -> Result<()> {
+        self.sources += 1;
+        for mut field in schema(read)?.fields {
+            field.store();
+            match self.places.get(&field.name) {
+                None => {
+                    self.places.insert(field.name.clone(), self.fields.len());
+                    self.fields.push((field, 1));
+                }
+                Some(&place) => {
+                    let (known, sources) = &mut self.fields[place];
+                    same(known, &field, &field.name).map_err(|error| read.context(error))?;
+                    *sources += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn schema(&self) -> Result<Schema> {
+        let field = |(field, sources): &(Field, usize)| match *sources == self.sources {
+            true => Ok(field.clone()),
+            false => field.optional().map_err(|error| error.in_field(&field.name)),
+        };
+        Ok(Schema { fields: self.fields.iter().map(field).collect::<Result<_>>()? })
+    }
 }
 
 impl<'f> Copier<'f> {
@@ -57,6 +102,33 @@ impl<'f> Copier<'f> {
     /// # Errors
     /// As [`FileWriter::ntuple`].
     pub fn create(like: &Read, file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
+        Self::with_schema(like, &schema(&like.clone().with_projected_sources())?, file, path, options)
+    }
+
+    /// Begins a new ntuple with all fields of several sources, the first of which is `like`. What is appended may lack
+    /// those that are optional; they are null in its entries.
+    ///
+    /// # Errors
+    /// As [`FileWriter::ntuple`]; invalid argument for a field that cannot be optional.
+    pub fn create_union(
+        like: &Read,
+        union: &Union,
+        file: &'f FileWriter,
+        path: &str,
+        options: WriteOptions,
+    ) -> Result<Self> {
+        let created = Self::with_schema(like, &union.schema()?, file, path, options)?;
+        let columns: SchemaRef = created.writer.schema().to_arrow(true).into();
+        Ok(Self { union: Some(columns), ..created })
+    }
+
+    fn with_schema(
+        like: &Read,
+        schema: &Schema,
+        file: &'f FileWriter,
+        path: &str,
+        options: WriteOptions,
+    ) -> Result<Self> {
         let options = match like.source().as_ntuple() {
             Some(ntuple) if options.description().is_empty() => options.with_description(ntuple.description()),
             _ => options,
@@ -65,7 +137,7 @@ impl<'f> Copier<'f> {
             Some(ntuple) => options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec()),
             None => options,
         };
-        Ok(Self::over(file, file.ntuple(path, &schema(&like.clone().with_projected_sources())?, options)?))
+        Ok(Self::over(file, file.ntuple(path, schema, options)?))
     }
 
     /// Continues an ntuple that the file has. Its fields, their encodings and its description stay as they are.
@@ -77,7 +149,7 @@ impl<'f> Copier<'f> {
     }
 
     fn over(file: &'f FileWriter, writer: NtupleWriter) -> Self {
-        Self { file, writer, sets: HashMap::new(), warnings: Vec::new() }
+        Self { file, writer, sets: HashMap::new(), warnings: Vec::new(), union: None }
     }
 
     /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the
@@ -87,10 +159,13 @@ impl<'f> Copier<'f> {
     /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of
     /// reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
-        let read = read.with_projected_sources();
+        let read = if self.union.is_some() { read } else { read.with_projected_sources() };
         let first = read.range().start;
         let source = Arc::clone(read.source());
-        let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| source.context(e))?;
+        let order = match &self.union {
+            Some(_) => Vec::new(),
+            None => self.writer.schema().order_of(&schema(&read)?).map_err(|e| source.context(e))?,
+        };
         let (metadata, sets) = match source.as_ntuple() {
             Some(ntuple) => {
                 let infos = ntuple.source().store().streamer_infos();
@@ -109,7 +184,10 @@ impl<'f> Copier<'f> {
             let mut batch: RecordBatch = batch?;
             let numbers = batch.remove_column(batch.num_columns() - 1);
             places.pass(numbers.as_primitive());
-            self.writer.write(&batch.project(&order)?)?;
+            self.writer.write(&match &self.union {
+                Some(columns) => with_nulls(&batch, columns)?,
+                None => batch.project(&order)?,
+            })?;
             if progress(batches.position() - first).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -152,6 +230,24 @@ impl<'f> Copier<'f> {
     pub fn finish(mut self) -> Result<WriteProgress> {
         self.writer.finish()
     }
+}
+
+/// A batch with the columns of a union, those that it lacks with nulls.
+fn with_nulls(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
+    let mut fields = Vec::with_capacity(columns.fields().len());
+    let column = |field: &Arc<arrow_schema::Field>| {
+        let known = batch.column_by_name(field.name()).cloned();
+        let array = known.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()));
+        fields.push(field.as_ref().clone().with_data_type(array.data_type().clone()));
+        array
+    };
+    let arrays: Vec<ArrayRef> = columns.fields().iter().map(column).collect();
+    if let Some(other) = batch.schema().fields().iter().find(|field| columns.field_with_name(field.name()).is_err()) {
+        let what = "is not in the fields of all sources; the file was changed";
+        return Err(Error::invalid_argument(what).in_field(other.name()));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(arrow_schema::Schema::new(fields)), arrays, &options)?)
 }
 
 /// Says whether entries of two ntuples can be copied into one.

@@ -9,6 +9,7 @@
 //! | `version` | [`MANIFEST_VERSION`] |
 //! | `schemas` | what the files have: `fields` is a list of pairs of the name and the C++ type of each top-level field; `arrow` is the Arrow schema that reading gives, as an Arrow IPC stream without batches, in base64 |
 //! | `files` | the ntuples and trees, in the order in which they were added |
+//! | `left_out` | only if there are any: `uri`, `ntuple` (or null) and `error` of each file that could not be read |
 //!
 //! and each of the `files` is an object:
 //!
@@ -38,7 +39,7 @@ use tupelo_storage::local_path;
 
 use super::inspect::{each_column, top_level};
 use crate::evolution::binary_type;
-use crate::reader::{Ntuple, Table, Tree};
+use crate::reader::{Location, Ntuple, Table, Tree};
 use crate::schema::Schema;
 use crate::{Error, Result};
 
@@ -130,6 +131,7 @@ pub fn choose(schema: &ArrowSchema, patterns: &[String], binary_strings: bool) -
 pub struct Manifest {
     schemas: Vec<ArrowSchema>,
     files: Vec<Value>,
+    left_out: Vec<Value>,
 }
 
 impl Manifest {
@@ -174,18 +176,30 @@ impl Manifest {
         Ok(())
     }
 
+    /// Notes a file that is not in the manifest because it could not be read.
+    ///
+    /// # Errors
+    /// Invalid argument where the path of the file is not UTF-8.
+    pub fn leave_out(&mut self, location: &Location, error: &str) -> Result<()> {
+        self.left_out.push(json!({ "uri": uri(&location.file)?, "ntuple": location.object, "error": error }));
+        Ok(())
+    }
+
     /// The JSON document, without line breaks.
     ///
     /// # Errors
     /// Invalid argument if Arrow cannot write a schema.
     pub fn to_json(&self) -> Result<String> {
         let schemas = self.schemas.iter().map(schema_to_json).collect::<Result<Vec<_>>>()?;
-        let manifest = json!({
+        let mut manifest = json!({
             "format": MANIFEST_FORMAT,
             "version": MANIFEST_VERSION,
             "schemas": schemas,
             "files": self.files,
         });
+        if !self.left_out.is_empty() {
+            manifest["left_out"] = self.left_out.as_slice().into();
+        }
         Ok(manifest.to_string())
     }
 }

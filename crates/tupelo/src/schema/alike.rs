@@ -40,7 +40,11 @@ impl Schema {
     }
 }
 
-fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
+/// Whether values of another field can be written as those of a field.
+///
+/// # Errors
+/// Invalid argument, which names what is not the same.
+pub(crate) fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
     let differ = |what: String| Err(Error::invalid_argument(format!("field '{path}' {what}")));
     let is_same_kind = discriminant(&field.kind) == discriminant(&other.kind) && size(field) == size(other);
     let names = (&field.type_name, &other.type_name);

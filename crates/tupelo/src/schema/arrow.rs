@@ -512,7 +512,7 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
 
 /// The type name of an optional. An optional of an untyped record has no type name: it is stored, and read by ROOT, as
 /// an untyped collection of at most one item.
-fn optional_type_name(item: &Field) -> Result<String> {
+pub(super) fn optional_type_name(item: &Field) -> Result<String> {
     match item.type_name.is_empty() {
         true => Ok(String::new()),
         false => typed("std::optional", std::slice::from_ref(item)),

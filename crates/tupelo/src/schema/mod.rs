@@ -22,6 +22,7 @@ pub(crate) mod tests;
 mod tighten;
 mod tree;
 
+pub(crate) use alike::same;
 pub use arrow::{metadata, standard_type_name};
 pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
@@ -159,6 +160,32 @@ impl Field {
             hidden: false,
             id: None,
         }
+    }
+
+    /// Makes a projected field one that is stored. The size of a collection becomes a number.
+    pub(crate) fn store(&mut self) {
+        self.projected_from = None;
+        if let Kind::Cardinality { wide } = self.kind {
+            let (primitive, name) = match wide {
+                true => (Primitive::UInt64, "std::uint64_t"),
+                false => (Primitive::UInt32, "std::uint32_t"),
+            };
+            self.kind = Kind::Primitive(primitive);
+            self.type_name = name.to_owned();
+            self.encoding = None;
+        }
+        self.children_mut().iter_mut().for_each(Self::store);
+    }
+
+    /// The same field for entries that may lack it.
+    pub(crate) fn optional(&self) -> Result<Self> {
+        if matches!(self.kind, Kind::Optional(_) | Kind::Variant(_)) {
+            return Ok(self.clone());
+        }
+        let item = Self { name: "_0".into(), description: String::new(), ..self.clone() };
+        let type_name = arrow::optional_type_name(&item)?;
+        let optional = Self::new(self.name.clone(), type_name, Kind::Optional(Box::new(item)));
+        Ok(Self { description: self.description.clone(), ..optional })
     }
 
     /// Subfields in order.

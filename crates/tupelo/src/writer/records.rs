@@ -236,23 +236,10 @@ fn resolve(field: &Field, sources: &ProjectionSources<'_>) -> (Field, bool) {
         field.projected_from.as_ref().is_none_or(|source| sources.contains(source))
             && field.children().iter().all(|child| all_there(child, sources))
     }
-    fn physical(field: &mut Field) {
-        field.projected_from = None;
-        if let Kind::Cardinality { wide } = field.kind {
-            let (primitive, name) = match wide {
-                true => (crate::schema::Primitive::UInt64, "std::uint64_t"),
-                false => (crate::schema::Primitive::UInt32, "std::uint32_t"),
-            };
-            field.kind = Kind::Primitive(primitive);
-            field.type_name = name.to_owned();
-            field.encoding = None;
-        }
-        field.children_mut().iter_mut().for_each(physical);
-    }
     let mut field = field.clone();
     let is_projected = field.projected_from.is_some() && all_there(&field, sources);
     if !is_projected {
-        physical(&mut field);
+        field.store();
     }
     (field, is_projected)
 }

@@ -68,14 +68,20 @@ impl FieldValidation {
 }
 
 /// Compares the entries that plans read, one after the other, with those of an ntuple, entry by entry and bit by bit.
-/// Of each plan at most `most` entries are compared, half of them from its begin and half from its end.
+/// Of each plan at most `most` entries are compared, half of them from its begin and half from its end. A plan is
+/// dropped before the next one is taken, so that one tree is open at a time.
 ///
 /// # Errors
-/// Those of reading.
-pub fn validate(plans: &[ImportPlan], ntuple: &Ntuple, most: u64) -> Result<Validation> {
+/// Those of the plans; those of reading.
+pub fn validate<E: From<Error>>(
+    plans: impl IntoIterator<Item = Result<ImportPlan, E>>,
+    ntuple: &Ntuple,
+    most: u64,
+) -> Result<Validation, E> {
     let mut found = Validation::default();
     let mut before = 0;
     for plan in plans {
+        let plan = plan?;
         let range = plan.read.range();
         let all = range.end - range.start;
         let parts = match most < all {
@@ -83,7 +89,7 @@ pub fn validate(plans: &[ImportPlan], ntuple: &Ntuple, most: u64) -> Result<Vali
             false => vec![0..all, all..all],
         };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            compare(plan, ntuple, part, before, &mut found)?;
+            compare(&plan, ntuple, part, before, &mut found)?;
         }
         before += all;
     }
