@@ -54,12 +54,14 @@ impl Color {
     }
 }
 
+/// Gives the read statistics of a file, which need not be open any more.
+type Statistics = Box<dyn Fn() -> Option<tupelo::Metrics> + Send>;
+
 /// Output options of the command.
-#[derive(Debug)]
 pub(crate) struct Console {
     quiet: bool,
     /// Files whose read statistics are printed at the end; `None` without `--metrics`.
-    watched: Option<Mutex<Vec<tupelo::File>>>,
+    watched: Option<Mutex<Vec<Statistics>>>,
     /// Ntuples in mirrors, and how many of their warnings were printed.
     mirrored: Mutex<Vec<(Table, usize)>>,
     documents: AtomicU64,
@@ -91,7 +93,7 @@ impl Console {
     /// Adds a file to the read statistics.
     pub(crate) fn watch(&self, file: tupelo::File) -> tupelo::File {
         if let Some(watched) = &self.watched {
-            watched.lock().unwrap_or_else(PoisonError::into_inner).push(file.clone());
+            watched.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(file.metrics_later()));
         }
         file
     }
@@ -99,8 +101,8 @@ impl Console {
     /// Prints the read statistics of all files together with `--metrics`.
     pub(crate) fn print_metrics(&self) {
         let Some(watched) = &self.watched else { return };
-        let files = std::mem::take(&mut *watched.lock().unwrap_or_else(PoisonError::into_inner));
-        let total = files.iter().filter_map(tupelo::File::metrics).reduce(|mut total, metrics| {
+        let files: Vec<Statistics> = std::mem::take(&mut *watched.lock().unwrap_or_else(PoisonError::into_inner));
+        let total = files.iter().filter_map(|metrics| metrics()).reduce(|mut total, metrics| {
             total += metrics;
             total
         });

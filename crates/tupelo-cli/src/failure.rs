@@ -61,6 +61,11 @@ fn damaged(error: &tupelo::Error) -> Failure {
     }
     // The file is usually the first context of an error.
     let file = error.contexts().find(|name| Path::new(name).is_file()).unwrap_or("FILE");
+    if error.to_string().contains("the file was cut off") {
+        // Verifying it would say the same again.
+        let repair = format!("`tupelo verify --repair {file}` restores what is complete, if there is any");
+        return failure.with_hint(format!("copy the file again from its source; {repair}"));
+    }
     failure.with_hint(format!("`tupelo verify {file}` {VERIFY_HINT}"))
 }
 

@@ -7,16 +7,17 @@ mod raw;
 use std::ops::{ControlFlow, Range};
 
 use tupelo::dataset::find;
-use tupelo::ops::copy::{Copier, check_alike};
+use tupelo::ops::copy::{Copier, Union, check_alike};
 use tupelo::ops::inspect;
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, Table};
 
-use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
+use super::operands::{Operands, Skipping};
 use super::target::{Destination, NtupleOptions, Target, summarise};
+use super::{EntryRange, Matched};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -32,7 +33,7 @@ const MAX_NAME: usize = 60;
 ///
 /// Without NAME, the newest cycle of every ntuple in IN is copied; a warning lists objects that are not copied (trees,
 /// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the
-/// same. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --cut,
+/// same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --cut,
 /// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
 /// with --append under another name.
 ///
@@ -49,20 +50,24 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root dimuons.root --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500'
   tupelo copy 'run*.root' all.root
+  tupelo copy run*.root -o union.root --force --union --skip-errors
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend
   tupelo copy events.root ntpl+file:events --mapping cage:1MiB
   tupelo copy ntpl+file:events again.root
   tupelo copy --raw events.root backup.root")]
 pub(crate) struct Args {
-    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
-    /// output, the ntuple keeps its name
-    // Not two arguments, since options could then not stand between them.
-    #[arg(value_name = "FILE[:NAME]", required = true)]
-    files: Vec<String>,
+    #[command(flatten)]
+    operands: Operands,
     /// Copy the bytes of one file, of any format, without decoding them
     #[arg(long, conflicts_with_all = DECODING)]
     raw: bool,
+    /// With several inputs: also copy the fields that are missing in some of them, as optional values, which are null
+    /// for their entries. The fields of --cut and --define must exist in every file
+    #[arg(long, conflicts_with = "extend")]
+    union: bool,
+    #[command(flatten)]
+    skipping: Skipping,
     #[command(flatten)]
     fields: super::Fields,
     #[command(flatten)]
@@ -78,7 +83,9 @@ pub(crate) struct Args {
 }
 
 /// The options that `--raw` has no use for.
-const DECODING: [&str; 15] = [
+const DECODING: [&str; 17] = [
+    "union",
+    "skip_errors",
     "fields",
     "exclude",
     "entries",
@@ -100,6 +107,8 @@ const DECODING: [&str; 15] = [
 struct Job {
     name: String,
     parts: Vec<Part>,
+    /// The fields of all inputs, with `--union`.
+    union: Option<Union>,
 }
 
 /// An entry range of an input.
@@ -109,11 +118,7 @@ struct Part {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
-    if inputs.is_empty() {
-        let missing = Failure::usage(format_args!("{output} is the only file: copy needs an input and an output"));
-        return Err(missing.with_hint("tupelo copy IN... OUT"));
-    }
+    let (inputs, output) = args.operands.split("copy")?;
     let storage = args.reading.storage()?;
     if args.raw {
         return match inputs {
@@ -135,6 +140,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
+    args.operands.check(&to, &inputs, &args.target)?;
     if let ([first, _, ..], true) = (jobs.as_slice(), is_object_uri(&to.file)) {
         let what = format_args!("a URI of an object store names one ntuple, and {} would be written", jobs.len());
         return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.name)));
@@ -162,54 +168,85 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    for location in locations.iter().filter(|location| location.object.is_none()) {
+    let left_out = args.skipping.left_out();
+    let is_copied = |location: &&Location| !left_out.iter().any(|(other, _)| other == *location);
+    for location in locations.iter().filter(|location| location.object.is_none()).filter(is_copied) {
         warn_not_copied(&args.reading.open_uncounted(location)?, console);
     }
     Ok(())
 }
 
-/// The ntuples to write. The inputs of each must have the same fields.
+/// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
 fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
     let mut jobs: Vec<(Job, Read)> = Vec::new();
-    for (index, location) in locations.iter().enumerate() {
-        let file = args.reading.open_uncounted(location)?;
-        let names = names(&file, location)?;
-        if let (Some(name), 2..) = (name, names.len()) {
-            let several = Failure::usage(format_args!("{} ntuples cannot have the same name '{name}'", names.len()));
-            return Err(several.with_hint("select one ntuple as IN:NAME, or omit the name of the output"));
-        }
-        for object in names {
+    let matched = args.union.then(|| Matched::new(true));
+    let (mut first, mut any) = (None::<&Location>, None);
+    for location in locations {
+        let opened = open_ntuples(args, location, name, console);
+        let Some(ntuples) = args.skipping.note(location, locations.len(), opened)? else { continue };
+        let before = jobs.first().map_or(0, |(job, _)| job.parts.len());
+        for (object, ntuple) in ntuples {
             let from = Location { file: location.file.clone(), object: Some(object) };
-            let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
-            let ntuple = Table::from(ntuple);
-            console.warn_of(&ntuple);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
-            let read = args.fields.read(&ntuple, Some(&args.condition), None)?;
+            let read = args.fields.read(&ntuple, Some(&args.condition), matched.as_ref())?;
             let part = Part { location: from, entries: 0..ntuple.entries() };
-            match jobs.iter_mut().find(|(job, _)| job.name == target) {
-                Some((job, first)) => {
-                    check_alike(first, &read)?;
+            match (jobs.iter_mut().find(|(job, _)| job.name == target), first) {
+                (Some((job, first)), _) => {
+                    match &mut job.union {
+                        Some(union) => union.add(&args.condition.apply(read)?)?,
+                        None => check_alike(first, &read)?,
+                    }
                     job.parts.push(part);
                 }
-                None if index == 0 => {
+                (None, None) => {
                     // Checks the expressions before the output is created.
-                    drop(args.condition.apply(read.clone())?);
-                    jobs.push((Job { name: target, parts: vec![part] }, read));
+                    let defined = args.condition.apply(read.clone())?;
+                    let mut union = args.union.then(Union::default);
+                    union.as_mut().map_or(Ok(()), |union| union.add(&defined))?;
+                    jobs.push((Job { name: target, parts: vec![part], union }, read));
                 }
-                None => {
-                    let first = display_name(&locations[0].file);
-                    let other = Failure::usage(format_args!("{}: ntuple '{target}' is not in {first}", file.name()));
+                (None, Some(first)) => {
+                    let (file, first) = (display_name(&location.file), display_name(&first.file));
+                    let other = Failure::usage(format_args!("{file}: ntuple '{target}' is not in {first}"));
                     return Err(other.with_hint(MERGE_HINT));
                 }
             }
+            any = Some(ntuple);
         }
-        if let Some((job, _)) = jobs.iter().find(|(job, _)| job.parts.len() <= index) {
-            let first = display_name(&locations[0].file);
-            let missing = format_args!("{} contains no ntuple '{}', but {first} does", file.name(), job.name);
+        if let (Some((job, _)), Some(first)) = (jobs.iter().find(|(job, _)| job.parts.len() <= before), first) {
+            let (file, first) = (display_name(&location.file), display_name(&first.file));
+            let missing = format_args!("{file} contains no ntuple '{}', but {first} does", job.name);
             return Err(Failure::usage(missing).with_hint(MERGE_HINT));
         }
+        first.get_or_insert(location);
+    }
+    args.skipping.finish(locations.len(), console)?;
+    if let (Some(matched), Some(table)) = (&matched, any) {
+        matched.check(&args.fields, &args.condition, || Ok(table))?;
     }
     Ok(jobs.into_iter().map(|(job, _)| chosen(job, &args.range)).collect())
+}
+
+/// Opens the ntuples at a location, with their names.
+fn open_ntuples(
+    args: &Args,
+    location: &Location,
+    name: Option<&str>,
+    console: &Console,
+) -> Result<Vec<(String, Table)>, Failure> {
+    let file = args.reading.open_uncounted(location)?;
+    let names = names(&file, location)?;
+    if let (Some(name), 2..) = (name, names.len()) {
+        let several = Failure::usage(format_args!("{} ntuples cannot have the same name '{name}'", names.len()));
+        return Err(several.with_hint("select one ntuple as IN:NAME, or omit the name of the output"));
+    }
+    let open = |object: String| {
+        let ntuple = file.ntuple(Some(&object)).map_err(|error| super::no_ntuple(error, location))?;
+        let ntuple = Table::from(ntuple);
+        console.warn_of(&ntuple);
+        Ok((object, ntuple))
+    };
+    names.into_iter().map(open).collect()
 }
 
 const MERGE_HINT: &str = "select one ntuple of each file as IN:NAME, or copy the files one by one with --append";
@@ -293,17 +330,21 @@ fn copy(
     let total = job.parts.iter().map(|part| part.entries.end - part.entries.start).sum();
     let mut progress: Progress = console.progress(&job.name, total, "entries");
     let (mut copier, mut before) = (None, 0);
+    let matched = job.union.is_some().then(|| Matched::new(true));
     for part in &job.parts {
         let source = args.reading.open_file(&part.location, console)?;
         let ntuple = Table::from(source.ntuple(part.location.object.as_deref())?);
         console.follow(&ntuple);
-        let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(part.entries.clone());
+        let read = args.fields.read(&ntuple, Some(&args.condition), matched.as_ref())?.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,
-            none => none.insert(match destination {
-                Destination::New => Copier::create(&read, file, &job.name, args.ntuple.options())?,
-                Destination::Existing => Copier::extend(file, &job.name, args.ntuple.options())?,
+            none => none.insert(match (destination, &job.union) {
+                (Destination::New, None) => Copier::create(&read, file, &job.name, args.ntuple.options())?,
+                (Destination::New, Some(union)) => {
+                    Copier::create_union(&read, union, file, &job.name, args.ntuple.options())?
+                }
+                (Destination::Existing, _) => Copier::extend(file, &job.name, args.ntuple.options())?,
             }),
         };
         let mut report = |done| {

@@ -51,7 +51,7 @@ struct Choice {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.files.inputs, args.files.reading.storage()?)?;
+    let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
     let inputs = Inputs::of(&locations);
     let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     target.map_or(Ok(()), |path| inputs.check_output(path))?;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
     // As binary, strings that are not UTF-8 are no error in text, but written as base64.
     let binary = is_text || args.binary_strings;
-    let chain = args.files.chain(&locations, &args.choice.fields, &args.condition, binary, console)?;
+    let chain = args.files.sources.chain(&locations, &args.choice.fields, &args.condition, binary, console)?;
     let entries = args.choice.range.of(chain.all_entries());
     let chain = chain.entries(entries);
     let count = chain.count();
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         (Format::Arrow, container) => export::arrow(chain, container, output, &mut progress),
         (Format::Parquet, _) => {
-            let budget = args.files.reading.memory_budget.0;
+            let budget = args.files.sources.reading.memory_budget.0;
             export::parquet(chain, budget, output, console, &mut progress)
         }
     }?;

@@ -57,8 +57,8 @@ fn text_format(name: &str) -> Result<Format, String> {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.files.inputs, args.files.reading.storage()?)?;
-    let chain = args.files.chain(&locations, &args.fields, &args.condition, true, console)?;
+    let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
+    let chain = args.files.sources.chain(&locations, &args.fields, &args.condition, true, console)?;
     let range = args.range.of(chain.all_entries());
     let count = args.number.unwrap_or(if args.range.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
     let range = match args.condition.has_cut() {

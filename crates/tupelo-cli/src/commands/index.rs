@@ -15,7 +15,8 @@ use crate::inputs::Inputs;
 ///
 /// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored
 /// bytes, its fields with their sizes, and the distinct schemas. tupelo.partitions and tupelo.dask in Python accept it
-/// as manifest=. No page is read. If a file cannot be read, no manifest is written.
+/// as manifest=. No page is read. If files cannot be read, they are listed and no manifest is written; with --skip-errors
+/// the manifest names them under "left_out".
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     /// Output file, which is replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    skipping: super::Skipping,
     #[command(flatten)]
     reading: super::Reading,
 }
@@ -44,10 +47,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
     for (done, location) in (1..).zip(&locations) {
-        manifest.add(&args.reading.open(location, None, console)?)?;
+        let added = args.reading.open(location, None, console).and_then(|table| Ok(manifest.add(&table)?));
+        args.skipping.note(location, locations.len(), added)?;
         progress.set(done);
     }
     progress.finish();
+    args.skipping.finish(locations.len(), console)?;
+    for (location, error) in args.skipping.left_out() {
+        manifest.leave_out(&location, &error)?;
+    }
     let text = manifest.to_json()? + "\n";
     let (mut output, pending) = Output::open(args.output.as_deref(), &Inputs::of(&locations))?;
     output.write_all(text.as_bytes()).and_then(|()| output.flush())?;

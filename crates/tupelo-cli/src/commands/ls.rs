@@ -1,5 +1,6 @@
 //! `tupelo ls`: the contents of a file, ntuple or tree.
 
+mod folder;
 mod trees;
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,16 +26,17 @@ pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
 
 /// List the objects of files, or the fields of an ntuple or TTree
 ///
-/// For a file or a directory in it: its ntuples with their attribute sets (@NAME), its TTrees, and all other objects. For
+/// For a directory: its ROOT files with their ntuples and trees. For a file or a directory in it: its ntuples with their attribute sets (@NAME), its TTrees, and all other objects. For
 /// an ntuple or a tree: its top-level fields with their sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root
   tupelo ls 'run*.root'
+  tupelo ls .
   tupelo ls events.root:Events
   tupelo ls events.root --json | jq '.ntuples[].entries'")]
 pub(crate) struct Args {
-    /// The files, or one ntuple, tree or directory in each as FILE:NAME; FILE may have wildcards
+    /// The files or directories, or one ntuple, tree or directory in each file as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     /// Also list the metadata of the ntuples
@@ -57,6 +59,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         if location.is_remote_folder() {
             return list_folder(location, args, text, console);
+        }
+        if let Some(directory) = location.local_path().filter(|path| location.object.is_none() && path.is_dir()) {
+            return folder::list(directory, args, text, console);
         }
         let opened = args.reading.try_open(location)?;
         // The URL of a folder may lack the slash at the end.

@@ -2,20 +2,23 @@
 
 mod copy;
 mod cost;
+mod count;
 mod dump;
 mod explain;
 mod gc;
 mod head;
+mod hist;
 mod index;
 mod layout;
 mod ls;
+mod operands;
 mod schema;
 mod target;
 mod tune;
 mod verify;
 mod write;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -31,6 +34,7 @@ use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
 
+use self::operands::Skipping;
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
@@ -60,6 +64,8 @@ pub(crate) enum Command {
     Ls(ls::Args),
     Schema(schema::Args),
     Head(head::Args),
+    Count(count::Args),
+    Hist(hist::Args),
     Dump(dump::Args),
     Explain(explain::Args),
     Layout(layout::Args),
@@ -80,6 +86,8 @@ impl Command {
             Self::Ls(args) => ls::run(&args, console),
             Self::Schema(args) => schema::run(&args, console),
             Self::Head(args) => head::run(&args, console),
+            Self::Count(args) => count::run(&args, console),
+            Self::Hist(args) => hist::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Explain(args) => explain::run(&args, console),
             Self::Layout(args) => layout::run(&args, console),
@@ -187,7 +195,8 @@ impl Reading {
 
     /// Opens the file of a location.
     fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
-        watched(self.open_uncounted(location), console)
+        // Batches may need the same parts of a remote file.
+        Ok(watched(self.open_uncounted(location), console)?.with_recent_requests())
     }
 
     /// Opens the file of a location without read statistics.
@@ -216,6 +225,20 @@ impl Reading {
         Ok(table)
     }
 
+    /// Opens an ntuple or a tree again, which must not have changed since.
+    fn reopen(&self, location: &Location, identity: &str, console: &Console) -> Result<Table, Failure> {
+        let table = self.open_silently(location, None, console)?;
+        console.follow(&table);
+        match table.identity()? == identity {
+            true => Ok(table),
+            false => {
+                let changed =
+                    Failure::new(format_args!("{location}: the file has changed since its fields were compared"));
+                Err(changed.with_hint("run the command again"))
+            }
+        }
+    }
+
     /// Opens an ntuple, one of its attribute sets, or a tree.
     fn open_silently(
         &self,
@@ -239,6 +262,13 @@ struct Files {
     /// as one sequence, numbered consecutively
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+/// How several files are read as one.
+#[derive(Debug, clap::Args)]
+struct Sources {
     /// With several files: also read the fields that are missing in some files, with null for their entries. The fields
     /// of --cut and --define must exist in every file
     #[arg(long)]
@@ -247,10 +277,12 @@ struct Files {
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
     #[command(flatten)]
+    skipping: Skipping,
+    #[command(flatten)]
     reading: Reading,
 }
 
-impl Files {
+impl Sources {
     /// The same request for all files one after the other. With `--union`, fields must be in one of them only.
     fn chain<'a>(
         &'a self,
@@ -260,38 +292,57 @@ impl Files {
         binary_strings: bool,
         console: &'a Console,
     ) -> Result<Chain<'a, Failure>, Failure> {
-        if let Some(repeated) = repeated(locations) {
-            console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
-        }
-        let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
-        let open_table =
-            |file: usize| self.reading.open_silently(&locations[file], self.attributes.as_deref(), console);
-        let known = Mutex::new(HashSet::new());
-        let found = (locations.len() > 1).then(|| Arc::new(Matched { union: self.union, patterns: Mutex::default() }));
-        let matched = found.clone();
-        let open = move |file: usize| {
-            let table = open_table(file)?;
-            // A file is opened for its fields, and again for its entries.
-            if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
-                console.warn_of(&table);
-            }
-            let read = fields.read(&table, Some(condition), matched.as_deref())?;
-            condition.apply(read.with_binary_strings(binary_strings)).map(Some)
+        let matched = (locations.len() > 1).then(|| Arc::new(Matched::new(self.union)));
+        let found = matched.clone();
+        let choose = move |table: &Table| {
+            let read = fields.read(table, Some(condition), found.as_deref())?;
+            condition.apply(read.with_binary_strings(binary_strings))
         };
-        let chain = Chain::new(locations.len(), policy, open)?;
-        let mut missing = found.map_or_else(Vec::new, |found| found.missing(fields));
-        if !missing.is_empty() {
-            let first = open_table(0)?;
-            condition.remove_defined(&first, &mut missing);
-            // The error names near fields.
-            first.read(&missing)?;
+        let (chain, first) = self.chain_of(locations, console, choose)?;
+        if let (Some(matched), Some(first)) = (matched, first) {
+            matched.check(fields, condition, || self.open_part(&locations[first], console))?;
         }
         if let Some(fields) = chain.skipped_fields() {
             console.warn(&format!(
                 "skipped the fields that are missing in some files: {fields}; --union reads them with nulls"
             ));
         }
-        Ok(chain)
+        Ok(chain.in_order_of(&fields.patterns())?)
+    }
+
+    /// What `choose` reads of all files one after the other, and the number of the first file that is not left out.
+    fn chain_of<'a>(
+        &'a self,
+        locations: &'a [Location],
+        console: &'a Console,
+        choose: impl Fn(&Table) -> Result<Read, Failure> + Send + 'a,
+    ) -> Result<(Chain<'a, Failure>, Option<usize>), Failure> {
+        if let Some(repeated) = repeated(locations) {
+            console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
+        }
+        let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
+        let opened = Arc::new(Mutex::new(BTreeSet::new()));
+        let known = Arc::clone(&opened);
+        let open = move |file: usize| {
+            let (location, count) = (&locations[file], locations.len());
+            // A file is opened for its fields, and again for its entries.
+            let is_known = known.lock().unwrap_or_else(PoisonError::into_inner).contains(&file);
+            let table = self.open_part(location, console);
+            let table = if is_known { Some(table?) } else { self.skipping.note(location, count, table)? };
+            let Some(table) = table else { return Ok(None) };
+            if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
+                console.warn_of(&table);
+            }
+            choose(&table).map(Some)
+        };
+        let chain = Chain::new(locations.len(), policy, open);
+        self.skipping.finish(locations.len(), console)?;
+        let first = opened.lock().unwrap_or_else(PoisonError::into_inner).first().copied();
+        Ok((chain?, first))
+    }
+
+    fn open_part(&self, location: &Location, console: &Console) -> Result<Table, Failure> {
+        self.reading.open_silently(location, self.attributes.as_deref(), console)
     }
 }
 
@@ -366,6 +417,11 @@ impl Fields {
         self.fields.is_empty() && self.exclude.is_empty()
     }
 
+    /// What is chosen, in the order in which it is shown.
+    fn patterns(&self) -> Vec<String> {
+        patterns(&self.fields)
+    }
+
     /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the table is one
     /// of several.
     fn read(&self, table: &Table, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
@@ -396,6 +452,28 @@ struct Matched {
 }
 
 impl Matched {
+    fn new(union: bool) -> Self {
+        Self { union, patterns: Mutex::default() }
+    }
+
+    /// Refuses patterns that match no field of any file. The error names near fields of one of the files, which `open`
+    /// opens.
+    fn check(
+        &self,
+        fields: &Fields,
+        condition: &Condition,
+        open: impl FnOnce() -> Result<Table, Failure>,
+    ) -> Result<(), Failure> {
+        let mut missing = self.missing(fields);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let table = open()?;
+        condition.remove_defined(&table, &mut missing);
+        table.read(&missing)?;
+        Ok(())
+    }
+
     /// Retains the patterns that match fields of an ntuple or tree.
     fn retain(&self, patterns: &mut Vec<String>, table: &Table) {
         patterns.retain(|pattern| table.schema().select(&[pattern]).is_ok());

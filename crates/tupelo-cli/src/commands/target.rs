@@ -106,6 +106,16 @@ pub(crate) enum Destination {
 }
 
 impl Target {
+    /// Whether an existing file may be added to.
+    pub(crate) fn can_append(&self) -> bool {
+        self.append
+    }
+
+    /// Whether an existing file may be replaced or added to.
+    pub(crate) fn changes_existing(&self) -> bool {
+        self.append || self.force
+    }
+
     /// The output file and the name of the ntuple, if it is given. An extension of another format is refused, with a
     /// hint that mentions the input file `source`.
     pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {

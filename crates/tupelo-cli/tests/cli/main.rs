@@ -12,6 +12,7 @@ mod faults;
 mod json_documents;
 #[cfg(unix)]
 mod life;
+mod operations;
 #[cfg(unix)]
 mod outputs;
 mod raw;

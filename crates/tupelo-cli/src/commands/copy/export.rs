@@ -5,12 +5,13 @@ use std::ops::{ControlFlow, Range};
 use tupelo::dataset::find;
 use tupelo::ops::copy::check_alike;
 use tupelo::ops::export::Exporter;
-use tupelo::reader::Read;
+use tupelo::reader::Location;
 use tupelo::writer::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions, WriteProgress,
 };
 use tupelo::{Compression, FileWriter};
 
+use super::super::operands::{Operands, Skipping};
 use super::super::target::{Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
@@ -32,10 +33,10 @@ use crate::parse::Bytes;
   tupelo export events.root tree.root --jagged vector --split-level 0
   tupelo export events.root dimuons.root --fields 'Muon_*' --cut 'len(Muon_pt) == 2'")]
 pub(crate) struct Args {
-    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without TREE of the
-    /// output, the tree has the name of the ntuple
-    #[arg(value_name = "FILE[:NAME]", required = true)]
-    files: Vec<String>,
+    #[command(flatten)]
+    operands: Operands,
+    #[command(flatten)]
+    skipping: Skipping,
     /// Format of the output: ttree [default: ttree]
     #[arg(long, value_name = "FORMAT", default_value = "ttree", hide_default_value = true, value_parser = format)]
     to: Format,
@@ -109,11 +110,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
-    if inputs.is_empty() {
-        let missing = Failure::usage(format_args!("{output} is the only file: export needs an input and an output"));
-        return Err(missing.with_hint("tupelo export IN... OUT"));
-    }
+    let (inputs, output) = args.operands.split("export")?;
     // There is only one yet.
     let Format::TTree = args.to;
     let storage = args.reading.storage()?;
@@ -122,24 +119,30 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(repeated) = repeated(&locations) {
         console.warn(&format!("{repeated} is given more than once; its entries are exported each time"));
     }
-    // All inputs are checked before anything is written.
-    let mut parts: Vec<(Read, Range<u64>)> = Vec::with_capacity(locations.len());
-    let (mut total, mut name) = (0, to.ntuple_name().map(str::to_owned));
+    let inputs = Inputs::of(&locations);
+    args.operands.check(&to, &inputs, &args.target)?;
+    // All inputs are checked before anything is written. Only the first one stays open.
+    let mut parts: Vec<Part> = Vec::with_capacity(locations.len());
+    let (mut first, mut total, mut name) = (None, 0, to.ntuple_name().map(str::to_owned));
     for location in &locations {
-        let table = args.reading.open(location, None, console)?;
+        let opened = args.reading.open(location, None, console);
+        let Some(table) = args.skipping.note(location, locations.len(), opened)? else { continue };
         let read = args.fields.read(&table, Some(&args.condition), None)?;
         name.get_or_insert_with(|| super::without_cycle(table.path()).to_owned());
-        if let Some((first, _)) = parts.first() {
-            check_alike(first, &read)?;
+        match &first {
+            Some(first) => check_alike(first, &read)?,
+            None => first = Some(read),
         }
-        parts.push((read, total..total + table.entries()));
-        total += table.entries();
+        let entries = total..total + table.entries();
+        total = entries.end;
+        parts.push(Part { location: location.clone(), identity: table.identity()?, entries });
     }
+    args.skipping.finish(locations.len(), console)?;
     let name = name.unwrap_or_default();
     let wanted = args.range.of(total);
     let options = args.options()?;
     let mut written = None;
-    args.target.write(&to, &Inputs::of(&locations), storage, |writer, interrupt| {
+    args.target.write(&to, &inputs, storage, |writer, interrupt| {
         args.target.check_tree(writer, &name)?;
         written = export(&parts, &wanted, args, (writer, &name, options), interrupt, console)?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -150,8 +153,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Entries of an input, counted through all of them.
+struct Part {
+    location: Location,
+    identity: String,
+    entries: Range<u64>,
+}
+
 fn export(
-    parts: &[(Read, Range<u64>)],
+    parts: &[Part],
     wanted: &Range<u64>,
     args: &Args,
     (file, name, options): (&FileWriter, &str, TreeOptions),
@@ -160,11 +170,13 @@ fn export(
 ) -> Result<Option<WriteProgress>, Failure> {
     let mut progress: Progress = console.progress(name, wanted.end - wanted.start, "entries");
     let (mut exporter, mut before) = (None, 0);
-    for (read, place) in parts {
+    for Part { location, identity, entries: place } in parts {
         let within = |entry: u64| entry.clamp(place.start, place.end) - place.start;
         let entries = within(wanted.start)..within(wanted.end);
         let count = entries.end - entries.start;
-        let read = args.condition.apply(read.clone().entries(entries))?;
+        let table = args.reading.reopen(location, identity, console)?;
+        let read = args.fields.read(&table, Some(&args.condition), None)?.entries(entries);
+        let read = args.condition.apply(read)?;
         let exporter = match &mut exporter {
             Some(exporter) => exporter,
             none => none.insert(Exporter::create(&read, file, name, options.clone())?),

@@ -1,7 +1,7 @@
 //! `tupelo import`: trees as ntuples.
 
 use std::collections::HashSet;
-use std::fs; // FS: the report is written beside the output, for people.
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -13,8 +13,9 @@ use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{FileWriter, OpenOptions, Table, Tree};
 
+use super::super::operands::{Operands, Skipping, check_report};
 use super::super::target::{Destination, NtupleOptions, Target, summarise};
-use crate::console::{Console, Progress};
+use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
 use crate::interrupt::Interrupt;
@@ -41,10 +42,10 @@ const MAX_LISTED: usize = 5;
   tupelo import lhcb.root:DecayTree b2hhh.root --fields 'B_*,H1_*' --rename B_PX=B_px
   tupelo import daod.root:CollectionTree daod-ntuple.root:EventData --validate full --report report.json")]
 pub(crate) struct Args {
-    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
-    /// output, the ntuple has the name of the tree
-    #[arg(value_name = "FILE[:NAME]", required = true)]
-    files: Vec<String>,
+    #[command(flatten)]
+    operands: Operands,
+    #[command(flatten)]
+    skipping: Skipping,
     #[command(flatten)]
     fields: super::super::Fields,
     #[command(flatten)]
@@ -59,8 +60,8 @@ pub(crate) struct Args {
     /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
-    /// Compare the ntuple with the tree, entry by entry: a sample of 1000 entries, all (full), or none
-    /// [default: sample]
+    /// Compare the ntuple with the trees, entry by entry: a sample of 1000 entries of each tree of each file, half of them
+    /// at its begin and half at its end, all entries (full), or none [default: sample]
     #[arg(long, value_name = "EXTENT", default_value = "sample", hide_default_value = true, value_parser = extent)]
     validate: u64,
     /// Write what was compared, with a histogram of each numeric field, to a JSON file
@@ -94,18 +95,51 @@ fn extent(text: &str) -> Result<u64, String> {
     }
 }
 
-/// An ntuple to write, with its trees.
+/// An ntuple to write, with its trees. Only the first one stays open.
 struct Job {
     name: String,
-    trees: Vec<(Tree, ImportPlan)>,
+    first: (Tree, ImportPlan),
+    trees: Vec<Part>,
+}
+
+/// A tree whose entries become some of those of an ntuple.
+struct Part {
+    location: Location,
+    identity: String,
+    /// Number of entries to import.
+    count: u64,
+}
+
+impl Job {
+    fn count(&self) -> u64 {
+        self.trees.iter().map(|part| part.count).sum()
+    }
+
+    /// The plan for a tree, which is opened again.
+    fn plan(&self, part: &Part, args: &Args, console: &Console) -> Result<ImportPlan, Failure> {
+        let table = args.reading.reopen(&part.location, &part.identity, console)?;
+        let (_, plan) = plan(args, &table)?;
+        Ok(self.first.1.matched(plan)?)
+    }
+}
+
+/// The plan for a tree by itself.
+fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan), Failure> {
+    let Some(tree) = table.tree().cloned() else {
+        let wrong = format_args!("{}: '{}' is an ntuple", table.file_name(), table.path());
+        return Err(Failure::usage(wrong).with_hint("`tupelo copy` copies ntuples"));
+    };
+    let options = ImportOptions::default()
+        .with_renames(args.rename.iter().cloned())
+        .with_dots(args.dots)
+        .with_collections(!args.no_collections);
+    let read = args.fields.read(table, None, None)?;
+    let plan = ImportPlan::new(&tree, read.entries(args.range.of(tree.entries())), &options)?;
+    Ok((tree, plan))
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
-    if inputs.is_empty() {
-        let missing = Failure::usage(format_args!("{output} is the only file: import needs an input and an output"));
-        return Err(missing.with_hint("tupelo import IN... OUT"));
-    }
+    let (inputs, output) = args.operands.split("import")?;
     let storage = args.reading.storage()?;
     let locations = find(inputs, storage)?;
     let to = args.target.locate(output, None)?;
@@ -114,6 +148,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         console.warn(&format!("{repeated} is given more than once; its entries are imported each time"));
     }
     let inputs = Inputs::of(&locations);
+    args.operands.check(&to, &inputs, &args.target)?;
+    args.report.as_deref().map_or(Ok(()), |report| check_report(report, &to, &inputs))?;
     let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
@@ -134,61 +170,70 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    compare(args, &to, &jobs, console)
+    compare(args, &to, &inputs, &jobs, console)
 }
 
 /// The ntuples to write, with the trees that become one.
 fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
-    let options = ImportOptions::default()
-        .with_renames(args.rename.iter().cloned())
-        .with_dots(args.dots)
-        .with_collections(!args.no_collections);
     let mut jobs: Vec<Job> = Vec::new();
     for location in locations {
-        let file = args.reading.open_file(location, console)?;
-        let names = match &location.object {
-            Some(name) => vec![name.clone()],
-            None => file.tree_names()?,
-        };
-        if names.is_empty() {
-            return Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file))));
-        }
-        if let (Some(name), 2..) = (name, names.len()) {
-            let several = Failure::usage(format_args!("{} trees cannot have the same name '{name}'", names.len()));
-            return Err(several.with_hint("select one tree as IN:TREE, or omit the name of the output"));
-        }
-        for object in names {
-            let Table::Tree(tree) =
-                file.table(Some(&object)).map_err(|error| super::super::no_ntuple(error, location))?
-            else {
-                let wrong = format_args!("{}: '{object}' is an ntuple", display_name(&location.file));
-                return Err(Failure::usage(wrong).with_hint("`tupelo copy` copies ntuples"));
-            };
-            let table = Table::from(tree.clone());
-            let read = args.fields.read(&table, None, None)?;
-            let entries = args.range.of(tree.entries());
-            let plan = ImportPlan::new(&tree, read.entries(entries), &options)?;
+        let opened = open_trees(args, location, name, console);
+        let Some(trees) = args.skipping.note(location, locations.len(), opened)? else { continue };
+        for (object, table) in trees {
+            let (tree, plan) = plan(args, &table)?;
             warn_skipped(&tree, &plan, console);
+            let part = Part {
+                location: Location { file: location.file.clone(), object: Some(object) },
+                identity: tree.identity()?,
+                count: plan.read().count(),
+            };
             let target =
                 name.map_or_else(|| tree.path().split(';').next().unwrap_or_default().to_owned(), str::to_owned);
             match jobs.iter_mut().find(|job| job.name == target) {
                 Some(job) => {
-                    let first = job.trees.first().map(|(_, first)| first);
-                    let plan = first.map_or_else(|| Ok(plan.clone()), |first| first.matched(plan.clone()));
-                    job.trees.push((tree, plan.map_err(Failure::from)?));
+                    job.first.1.matched(plan)?;
+                    job.trees.push(part);
                 }
-                None => jobs.push(Job { name: target, trees: vec![(tree, plan)] }),
+                None => jobs.push(Job { name: target, first: (tree, plan), trees: vec![part] }),
             }
         }
     }
+    args.skipping.finish(locations.len(), console)?;
     Ok(jobs)
+}
+
+/// Opens the trees at a location, with their names.
+fn open_trees(
+    args: &Args,
+    location: &Location,
+    name: Option<&str>,
+    console: &Console,
+) -> Result<Vec<(String, Table)>, Failure> {
+    let file = args.reading.open_file(location, console)?;
+    let names = match &location.object {
+        Some(name) => vec![name.clone()],
+        None => file.tree_names()?,
+    };
+    if names.is_empty() {
+        return Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file))));
+    }
+    if let (Some(name), 2..) = (name, names.len()) {
+        let several = Failure::usage(format_args!("{} trees cannot have the same name '{name}'", names.len()));
+        return Err(several.with_hint("select one tree as IN:TREE, or omit the name of the output"));
+    }
+    let open = |object: String| {
+        let table = file.table(Some(&object)).map_err(|error| super::super::no_ntuple(error, location))?;
+        Ok((object, table))
+    };
+    names.into_iter().map(open).collect()
 }
 
 /// Copies the chosen objects, before the ntuples.
 fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, console: &Console) -> Result<(), Failure> {
     let (patterns, compression) = (patterns(&args.objects), args.ntuple.options().compression());
     let (mut known, mut read) = (HashSet::new(), HashSet::new());
-    for location in locations.iter().filter(|location| !patterns.is_empty() && read.insert(&location.file)) {
+    read.extend(args.skipping.left_out().into_iter().map(|(location, _)| location.file));
+    for location in locations.iter().filter(|location| !patterns.is_empty() && read.insert(location.file.clone())) {
         let file = args.reading.open_file(location, console)?;
         for path in copy_objects(&file, writer, &patterns, compression, &mut known)? {
             let left_out = format!("{}: '{path}' is not copied: another input has it", file.name());
@@ -216,26 +261,26 @@ fn import(
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
-    let total = job.trees.iter().map(|(_, plan)| plan.read().count()).sum();
-    let mut progress: Progress = console.progress(&job.name, total, "entries");
-    let Some((first_tree, first)) = job.trees.first() else { return Ok(Some(WriteProgress::default())) };
+    let mut progress: Progress = console.progress(&job.name, job.count(), "entries");
+    let (first_tree, first) = &job.first;
     let mut importer = Importer::create(first, first_tree, file, &job.name, args.ntuple.options())?;
     let mut before = 0;
-    for (_, plan) in &job.trees {
+    for part in &job.trees {
+        let plan = job.plan(part, args, console)?;
         let mut report = |done| {
             progress.set(before + done);
             if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        if importer.append(plan, &mut report)?.is_break() {
+        if importer.append(&plan, &mut report)?.is_break() {
             return Ok(None);
         }
-        before += plan.read().count();
+        before += part.count;
     }
     Ok(Some(importer.finish()?))
 }
 
 /// Compares the ntuples with their trees, and reports.
-fn compare(args: &Args, to: &Location, jobs: &[Job], console: &Console) -> Result<(), Failure> {
+fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &Console) -> Result<(), Failure> {
     if args.validate == 0 {
         return Ok(());
     }
@@ -244,8 +289,8 @@ fn compare(args: &Args, to: &Location, jobs: &[Job], console: &Console) -> Resul
     let mut reports = Vec::new();
     let mut different = None;
     for job in jobs {
-        let plans: Vec<ImportPlan> = job.trees.iter().map(|(_, plan)| plan.clone()).collect();
-        let validation = validate(&plans, &file.ntuple(Some(&job.name))?, args.validate)?;
+        let plans = job.trees.iter().map(|part| job.plan(part, args, console));
+        let validation = validate(plans, &file.ntuple(Some(&job.name))?, args.validate)?;
         let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
         console.note(&format!(
             "{}: compared {} of {} in {}: {}",
@@ -267,7 +312,9 @@ fn compare(args: &Args, to: &Location, jobs: &[Job], console: &Console) -> Resul
     }
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
-        fs::write(path, text + "\n").map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))?;
+        let (mut output, pending) = Output::open(Some(path), inputs)?;
+        output.write_all((text + "\n").as_bytes()).and_then(|()| output.flush())?;
+        pending.map_or(Ok(()), Pending::publish)?;
     }
     match different {
         None => Ok(()),

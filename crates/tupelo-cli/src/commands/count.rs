@@ -1,0 +1,47 @@
+//! `tupelo count`: the number of entries, or of those that a cut keeps.
+
+use tupelo::dataset::find;
+use tupelo::reader::DEFAULT_BATCH_BYTES;
+
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Count the entries, or those that a cut keeps
+///
+/// The number goes to stdout. Without --cut no entry is read; with it only the fields that it names. The entries of several
+/// files are counted together.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo count events.root
+  tupelo count 'run*.root:Events' --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
+  tupelo count events.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500' --entries :10000")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    files: super::Files,
+    #[command(flatten)]
+    range: super::EntryRange,
+    #[command(flatten)]
+    condition: super::Condition,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
+    let (chain, _) = args.files.sources.chain_of(&locations, console, |table| {
+        let read = args.condition.apply(table.read_all().without_fields())?;
+        Ok(read.with_entry_numbers("entry"))
+    })?;
+    let range = args.range.of(chain.all_entries());
+    let chain = chain.entries(range);
+    let mut kept = chain.count();
+    if args.condition.has_cut() {
+        let mut progress = console.progress("count", kept, "entries");
+        kept = 0;
+        let mut batches = chain.batches_of_bytes(DEFAULT_BATCH_BYTES);
+        let first = batches.position();
+        while let Some(batch) = batches.next() {
+            kept += batch?.num_rows() as u64;
+            progress.set(batches.position() - first);
+        }
+    }
+    console.print_data(&format!("{kept}\n"))
+}

@@ -1,0 +1,306 @@
+//! `tupelo hist`: a histogram of an expression, as bars of text or as a picture.
+
+mod bars;
+mod font;
+mod picture;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, cast::AsArray};
+use arrow_cast::cast;
+use arrow_schema::DataType;
+use tupelo::Expression;
+use tupelo::dataset::{Chain, find};
+use tupelo::reader::DEFAULT_BATCH_BYTES;
+
+use crate::console::{Console, Output, Pending};
+use crate::failure::Failure;
+use crate::inputs::Inputs;
+
+/// Bins by default in the terminal, one a line, and in a picture.
+const DEFAULT_BINS: [usize; 2] = [30, 100];
+/// Maximum number of bins.
+const MAX_BINS: usize = 10_000;
+
+/// Show the distribution of a field or an expression
+///
+/// Lists give one value for each item, and missing values and values that are not finite give none. Without --range the
+/// limits are those of the values, for which the entries are read twice. Integers have a bin each if there are enough.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo hist events.root MET_pt
+  tupelo hist events.root 'Muon_pt[abs(Muon_eta) < 1]' --bins 50 --range 0:100
+  tupelo hist events.root 'sum(Jet_pt)' --cut 'len(Jet_pt) >= 2' -o ht.png
+  tupelo hist 'run*.root:Events' nMuon --log")]
+pub(crate) struct Args {
+    /// The ntuple or tree, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'), whose entries are read as one
+    /// sequence
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    /// What to fill in, for instance 'Muon_pt' or 'sum(Jet_pt) / 2', in the syntax of --cut
+    #[arg(value_name = "EXPRESSION")]
+    what: Expression,
+    /// Number of bins [default: 30 in the terminal, 100 in a picture]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BINS as u64))]
+    bins: Option<u64>,
+    /// Limits of the bins, as LOW:HIGH; the upper one is excluded [default: those of the values]
+    #[arg(long, value_name = "LOW:HIGH", value_parser = limits, allow_hyphen_values = true)]
+    range: Option<(f64, f64)>,
+    /// Show counts by their logarithms
+    #[arg(long)]
+    log: bool,
+    /// Draw a picture in this PNG file, which is replaced if it exists
+    #[arg(short, long, value_name = "OUT.png")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    entries: super::EntryRange,
+    #[command(flatten)]
+    condition: super::Condition,
+    #[command(flatten)]
+    sources: super::Sources,
+}
+
+fn limits(text: &str) -> Result<(f64, f64), String> {
+    let parse = |text: &str| text.trim().parse::<f64>().ok().filter(|limit| limit.is_finite());
+    match text.split_once(':').map(|(low, high)| (parse(low), parse(high))) {
+        Some((Some(low), Some(high))) if low < high => Ok((low, high)),
+        _ => Err("expected LOW:HIGH, two numbers of which the second is larger, such as 0:100".to_owned()),
+    }
+}
+
+/// Counts of values in bins of equal width.
+#[derive(Debug)]
+struct Histogram {
+    low: f64,
+    high: f64,
+    counts: Vec<u64>,
+    /// Values below the first bin, and from the end of the last bin on.
+    outside: [u64; 2],
+    /// Values that are not finite.
+    not_finite: u64,
+    /// Whether the highest value belongs to the last bin.
+    has_end: bool,
+    sum: f64,
+    sum_of_squares: f64,
+}
+
+impl Histogram {
+    fn new(bins: usize, (low, high): (f64, f64), has_end: bool) -> Self {
+        let counts = vec![0; bins];
+        Self { low, high, counts, outside: [0; 2], not_finite: 0, has_end, sum: 0.0, sum_of_squares: 0.0 }
+    }
+
+    fn fill(&mut self, value: f64) {
+        if !value.is_finite() {
+            self.not_finite += 1;
+            return;
+        }
+        let bins = self.counts.len();
+        let place = (value - self.low) / (self.high - self.low) * bins as f64;
+        if place < 0.0 {
+            self.outside[0] += 1;
+        } else if value >= self.high && !(self.has_end && value == self.high) {
+            self.outside[1] += 1;
+        } else {
+            self.counts[(place as usize).min(bins - 1)] += 1;
+        }
+        self.sum += value;
+        self.sum_of_squares += value * value;
+    }
+
+    /// Number of finite values.
+    fn values(&self) -> u64 {
+        self.counts.iter().sum::<u64>() + self.outside[0] + self.outside[1]
+    }
+
+    fn edge(&self, bin: usize) -> f64 {
+        self.low + (self.high - self.low) * bin as f64 / self.counts.len() as f64
+    }
+
+    /// Mean and standard deviation of the finite values.
+    fn moments(&self) -> (f64, f64) {
+        let values = self.values().max(1) as f64;
+        let mean = self.sum / values;
+        (mean, (self.sum_of_squares / values - mean * mean).max(0.0).sqrt())
+    }
+
+    /// One line of numbers about it.
+    fn summary(&self) -> String {
+        let (mean, deviation) = self.moments();
+        let mut text = format!(
+            "{}, mean {}, standard deviation {}",
+            crate::table::things(self.values(), "value"),
+            bars::number(mean),
+            bars::number(deviation)
+        );
+        for (count, place) in self.outside.iter().zip(["below", "above"]) {
+            if *count > 0 {
+                text += &format!(", {} {place}", crate::table::count(*count));
+            }
+        }
+        if self.not_finite > 0 {
+            text += &format!(", {} not finite", crate::table::count(self.not_finite));
+        }
+        text
+    }
+}
+
+/// The smallest and largest finite value, and whether all are integers.
+struct Measured {
+    low: f64,
+    high: f64,
+    is_integer: bool,
+}
+
+impl Measured {
+    /// Number of bins, their limits, and whether the last bin includes its end.
+    fn bins(&self, wanted: usize) -> (usize, (f64, f64), bool) {
+        let Self { low, high, is_integer } = *self;
+        if low > high {
+            return (wanted, (0.0, 1.0), false);
+        }
+        let integers = high - low + 1.0;
+        if is_integer && integers <= wanted as f64 {
+            return (integers as usize, (low - 0.5, high + 0.5), false);
+        }
+        if low == high {
+            let half = (low.abs() * f64::EPSILON * 1024.0).max(0.5);
+            return (wanted, (low - half, high + half), false);
+        }
+        (wanted, (low, high), true)
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let locations = find([&args.input], args.sources.reading.storage()?)?;
+    let inputs = Inputs::of(&locations);
+    if let Some(path) = &args.output {
+        inputs.check_output(path)?;
+        if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("png")) {
+            let refused = Failure::usage(format_args!("{}: a picture is written as .png", path.display()));
+            return Err(refused.with_hint("without -o the histogram is shown in the terminal"));
+        }
+    }
+    let (chain, _) = args.sources.chain_of(&locations, console, |table| {
+        let read = args.condition.apply(table.read_all().without_fields())?;
+        // The last column.
+        Ok(read.with_computed("value", &args.what)?)
+    })?;
+    let entries = args.entries.of(chain.all_entries());
+    let chain = chain.entries(entries);
+    let wanted = args.bins.map_or(DEFAULT_BINS[usize::from(args.output.is_some())], |bins| bins as usize);
+    let (bins, limits, has_end) = match args.range {
+        Some(limits) => (wanted, limits, false),
+        None => measure(&chain, console)?.bins(wanted),
+    };
+    let mut histogram = Histogram::new(bins, limits, has_end);
+    each_value(&chain, console, &mut |value, _| histogram.fill(value))?;
+    let title = args.what.to_string();
+    let Some(path) = &args.output else {
+        let mut text = console.text();
+        bars::draw(&histogram, &title, args.log, &mut text);
+        console.print(&text)?;
+        console.note(&histogram.summary());
+        return Ok(());
+    };
+    let picture = picture::draw(&histogram, &title, args.log);
+    let (mut output, pending) = Output::open(Some(path), &inputs)?;
+    output.write_all(&picture).and_then(|()| output.flush())?;
+    pending.map_or(Ok(()), Pending::publish)?;
+    console.note(&histogram.summary());
+    Ok(())
+}
+
+fn measure(chain: &Chain<'_, Failure>, console: &Console) -> Result<Measured, Failure> {
+    let mut measured = Measured { low: f64::INFINITY, high: f64::NEG_INFINITY, is_integer: true };
+    each_value(chain, console, &mut |value, is_integer| {
+        if value.is_finite() {
+            measured.low = measured.low.min(value);
+            measured.high = measured.high.max(value);
+            measured.is_integer &= is_integer;
+        }
+    })?;
+    Ok(measured)
+}
+
+/// Visits every value, with whether its type is an integer or a boolean.
+fn each_value(chain: &Chain<'_, Failure>, console: &Console, visit: &mut dyn FnMut(f64, bool)) -> Result<(), Failure> {
+    let mut progress = console.progress("hist", chain.count(), "entries");
+    for read in chain.reads() {
+        let (first, read) = read?;
+        let mut batches = read.batches_of_bytes(DEFAULT_BATCH_BYTES)?;
+        while let Some(batch) = batches.next() {
+            let batch = batch?;
+            visit_all(batch.column(batch.num_columns() - 1), visit)?;
+            progress.set(first + batches.position());
+        }
+    }
+    Ok(())
+}
+
+/// Visits the numbers in an array and in its lists.
+fn visit_all(array: &ArrayRef, visit: &mut dyn FnMut(f64, bool)) -> Result<(), Failure> {
+    match array.data_type() {
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            (0..lists.len())
+                .filter(|&entry| lists.is_valid(entry))
+                .try_for_each(|entry| visit_all(&lists.value(entry), visit))
+        }
+        DataType::FixedSizeList(..) => {
+            let lists = array.as_fixed_size_list();
+            (0..lists.len())
+                .filter(|&entry| lists.is_valid(entry))
+                .try_for_each(|entry| visit_all(&lists.value(entry), visit))
+        }
+        data_type if data_type.is_numeric() || *data_type == DataType::Boolean => {
+            let is_integer = !data_type.is_floating();
+            let numbers = cast(array, &DataType::Float64).map_err(Failure::new)?;
+            numbers.as_primitive::<Float64Type>().iter().flatten().for_each(|number| visit(number, is_integer));
+            Ok(())
+        }
+        DataType::Null => Ok(()),
+        _ => {
+            let refused = Failure::usage("the expression does not give numbers");
+            Err(refused.with_hint("`tupelo head FILE --define 'x=EXPRESSION' --fields x` shows what it gives"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_in_bins() {
+        let mut histogram = Histogram::new(4, (0.0, 2.0), false);
+        for value in [-0.1, 0.0, 0.49, 0.5, 1.99, 2.0, f64::NAN, f64::INFINITY] {
+            histogram.fill(value);
+        }
+        assert_eq!((&histogram.counts[..], histogram.outside, histogram.not_finite), (&[2, 1, 0, 1][..], [1, 1], 2));
+        assert_eq!((histogram.values(), histogram.edge(3)), (6, 1.5));
+        let mut closed = Histogram::new(4, (0.0, 2.0), true);
+        closed.fill(2.0);
+        assert_eq!((closed.counts[3], closed.outside), (1, [0, 0]));
+    }
+
+    #[test]
+    fn limits_follow_the_values() {
+        let bins = |low, high, is_integer| Measured { low, high, is_integer }.bins(30);
+        assert_eq!(bins(0.0, 4.0, true), (5, (-0.5, 4.5), false));
+        assert_eq!(bins(0.0, 400.0, true), (30, (0.0, 400.0), true));
+        assert_eq!(bins(0.5, 4.0, false), (30, (0.5, 4.0), true));
+        assert_eq!(bins(3.0, 3.0, false), (30, (2.5, 3.5), false));
+        assert_eq!(bins(f64::INFINITY, f64::NEG_INFINITY, true), (30, (0.0, 1.0), false));
+    }
+
+    #[test]
+    fn limits_are_two_numbers() {
+        assert_eq!(limits("-1:2.5"), Ok((-1.0, 2.5)));
+        for wrong in ["1", "2:1", "1:1", "a:b", "0:inf", ":"] {
+            assert!(limits(wrong).is_err(), "{wrong}");
+        }
+    }
+}

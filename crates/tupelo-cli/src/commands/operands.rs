@@ -1,0 +1,136 @@
+//! The files that a command reads and the one that it writes, and what to do about those that cannot be opened.
+
+use std::path::{Path, absolute};
+use std::sync::{Mutex, PoisonError};
+
+use tupelo::reader::Location;
+use tupelo::storage::display_name;
+
+use super::target::Target;
+use crate::console::{Console, pipe_is_closed};
+use crate::failure::{FAILED, Failure};
+use crate::inputs::Inputs;
+use crate::table::{count, things};
+
+/// Inputs and output of a command that writes a ROOT file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Operands {
+    /// The inputs and, without --output, last the output, each as FILE or FILE:NAME. FILE of an input may have
+    /// wildcards; without NAME of the output, what is written keeps its name
+    // Not two arguments, since options could then not stand between them.
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    files: Vec<String>,
+    /// The output; all FILE are then inputs. With several inputs, --force and --append change an existing file only
+    /// if it is named by this option, so that a forgotten output never changes the last input
+    #[arg(short, long, value_name = "OUT[:NAME]")]
+    output: Option<String>,
+}
+
+impl Operands {
+    /// The inputs and the output.
+    pub(crate) fn split(&self, command: &str) -> Result<(&[String], &str), Failure> {
+        match (&self.output, self.files.as_slice()) {
+            (Some(output), inputs) => Ok((inputs, output)),
+            (None, [inputs @ .., output]) if !inputs.is_empty() => Ok((inputs, output)),
+            (None, files) => {
+                let only = files.first().map_or("", String::as_str);
+                let missing =
+                    Failure::usage(format_args!("{only} is the only file: {command} needs an input and an output"));
+                Err(missing.with_hint(format!("tupelo {command} IN... -o OUT")))
+            }
+        }
+    }
+
+    /// Refuses to change an existing file that may be an input: the last of several files, as in `copy --force *.root`.
+    pub(crate) fn check(&self, to: &Location, inputs: &Inputs, target: &Target) -> Result<(), Failure> {
+        let may_exist = to.local_path().is_none_or(Path::exists);
+        let is_last_of_several = self.output.is_none() && self.files.len() > 2;
+        // An output that is also an input has an error of its own.
+        let is_refused_anyway = inputs.contain(to) && !target.can_append();
+        if !is_last_of_several || !target.changes_existing() || !may_exist || is_refused_anyway {
+            return Ok(());
+        }
+        let name = display_name(&to.file);
+        let what = format_args!("{name} is the last of {} files, and may be an input", self.files.len());
+        Err(Failure::usage(what).with_hint(format!("-o {name} says that it is the output")))
+    }
+}
+
+/// Refuses a report that would replace the output or an input.
+pub(crate) fn check_report(path: &Path, to: &Location, inputs: &Inputs) -> Result<(), Failure> {
+    inputs.check_output(path)?;
+    Inputs::of(std::slice::from_ref(to)).check_output(path)?;
+    let same = to.local_path().and_then(|to| Some(absolute(to).ok()? == absolute(path).ok()?));
+    match same {
+        Some(true) => Err(Failure::usage(format_args!("{} is both the output and the report", path.display()))),
+        _ => Ok(()),
+    }
+}
+
+/// What to do about files that cannot be opened. They are all tried before the command fails.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Skipping {
+    /// Leave out files that cannot be opened, with a warning for each; without this option an error lists all of them.
+    /// Damage in the data of a file that can be opened remains an error
+    #[arg(long)]
+    skip_errors: bool,
+    #[arg(skip)]
+    found: Mutex<Vec<(Location, Failure)>>,
+}
+
+impl Skipping {
+    /// What was opened of one of several files; `None` if that failed.
+    pub(crate) fn note<T>(
+        &self,
+        location: &Location,
+        count: usize,
+        opened: Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            // Mistakes of the command line and signals concern all files.
+            Err(failure) if count < 2 || failure.status != FAILED || pipe_is_closed() => Err(failure),
+            Err(failure) => {
+                self.lock().push((location.clone(), failure));
+                Ok(None)
+            }
+        }
+    }
+
+    /// After all files were tried: an error that lists those that failed, or a warning for each.
+    pub(crate) fn finish(&self, all: usize, console: &Console) -> Result<(), Failure> {
+        let found = self.lock();
+        let failed = found.len();
+        if failed == 0 {
+            return Ok(());
+        }
+        let is_error = !self.skip_errors || failed == all;
+        for (_, failure) in found.iter() {
+            match (is_error, &failure.message) {
+                (false, Some(message)) => console.warn(&format!("left out: {message}")),
+                _ => console.fail(failure),
+            }
+        }
+        if !is_error {
+            return Ok(());
+        }
+        let files = things(all as u64, "file");
+        let failure = Failure::new(format_args!("{} of {files} cannot be opened", count(failed as u64)));
+        Err(match self.skip_errors {
+            true => failure,
+            false => failure.with_hint("--skip-errors leaves them out"),
+        })
+    }
+
+    /// The files that are left out, each with the error.
+    pub(crate) fn left_out(&self) -> Vec<(Location, String)> {
+        let found = self.lock();
+        let left_out =
+            |(location, failure): &(Location, Failure)| (location.clone(), failure.message.clone().unwrap_or_default());
+        found.iter().map(left_out).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Location, Failure)>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
