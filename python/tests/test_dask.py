@@ -245,6 +245,34 @@ def test_errors_are_reported_by_partition(files: list[Path]) -> None:
     assert len(found) == 520
 
 
+def test_many_small_files_share_partitions(tmp_path: Path) -> None:
+    """Defect: each file was a task, so that thousands of small files took minutes."""
+    for number in range(100):
+        with tupelo.recreate(tmp_path / f"{number:03}.root") as file:
+            file["Events"] = {"x": [float(number), 0.5], "y": [[number], []]}
+    names = str(tmp_path / "*.root")
+    events, report = tupelo.dask(names, allow_read_errors_with_report=True)
+    frame = tupelo.dask_dataframe(names, names="x")
+    plain = tupelo.dask(names)
+    assert plain.npartitions == frame.npartitions == events.npartitions == 25
+    expected = [value for number in range(100) for value in (float(number), 0.5)]
+    assert plain.x.compute(scheduler="sync").tolist() == expected
+    assert len(plain.compute(scheduler="sync")) == 200
+    assert ak.count(plain.y, axis=None).compute(scheduler="sync") == 100
+    found = frame.compute(scheduler="sync")
+    assert (found.x.tolist(), found.index.tolist()) == (expected, list(range(200)))
+    assert plain.divisions[1] == 8
+    # A bad file takes no other one with it, and the caller may divide otherwise.
+    (tmp_path / "001.root").unlink()
+    array, rows = dask.compute(events.x, report, scheduler="sync")
+    assert array.tolist() == expected[:2] + expected[4:]
+    assert (len(rows), ak.is_none(rows.error).tolist().count(False)) == (100, 1)
+    (tmp_path / "002.root").unlink()
+    with pytest.raises(tupelo.MissingFileError):
+        plain.x.compute(scheduler="sync")
+    assert tupelo.dask(str(tmp_path / "0[1-5]*.root"), steps_per_file=1).npartitions == 50
+
+
 def test_a_manifest_needs_no_file_for_planning(files: list[Path]) -> None:
     whole = single(files)
     manifest = tupelo.index(files)

@@ -1,6 +1,7 @@
 """Many files, file objects, and containers of columns."""
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,52 @@ def test_descriptions() -> None:
         assert events.layout.parameters == {"__doc__": "what happened"}
         assert [content.parameters for content in events.layout.contents] == [{"__doc__": "a number"}, {}]
     assert ntuple.arrays().layout.parameters == {}
+
+
+def test_many_small_files_stay_closed(tmp_path: Path) -> None:
+    """Defect: scan() kept every file open."""
+    import resource
+
+    for number in range(60):
+        with tupelo.recreate(tmp_path / f"{number:03}.root") as file:
+            file["Events"] = {"x": [float(number), -1.0], "n": [number, 0]}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 30, hard))
+    try:
+        import polars as pl
+
+        files = str(tmp_path / "*.root:Events")
+        frame = tupelo.scan(files)
+        assert frame.select(pl.col("x").sum()).collect().item() == sum(range(60)) - 60
+        assert frame.filter(pl.col("n") == 7).select("x").collect()["x"].to_list() == [7.0]
+        assert frame.head(3).collect()["x"].to_list() == [0.0, -1.0, 1.0]
+        histogram = tupelo.hist(files, "x", bins=6, range=(0, 60))
+        assert histogram.values().tolist() == [10.0] * 6
+        # Strings, lists and files without entries are joined too.
+        assert tupelo.hist(files, "n", bins=5, cut="n < 0").sum() == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_index_lists_bad_files_and_replaces_no_input(tmp_path: Path) -> None:
+    good, bad, other = (tmp_path / name for name in ("good.root", "bad.root", "other.root"))
+    with tupelo.recreate(good) as file:
+        file["Events"] = {"x": [1.5]}
+    bad.write_text("text")
+    before = good.read_bytes()
+    (tmp_path / "link.root").symlink_to(good)
+    for output in good, tmp_path / "link.root":
+        with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
+            tupelo.index(good, output)
+    assert good.read_bytes() == before
+    with pytest.raises(tupelo.Error, match=r"2 of 3 files cannot be read:(?s:.*)bad\.root(?s:.*)other\.root"):
+        tupelo.index([bad, good, other])
+    with pytest.warns(tupelo.TupeloWarning, match="is left out") as warned:
+        manifest = tupelo.index([bad, good, other], skip_errors=True)
+    assert len(warned) == 2
+    assert [Path(file["uri"]).name for file in manifest["files"]] == ["good.root"]
+    assert [Path(file["uri"]).name for file in manifest["left_out"]] == ["bad.root", "other.root"]
+    assert len(tupelo.partitions(manifest=manifest)) == 1
+    with pytest.raises(tupelo.Error):
+        tupelo.index([bad], skip_errors=True)

@@ -3,6 +3,7 @@
 Dask is imported on first use.
 """
 
+import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 LABEL = "tupelo"
 """Label of the tasks that read."""
 
+GROUP_BYTES = 8 << 20
+"""Stored bytes up to which small files share a partition of a collection (8 MiB)."""
+
+GROUP_FILES = 64
+"""Maximum number of files that share a partition: opening more takes longer than a task should."""
+
+MIN_PARTITIONS = 32
+"""Files share partitions only if there are more than this many, so that many workers have something to do."""
+
+Group = tuple[Partition, ...]
+"""What a task reads: a `Partition`, or those of several small files."""
+
 
 def dask(
     files: Files | None = None,
@@ -31,7 +44,10 @@ def dask(
     allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
     **how: "Unpack[PartitionOptions]",
 ) -> Any:
-    """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
+    """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`, or several of small files.
+
+    Of more than 32 files, consecutive ones that are read whole share a partition up to 8 MiB and 64 files, unless
+    ``step_size``, ``steps_per_file``, ``clusters_per_partition`` or ``steps`` of the files say how to divide them.
 
     ``files`` and all other keywords are those of `partitions`: ``step_size``, ``steps_per_file`` or
     ``clusters_per_partition``, ``names`` and filters, ``fields`` for files with different fields, ``expressions``,
@@ -39,9 +55,9 @@ def dask(
     computation uses are read. With a ``cut``, divisions are unknown.
 
     With ``allow_read_errors_with_report`` errors do not abort a computation. The result is a pair of the array, in
-    which partitions that could not be read are empty, and a report: an array with one record per partition and the
-    fields of `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same
-    reads. A tuple of exception classes instead of True tolerates only these.
+    which what could not be read is left out, and a report: an array with one record per `Partition` and the fields of
+    `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same reads. A
+    tuple of exception classes instead of True tolerates only these.
 
     Raises `ImportError` if dask-awkward is not installed, and the errors of `partitions`. Computing raises the errors
     of `Partition.arrays`.
@@ -58,14 +74,14 @@ def dask(
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
-    partitions, starts = _partitions_and_starts(made)
+    groups, starts = _groups_and_starts(made)
     # The number of entries after failures and cuts is unknown.
     is_cut = made.nothing.cut is not None
-    return dak.from_map(read, partitions, label=LABEL, divisions=None if catch or is_cut else tuple(starts))
+    return dak.from_map(read, groups, label=LABEL, divisions=None if catch or is_cut else tuple(starts))
 
 
 def dask_dataframe(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Any:
-    """The entries of many files as a `dask.dataframe.DataFrame`, one partition a `Partition`; for flat fields only.
+    """The entries of many files as a `dask.dataframe.DataFrame`; for flat fields only. Partitions are those of `dask`.
 
     Arguments are those of `partitions`. The index counts entries through all files; its divisions are known unless
     there is a ``cut``. Columns are those of ``library="pd"``; only those that a computation needs are read.
@@ -89,10 +105,10 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[PartitionOptions]"
                 f"field '{field.name}' has the nested type {field.type}, which a data frame cannot hold; select "
                 "other fields by names or filters, or use tupelo.dask"
             )
-    partitions, starts = _partitions_and_starts(made)
+    groups, starts = _groups_and_starts(made)
     divisions = (*starts[:-1], starts[-1] - 1) if made.partitions and made.nothing.cut is None else None
     meta = to_pandas(made.empty, range(0))
-    return dd.from_map(_read_frame, partitions, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
+    return dd.from_map(_read_frames, groups, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
 
 
 def _check_keywords(function: str, how: "PartitionOptions") -> None:
@@ -102,10 +118,33 @@ def _check_keywords(function: str, how: "PartitionOptions") -> None:
     )
 
 
-def _partitions_and_starts(made: Plan) -> tuple[list[Partition], list[int]]:
-    """Partitions, at least one, and their first entries counted through all files, followed by the end."""
-    partitions = made.partitions or [made.nothing]
-    return partitions, list(accumulate((partition.num_entries for partition in partitions), initial=0))
+def _groups_and_starts(made: Plan) -> tuple[list[Group], list[int]]:
+    """What tasks read, at least one, and its first entries counted through all files, followed by the end."""
+    groups: list[list[Partition]] = []
+    sum_bytes = 0.0
+    sizes = made.whole_bytes or [math.inf] * len(made.partitions)
+    most = min(GROUP_FILES, -(-len(made.partitions) // MIN_PARTITIONS))
+    for partition, size in zip(made.partitions, sizes, strict=True):
+        sum_bytes += size
+        if groups and sum_bytes <= GROUP_BYTES and len(groups[-1]) < most:
+            groups[-1].append(partition)
+        else:
+            groups.append([partition])
+            sum_bytes = size
+    found = [tuple(group) for group in groups] or [(made.nothing,)]
+    counts = (sum(partition.num_entries for partition in group) for group in found)
+    return found, list(accumulate(counts, initial=0))
+
+
+def _read_frames(group: Group, start: int, columns: Iterable[str] | None = None) -> Any:
+    """Partitions as one data frame whose index begins with ``start``."""
+    if len(group) == 1:
+        return _read_frame(group[0], start, columns)
+    import pandas as pd
+
+    columns = None if columns is None else list(columns)
+    starts = accumulate((partition.num_entries for partition in group), initial=start)
+    return pd.concat([_read_frame(partition, first, columns) for partition, first in zip(group, starts, strict=False)])
 
 
 def _read_frame(partition: Partition, start: int, columns: Iterable[str] | None = None) -> Any:
@@ -150,20 +189,30 @@ class _Read:
         self.columns = columns
         self.catch = catch
 
-    def __call__(self, partition: Partition) -> Any:
-        if not self.catch:
-            return self._read(partition)
+    def __call__(self, group: Group) -> Any:
         import awkward as ak
 
-        array, failure = self.mock_empty(), None
-        try:
-            array = self._read(partition)
-        except self.catch as error:
-            failure = error
+        arrays: list[Any] = []
+        reports: list[dict[str, Any]] = []
+        for partition in group:
+            failure = None
+            try:
+                arrays.append(self._read(partition))
+            except self.catch as error:
+                failure = error
+            if self.catch:
+                reports.append(vars(partition._report(failure)))
+        if not arrays:
+            array = self.mock_empty()
+        else:
+            array = arrays[0] if len(arrays) == 1 else ak.concatenate(arrays)
+            if self.columns is not None:
+                array = ak.Array(_add_placeholders(self.form, array.layout))
+        if not self.catch:
+            return array
         # Slice off a record in which everything is known, so that the records of all partitions have the same type.
         known = {"cluster": 0, "column": "", "error": "", "cause": ""}
-        report = vars(partition._report(failure))
-        return array, ak.Array([report, report | known])[:1]
+        return array, ak.Array([*reports, reports[0] | known])[:-1]
 
     def _read(self, partition: Partition) -> Any:
         import awkward as ak
@@ -171,10 +220,8 @@ class _Read:
         if self.columns is None:
             return self._arrays(partition)
         if not self.columns:
-            layout = ak.contents.RecordArray([], [], length=partition._count())
-        else:
-            layout = self._arrays(_project(partition, self.columns)).layout
-        return ak.Array(_add_placeholders(self.form, layout))
+            return ak.Array(ak.contents.RecordArray([], [], length=partition._count()))
+        return self._arrays(_project(partition, self.columns))
 
     def _arrays(self, partition: Partition) -> Any:
         """Reads a partition."""

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,16 @@ from . import _core, reading
 from ._checks import check_local_path, storage
 from ._files import Files, InputNtuple, Steps, resolve_whole_files
 from ._messages import short_repr
-from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
+from .columns import check_output
+from .errors import (
+    CancelledError,
+    Error,
+    InvalidArgumentError,
+    MissingFileError,
+    NotFoundError,
+    TupeloWarning,
+    UnsupportedError,
+)
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
 """A manifest, or the path of its file."""
@@ -23,6 +33,7 @@ def index(
     files: Files,
     output: str | os.PathLike[str] | None = None,
     *,
+    skip_errors: bool = False,
     storage_options: Mapping[str, object] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
@@ -32,10 +43,12 @@ def index(
     also written to that file as JSON, like the command ``tupelo index``. For each file it has ``uri``, ``ntuple``,
     ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
-    ``storage_options`` and ``cache`` are those of `open`; they are not part of the manifest.
+    ``storage_options`` and ``cache`` are those of `open`; they are not part of the manifest. With ``skip_errors`` files
+    that cannot be read are left out, with a `TupeloWarning` for each; the manifest names them in ``left_out``.
 
     Raises `InvalidArgumentError` for URLs with a user name, a password or a query string, which a manifest does not
-    store, and the errors of `open` for the first file that cannot be read.
+    store, and for an ``output`` that is one of the files. If files cannot be read, raises the error of the first one
+    (see `open`), with a message that lists all of them.
 
     >>> import tupelo
     >>> with tupelo.recreate("index.root") as file:
@@ -53,21 +66,45 @@ def index(
                 "manifest does not store them, and the file could not be opened without them; give credentials as "
                 "storage_options or in the environment, or plan without a manifest: tupelo.partitions(files)"
             )
-    manifest, text = build(found, remote)
+    if output is not None:
+        check_output(output, [place.absolute_path for place in found])
+    manifest, text = build(found, remote, skip_errors)
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")
     return manifest
 
 
-def build(found: Iterable[InputNtuple], remote: "_core.Storage | None" = None) -> tuple[dict[str, Any], str]:
+def build(
+    found: Iterable[InputNtuple], remote: "_core.Storage | None" = None, skip_errors: bool = False
+) -> tuple[dict[str, Any], str]:
     """The manifest of files, and its JSON."""
     core = _core.Manifest()
+    errors: list[tuple[InputNtuple, Error]] = []
+    count = 0
     for place in found:
-        file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
-        # Opening by name warns of fields that cannot be read.
-        core.add(file._table(place.name)._core)
-    text = core.to_json()
-    return json.loads(text), text
+        count += 1
+        try:
+            file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
+            # Opening by name warns of fields that cannot be read.
+            core.add(file._table(place.name)._core)
+        except CancelledError:
+            raise
+        except Error as error:
+            errors.append((place, error))
+    if errors and not (skip_errors and len(errors) < count):
+        first = errors[0][1]
+        if len(errors) > 1:
+            lines = [f"{len(errors)} of {count} files cannot be read:", *(str(failure) for _, failure in errors)]
+            first.args = ("\n  ".join(lines),)
+        raise first
+    for place, failure in errors:
+        warnings.warn(f"{place.shown_path} is left out: {failure}", TupeloWarning, stacklevel=3)
+    manifest = json.loads(core.to_json())
+    if errors:
+        manifest["left_out"] = [
+            {"uri": place.absolute_path, "ntuple": place.name, "error": str(failure)} for place, failure in errors
+        ]
+    return manifest, json.dumps(manifest, ensure_ascii=False, separators=(",", ":"))
 
 
 def load(source: Source) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from . import _arrow, _core, _field_sets, _hist, _polars, _progress, _select
 from ._ahead import run_ahead
-from ._awkward import AwkwardOptions
+from ._awkward import AwkwardOptions, to_awkward
 from ._checks import storage
 from ._files import Files, InputNtuple, entry_ranges, listed, resolve
 from ._libraries import to_library
@@ -207,9 +207,14 @@ def hist(
     """
     many = FileSequence(files, complete("hist", options, FileOptions))
     source: Any = _HistSource(many)
-    total = sum(stop - start for start, stop in many.all_ranges())
+    # Counting opens all files.
+    total = 0 if _progress.is_silent(progress) else sum(stop - start for start, stop in many.all_ranges())
     reading = _hist.Reading(source, cut, aliases, 0, total, step_size)
     return _hist.fill_histogram(reading, expressions, bins, range, weight, progress)
+
+
+_JOINED_BYTES = 4 << 20
+"""Size in memory up to which the batches of several files are joined (4 MiB)."""
 
 
 class _HistSource:
@@ -230,9 +235,28 @@ class _HistSource:
     def __getitem__(self, path: str) -> Field:
         return self._first[path]
 
-    def iterate(self, expressions: list[str], *, entry_start: int, entry_stop: int, **how: Any) -> Iterator[Any]:
-        # The range always covers all entries.
-        return iterate(self._many.places, expressions, **self._many.opening, **how)
+    def iterate(
+        self, expressions: list[str], *, entry_start: int, entry_stop: int, library: str, **how: Any
+    ) -> Iterator[Any]:
+        # The range always covers all entries. The batches of small files are joined, because each one costs more than
+        # its values.
+        waiting: list[Any] = []
+        waiting_bytes = 0
+        for table in iterate(self._many.places, expressions, library="arrow", **self._many.opening, **how):
+            if waiting and (waiting_bytes + table.nbytes > _JOINED_BYTES or table.schema != waiting[0].schema):
+                yield _joined(waiting)
+                waiting, waiting_bytes = [], 0
+            waiting.append(table)
+            waiting_bytes += table.nbytes
+        if waiting:
+            yield _joined(waiting)
+
+
+def _joined(tables: list[Any]) -> Any:
+    """The entries of `pyarrow.Table` objects with the same schema as one Awkward array."""
+    # A table without entries has no batches.
+    batches = [batch for table in tables for batch in table.to_batches()]
+    return to_awkward(_arrow.combine_batches(batches or [pa.RecordBatch.from_pylist([], schema=tables[0].schema)]))
 
 
 @takes(FileOptions)
@@ -264,22 +288,27 @@ def scan(
     filters = {"filter_name": filter_name, "filter_typename": filter_typename}
     many = FileSequence(files, chosen).with_selection(Selection(names, None, filters, binary_strings), fields)
     frames = []
+    first: tuple[Ntuple, _select.Request] | None = None
     for ntuple, _, ranges in many:
         for start, stop in ranges:
             request = many.request(ntuple, start, stop)
             _polars.check_fields(request)
-            if request.patterns is None:
+            if many.union is None:
+                first = first or (ntuple, request)
+            elif request.patterns is None:
                 # The file has none of the columns.
                 frames.append(
                     _polars.to_polars(_field_sets.add_missing_columns(_NOTHING, many.union, stop - start)).lazy()
                 )
             else:
                 frames.append(_polars.scan(ntuple, request))
+    if first is not None:
+        return _polars.scan(*first, many.parts)
     if not frames:
         raise InvalidArgumentError(
             "no ntuples to read: the list of files is empty, or no file has an ntuple of that name"
         )
-    return _polars.concatenate(frames, None if many.union is None else many.union.names)
+    return _polars.concatenate(frames, many.union.names)
 
 
 _NOTHING = pa.RecordBatch.from_arrays([], names=[])
@@ -460,6 +489,12 @@ class FileSequence:
             if not self.opening["allow_missing"]:
                 raise
             return None
+
+    def parts(self) -> Iterator[tuple[Ntuple, _select.Request]]:
+        """Each range of entries of each ntuple with its request."""
+        for ntuple, _, ranges in self:
+            for start, stop in ranges:
+                yield ntuple, self.request(ntuple, start, stop)
 
     def all_ranges(self) -> Iterator[tuple[int, int]]:
         """The selected ranges of entries of all files, each relative to its file."""

@@ -1,5 +1,6 @@
 """Partitions: ranges of entries for distributed reading."""
 
+import math
 import os
 import re
 import zlib
@@ -326,6 +327,8 @@ class Plan:
     """The `pyarrow.RecordBatch` of a partition without entries."""
     nothing: Partition
     """A partition without entries."""
+    whole_bytes: list[float] | None = None
+    """Stored bytes of what each partition reads, infinite for a part of a file; None if the caller chose them."""
 
 
 def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
@@ -358,6 +361,7 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
     computed = None if expressions is None else tuple(_select.string_list("expressions", expressions))
     choices = _choices(manifest, how, computed)
     made: list[Partition] = []
+    whole_bytes: list[float] = []
     for file, own in zip(manifest["files"], steps, strict=True):
         choice = choices[file["schema"]]
         whole = Partition(
@@ -379,12 +383,15 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
         place = InputNtuple(file["uri"], file["uri"], None, own)
         ranges = split(file, choice.share(file)) if own is None else entry_ranges(place, file["entries"])
         made += [replace(whole, entry_start=start, entry_stop=stop) for start, stop in ranges]
+        size = sum(size for _, _, size in file["clusters"]) * choice.share(file)
+        whole_bytes += [size if len(ranges) == 1 and own is None else math.inf] * len(ranges)
     first_file = manifest["files"][0]
     nothing = replace(whole, uri=first_file["uri"], name=first_file["ntuple"], identity=first_file["identity"])
     nothing = replace(nothing, columns=choices[first_file["schema"]].columns)
     is_known = computed is None and whole.cut is None
     empty = choices[first_file["schema"]].empty if is_known else nothing._read()[0]
-    return Plan(made, empty, nothing)
+    is_default = all(how.get(name) is None for name in ("step_size", "steps_per_file", "clusters_per_partition"))
+    return Plan(made, empty, nothing, whole_bytes if is_default else None)
 
 
 @dataclass(frozen=True)

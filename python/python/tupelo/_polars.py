@@ -1,6 +1,6 @@
 """Conversion of Arrow batches to polars data frames, and of ntuples to lazy frames."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,23 @@ def to_polars(batch: Any) -> Any:
     return _from_arrow(pa.Table.from_batches([batch]))
 
 
-def scan(ntuple: "Ntuple", request: _select.Request) -> Any:
-    """A lazy frame of the patterns of a request (an empty list means all fields) and its range of entries."""
+Part = tuple["Ntuple", _select.Request]
+"""An ntuple and a request for a range of its entries."""
+
+
+def scan(ntuple: "Ntuple", request: _select.Request, parts: Callable[[], Iterable[Part]] | None = None) -> Any:
+    """A lazy frame of the patterns of a request (an empty list means all fields) and its range of entries.
+
+    With ``parts``, its entries are those of all parts, which have the same columns. Parts are opened when the frame is
+    read, one after the other, so that no ntuple stays open.
+    """
     pl = _polars()
     from polars.io.plugins import register_io_source
 
     schema = ntuple._core.arrow_schema(request)
     patterns = _patterns_of_columns(ntuple, schema.names, request.patterns or [])
     empty = _from_arrow(pa.Table.from_batches([], schema))
-    source = _Source(ntuple, patterns, request, empty.schema)
+    source = _Source(ntuple, patterns, request, empty.schema, parts)
     return register_io_source(source.frames, schema=pl.Schema(empty.schema), is_pure=True, validate_schema=True)
 
 
@@ -45,10 +53,8 @@ def check_fields(request: _select.Request) -> None:
         )
 
 
-def concatenate(frames: list[Any], union: list[str] | None) -> Any:
-    """Concatenates frames; with a union of columns, those that a frame lacks are missing values."""
-    if union is None:
-        return _polars().concat(frames, how="vertical")
+def concatenate(frames: list[Any], union: list[str]) -> Any:
+    """Concatenates frames to a union of columns, of which those that a frame lacks are missing values."""
     return _polars().concat(frames, how="diagonal").select(union)
 
 
@@ -56,11 +62,17 @@ class _Source:
     """The IO source of a lazy frame."""
 
     def __init__(
-        self, ntuple: "Ntuple", patterns: Mapping[str, list[str]], request: _select.Request, schema: Mapping[str, Any]
+        self,
+        ntuple: "Ntuple",
+        patterns: Mapping[str, list[str]],
+        request: _select.Request,
+        schema: Mapping[str, Any],
+        parts: Callable[[], Iterable[Part]] | None = None,
     ) -> None:
-        self.ntuple = ntuple
+        # With parts, the file of the first one would stay open.
+        self.only = (ntuple, request) if parts is None else None
+        self.parts = parts
         self.patterns = patterns
-        self.request = request
         self.schema = schema
 
     def frames(
@@ -73,32 +85,44 @@ class _Source:
         larger than all numbers, and integers wrap around.)
         """
         columns = list(self.patterns) if columns is None else columns
-        stop = self.request.entry_stop
-        stop = stop if n_rows is None else min(stop, self.request.entry_start + n_rows)
         step_bytes = None if batch_size else _core.DEFAULT_BATCH_BYTES
         first = [] if predicate is None else [name for name in self.patterns if name in predicate.meta.root_names()]
         others = [name for name in columns if name not in first] if first else []
         seen = first or columns
-        for position, _, batch in self.ntuple._core.batches(self._reading(seen, stop), batch_size or 1, step_bytes):
-            frame = to_polars(batch)
-            if predicate is not None:
-                frame = frame.with_row_index(_POSITION).filter(predicate)
-                if others and not frame.is_empty():
-                    frame = frame.hstack(self._read_survivors(others, position, frame.get_column(_POSITION)))
-            if not frame.is_empty():
-                yield frame.select(columns)
+        left = n_rows
+        for ntuple, request in self._all_parts():
+            if left is not None:
+                request = replace(request, entry_stop=min(request.entry_stop, request.entry_start + left))
+                left -= request.entry_stop - request.entry_start
+            for position, _, batch in ntuple._core.batches(self._reading(request, seen), batch_size or 1, step_bytes):
+                frame = to_polars(batch)
+                if predicate is not None:
+                    frame = frame.with_row_index(_POSITION).filter(predicate)
+                    if others and not frame.is_empty():
+                        reading = self._reading(request, others)
+                        survivors = self._read_survivors(ntuple, reading, position, frame.get_column(_POSITION))
+                        frame = frame.hstack(survivors.select(others))
+                if not frame.is_empty():
+                    yield frame.select(columns)
+            if left == 0:
+                return
 
-    def _read_survivors(self, columns: list[str], position: int, places: Any) -> Any:
-        """Columns of the entries at these positions of the batch that starts at ``position``."""
+    def _all_parts(self) -> Iterable[Part]:
+        if self.parts is not None:
+            return self.parts()
+        return [] if self.only is None else [self.only]
+
+    def _read_survivors(self, ntuple: "Ntuple", reading: _select.Request, position: int, places: Any) -> Any:
+        """The entries at these positions of the batch that starts at ``position``."""
         entries = pa.array(places.to_numpy().astype(np.uint64) + np.uint64(position))
-        frame = to_polars(self.ntuple._core.take(self._reading(columns, self.request.entry_stop), entries))
+        frame = to_polars(ntuple._core.take(reading, entries))
         # The type of strings of single entries depends on their values.
-        return frame.select(columns).cast({name: self.schema[name] for name in columns})
+        return frame.cast({name: self.schema[name] for name in frame.columns if name in self.schema})
 
-    def _reading(self, columns: list[str], stop: int) -> _select.Request:
+    def _reading(self, request: _select.Request, columns: list[str]) -> _select.Request:
         """The request for columns; each pattern appears once."""
         patterns = list(dict.fromkeys(pattern for name in columns for pattern in self.patterns[name]))
-        return replace(self.request, patterns=patterns, entry_stop=stop)
+        return replace(request, patterns=patterns)
 
 
 def _patterns_of_columns(ntuple: "Ntuple", columns: list[str], wanted: list[str]) -> dict[str, list[str]]:
