@@ -15,7 +15,7 @@ use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, Table};
 
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::operands::{Operands, Skipping};
+use super::target::operands::{Operands, Skipping};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use super::{EntryRange, Matched};
 use crate::console::{Console, Progress};

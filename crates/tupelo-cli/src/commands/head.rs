@@ -1,5 +1,8 @@
 //! `tupelo head`: the first entries as a table.
 
+pub(super) mod count;
+pub(super) mod hist;
+
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;

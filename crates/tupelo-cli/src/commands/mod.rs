@@ -2,16 +2,13 @@
 
 mod copy;
 mod cost;
-mod count;
 mod dump;
 mod explain;
 mod gc;
 mod head;
-mod hist;
 mod index;
 mod layout;
 mod ls;
-mod operands;
 mod schema;
 mod target;
 mod tune;
@@ -34,7 +31,7 @@ use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
 
-use self::operands::Skipping;
+use self::target::operands::Skipping;
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
@@ -64,8 +61,8 @@ pub(crate) enum Command {
     Ls(ls::Args),
     Schema(schema::Args),
     Head(head::Args),
-    Count(count::Args),
-    Hist(hist::Args),
+    Count(head::count::Args),
+    Hist(head::hist::Args),
     Dump(dump::Args),
     Explain(explain::Args),
     Layout(layout::Args),
@@ -86,8 +83,8 @@ impl Command {
             Self::Ls(args) => ls::run(&args, console),
             Self::Schema(args) => schema::run(&args, console),
             Self::Head(args) => head::run(&args, console),
-            Self::Count(args) => count::run(&args, console),
-            Self::Hist(args) => hist::run(&args, console),
+            Self::Count(args) => head::count::run(&args, console),
+            Self::Hist(args) => head::hist::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Explain(args) => explain::run(&args, console),
             Self::Layout(args) => layout::run(&args, console),

@@ -11,7 +11,7 @@ use tupelo::writer::{
 };
 use tupelo::{Compression, FileWriter};
 
-use super::super::operands::{Operands, Skipping};
+use super::super::target::operands::{Operands, Skipping};
 use super::super::target::{Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;

@@ -13,7 +13,7 @@ use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{FileWriter, OpenOptions, Table, Tree};
 
-use super::super::operands::{Operands, Skipping, check_report};
+use super::super::target::operands::{Operands, Skipping, check_report};
 use super::super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;

@@ -17,11 +17,11 @@ use crate::failure::Failure;
   tupelo count events.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500' --entries :10000")]
 pub(crate) struct Args {
     #[command(flatten)]
-    files: super::Files,
+    files: super::super::Files,
     #[command(flatten)]
-    range: super::EntryRange,
+    range: super::super::EntryRange,
     #[command(flatten)]
-    condition: super::Condition,
+    condition: super::super::Condition,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {

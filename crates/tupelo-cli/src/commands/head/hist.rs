@@ -55,11 +55,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT.png")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    entries: super::EntryRange,
+    entries: super::super::EntryRange,
     #[command(flatten)]
-    condition: super::Condition,
+    condition: super::super::Condition,
     #[command(flatten)]
-    sources: super::Sources,
+    sources: super::super::Sources,
 }
 
 fn limits(text: &str) -> Result<(f64, f64), String> {
