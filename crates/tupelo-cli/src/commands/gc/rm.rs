@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
-    super::super::for_each(&stored_uris(&args.uris, storage, matching_files)?, console, |uri| {
+    super::super::for_each(&stored_uris(&args.uris, storage, matching_files)?, console, None, |uri| {
         let collector = Collector::new(uri, storage)?;
         let (found, done) = match args.dry_run {
             true => (collector.find_visible()?, "would be removed"),
