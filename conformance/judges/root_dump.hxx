@@ -443,6 +443,17 @@ struct File {
    }
 };
 
+/// Reads all entries with the model that ROOT makes of the whole ntuple, as programs without dictionaries do. One field
+/// that it has no type for is enough to fail.
+inline void ReadModel(const std::string &path, const std::string &name)
+{
+   SetErrorHandler(ThrowWhenFatal);
+   auto reader = ROOT::RNTupleReader::Open(name, path);
+   reader->GetModel();
+   for (auto entry : *reader)
+      reader->LoadEntry(entry);
+}
+
 /// Writes all entries to `outPath`; returns one line for every field that ROOT cannot show.
 inline std::vector<std::string> Dump(const std::string &path, const std::string &name, const std::string &outPath)
 {

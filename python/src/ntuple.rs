@@ -1,6 +1,6 @@
 //! Ntuples and trees, and reading from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
 use tupelo::ops::inspect::{self, Sizes};
-use tupelo::reader::{Read, TreeCache};
+use tupelo::reader::{Read, Skipped, Tree, TreeCache};
 use tupelo::schema::{Field, Kind, Schema};
 
 use crate::arrow;
@@ -67,6 +67,12 @@ impl Table {
     }
 
     /// What a request reads.
+    /// What the metadata say that cannot be read of what a request selects.
+    pub(crate) fn unreadable(&self, request: &Request) -> Vec<Skipped> {
+        let patterns = request.patterns.as_deref();
+        patterns.map_or_else(Vec::new, |patterns| self.inner.unreadable(patterns, &[]))
+    }
+
     pub(crate) fn select(&self, request: Request) -> tupelo::Result<Read> {
         let mut read = match request.patterns {
             Some(patterns) => self.inner.read(patterns)?,
@@ -144,6 +150,11 @@ impl Table {
     /// What trees have beside ntuples: friends, index, aliases, and branches that cannot be read.
     fn tree(&self) -> Option<TreeRow> {
         self.inner.tree().map(tree::description)
+    }
+
+    /// Names of branches of a tree that are not those of their fields, with the paths of these.
+    fn own_names(&self) -> HashMap<String, String> {
+        self.inner.tree().map(Tree::own_names).unwrap_or_default()
     }
 
     /// The branches of a tree, and the paths of the fields with their values; nothing for an ntuple.
@@ -324,7 +335,8 @@ impl Table {
         arrow::batch(py, batch)
     }
 
-    /// Writes the selection as an ntuple of another file; returns the number of entries. `tell` is called with the
+    /// Writes the selection as an ntuple of another file, with the counters of its lists; returns the number of entries,
+    /// and warnings. `tell` is called with the
     /// number of entries that are done; an exception that it raises cancels the copy.
     fn copy(
         &self,
@@ -334,7 +346,7 @@ impl Table {
         path: &str,
         options: Options,
         tell: Option<Py<PyAny>>,
-    ) -> PyResult<u64> {
+    ) -> PyResult<(u64, Vec<String>)> {
         let mut raised = None;
         let copied = cancellable(py, || {
             let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
@@ -345,12 +357,12 @@ impl Table {
                 }
                 None | Some(Ok(_)) => ControlFlow::Continue(()),
             };
-            let (read, options) = (self.select(request)?, options.to_write()?);
+            let ((read, _), options) = (self.select(request)?.with_counters()?, options.to_write()?);
             file.with(|file| tupelo::ops::copy::copy(read, file, path, options, &mut progress))
         });
         match (raised, copied?) {
             (Some(error), _) => Err(error),
-            (None, copied) => Ok(copied.map_or(0, |written| written.entries)),
+            (None, copied) => Ok(copied.map(|(written, warnings)| (written.entries, warnings)).unwrap_or_default()),
         }
     }
 

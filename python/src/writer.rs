@@ -86,6 +86,11 @@ impl FileWriter {
         py.detach(|| self.with(|file| file.object(path, title, &object, compression))).or_raise(py)
     }
 
+    /// Makes a directory and those above it, as far as they are missing.
+    fn make_directory(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        py.detach(|| self.with(|file| file.make_directory(path))).or_raise(py)
+    }
+
     /// Paths and C++ classes of the objects that were in the file, all cycles.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let objects = || lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?.objects();

@@ -14,7 +14,7 @@ use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
-use tupelo::reader::Deviation;
+use tupelo::reader::{Deviation, Skipped};
 use tupelo::storage::adapter::Meter;
 use tupelo::storage::is_mirror;
 use tupelo::{Table, printable};
@@ -25,6 +25,9 @@ use crate::text::{CYAN, RED, Text, YELLOW};
 
 /// Version of the keys of all JSON documents: changed when one of them changes its meaning or goes.
 const JSON_VERSION: u64 = 1;
+
+/// Fields that are left out of one ntuple or tree, each with a warning of its own; the others share one.
+const MAX_SKIPPED: usize = 10;
 
 /// Time after which a progress bar appears.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
@@ -177,6 +180,24 @@ impl Console {
     pub(crate) fn warn_of(&self, table: &Table) {
         self.warn_of_deviations(&table.file_name(), table.deviations());
         self.print_warnings(table, 0);
+        self.follow(table);
+    }
+
+    /// Prints what is left out of an ntuple or tree that is read, and its other warnings, and follows it.
+    pub(crate) fn warn_of_read(&self, table: &Table, skipped: &[Skipped]) {
+        self.warn_of_deviations(&table.file_name(), table.deviations());
+        let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
+        let place = format!("{}: {kind} '{}'", table.file_name(), table.path());
+        for Skipped { name, reason, .. } in skipped.iter().take(MAX_SKIPPED) {
+            let (name, quoted) = (name.escape_debug(), name.replace('/', "."));
+            self.warn(&format!("{place}: '{name}' is left out: {reason} (--exclude '{quoted}' omits it silently)"));
+        }
+        let more: Vec<String> =
+            skipped.iter().skip(MAX_SKIPPED).map(|skipped| format!("'{}'", skipped.name.escape_debug())).collect();
+        if !more.is_empty() {
+            self.warn(&format!("{place}: left out for such reasons, too: {}", more.join(", ")));
+        }
+        self.print_warnings(table, table.unreadable::<&str>(&[], &[]).len());
         self.follow(table);
     }
 

@@ -123,10 +123,15 @@ impl Builder<'_> {
                     }
                 }
                 _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned())?,
-                _ if places.contains_key(&field.name) => {
-                    self.refuse(index, "another branch has the name".to_owned())?;
-                }
                 _ => {
+                    // Two branches `x.`, or `x` and `x.`, are two fields.
+                    if places.contains_key(&field.name) {
+                        field.name.push('_');
+                    }
+                    if places.contains_key(&field.name) {
+                        self.refuse(index, "another branch has the name".to_owned())?;
+                        continue;
+                    }
                     places.insert(field.name.clone(), fields.len());
                     fields.push(field);
                 }
@@ -148,11 +153,20 @@ impl Builder<'_> {
     fn field(&mut self, index: usize, branch: &Branch, parents: &[&str]) -> Result<Field> {
         let kind = branch.element.as_ref().map_or(0, |element| element.kind);
         let name = local_name(&branch.name, parents);
+        let type_name = match (layout::member_type(branch, &self.classes), &branch.element) {
+            (Some(member), _) => member,
+            (None, Some(element)) if element.id < 0 => &branch.class_name,
+            // Of an old branch of whole objects.
+            (None, None) => &branch.class_name,
+            (None, _) => "",
+        };
+        self.take(size_of::<Field>() + type_name.len() + self.tree.path_bytes(index))?;
+        let type_name = type_name.to_owned();
         let below = || [parents, &[branch.name.as_str()]].concat();
         let kind = match (kind, branch.children.is_empty()) {
             (3 | 4, _) => {
                 let mut items = self.members(&branch.children, &below(), true)?;
-                if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&branch.class_name), items.as_mut_slice()) {
+                if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&type_name), items.as_mut_slice()) {
                     first.name = "_0".to_owned();
                     second.name = "_1".to_owned();
                 }
@@ -178,15 +192,6 @@ impl Builder<'_> {
             }
             (_, true) => self.value(index, branch)?,
         };
-        let type_name = match (layout::member_type(branch, &self.classes), &branch.element) {
-            (Some(member), _) => member,
-            (None, Some(element)) if element.id < 0 => &branch.class_name,
-            // Of an old branch of whole objects.
-            (None, None) => &branch.class_name,
-            (None, _) => "",
-        };
-        self.take(size_of::<Field>() + type_name.len() + self.tree.path_bytes(index))?;
-        let type_name = type_name.to_owned();
         let title = if is_description(branch) { branch.title.clone() } else { String::new() };
         Ok(Field { name, type_name, title, kind })
     }

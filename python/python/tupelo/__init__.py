@@ -11,7 +11,8 @@
 `open` returns a `File` (a mapping from names to ntuples and trees), an `Ntuple` (a mapping from dotted paths to fields)
 or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram`, `Graph`, `Efficiency` or `Instance`.
 `Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` read many files; `import_trees` writes trees as ntuples. `recreate` and `update` return a `WritableFile`.
+`concatenate` read many files; `import_trees` writes trees as ntuples. `create`, `recreate` and
+`update` return a `WritableFile`.
 Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
@@ -26,6 +27,7 @@ from .errors import (
     ChangedFileError,
     CorruptError,
     Error,
+    ExistingFileError,
     InvalidArgumentError,
     LimitError,
     MissingFileError,
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from .reading import File, open
     from .rules import ReadRule
     from .trees import TreeWriter
-    from .writing import WritableFile, abort, recreate, update
+    from .writing import WritableFile, abort, create, recreate, update
 
 __all__ = [
     "AttributeSet",
@@ -67,6 +69,7 @@ __all__ = [
     "CorruptError",
     "Efficiency",
     "Error",
+    "ExistingFileError",
     "Field",
     "File",
     "FillContext",
@@ -99,6 +102,7 @@ __all__ = [
     "__version__",
     "abort",
     "concatenate",
+    "create",
     "dask",
     "dask_dataframe",
     "hist",
@@ -144,6 +148,7 @@ _MODULE_OF = {
     "TreeWriter": "trees",
     "WritableFile": "writing",
     "abort": "writing",
+    "create": "writing",
     "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",

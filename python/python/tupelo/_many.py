@@ -428,7 +428,7 @@ class FileSequence:
     def _names_fields(self, text: str, ntuple: Ntuple) -> bool:
         """Whether an expression is the name of a field of an ntuple, or a glob that matches some."""
         request = _select.Request(aliases=_select.aliases(self._wanted.options.get("aliases")))
-        request.add(text, ntuple._by_path)
+        request.add(ntuple._path_of(text), ntuple._by_path)
         if request.computed:
             return False
         try:

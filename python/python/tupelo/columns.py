@@ -1,6 +1,7 @@
 """Ntuples with additional columns, and copies of ntuples."""
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from ._locations import NtupleLocation
 from ._messages import short_repr
 from ._progress import Progress
 from ._write_options import WriteOptions
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, TupeloWarning
 
 if TYPE_CHECKING:
     from .ntuple import Ntuple
@@ -123,11 +124,17 @@ def copy(
     remote = storage(own.pop("storage_options", None), None) or source.storage
     writing = write_options("copy", own)
     total = request.entry_stop - request.entry_start
+    place = f"{source.file_path}: tree '{core.path}'"
+    if is_tree := core.tree() is not None:
+        text = f"{place} is copied as an ntuple; import_trees() also compares both, WritableFile.mktree() writes trees"
+        warnings.warn(text, TupeloWarning, stacklevel=3)
     with _progress.report_progress(progress) as tell, new_file(target, remote) as file:
         tell(0, total)
         callback = None if _progress.is_silent(progress) else lambda done: tell(done, total)
         inside = core.path.partition(";")[0] if name is None else name
-        entries = core.copy(request, file, inside, writing, callback)
+        entries, left_out = core.copy(request, file, inside, writing, callback)
+    for text in left_out:
+        warnings.warn(f"{place}: {text}" if is_tree else text, TupeloWarning, stacklevel=3)
     return entries
 
 

@@ -48,6 +48,10 @@ class InvalidArgumentError(Error, ValueError):
     """An invalid argument: an unknown value of an option, or data that do not fit the declared fields."""
 
 
+class ExistingFileError(InvalidArgumentError, builtins.FileExistsError):
+    """A file that exists, where `create` was to make it."""
+
+
 class StorageError(Error, OSError):
     """A storage operation failed: permissions, disk full, a read error."""
 

@@ -466,8 +466,14 @@ class Fields:
 
     @cached_property
     def _by_path(self) -> dict[str, int]:
-        """Index of every field, hidden ones included."""
-        return {path: index for index, (path, *_) in enumerate(self._fields)}
+        """Index of every field, hidden ones included; then by the names of branches that are not those of fields."""
+        paths = {path: index for index, (path, *_) in enumerate(self._fields)}
+        own = {name: paths[path] for name, path in self._core.own_names().items() if path in paths}
+        return paths | {name: index for name, index in own.items() if name not in paths}
+
+    def _path_of(self, name: str) -> str:
+        """The dotted path of a field, where the name is another one that it has."""
+        return self._fields[self._by_path[name]][0] if name in self._by_path else name
 
     @cached_property
     def _listed(self) -> dict[str, int]:

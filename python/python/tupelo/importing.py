@@ -1,6 +1,7 @@
 """Importing trees as ntuples."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from ._files import Files, entry_ranges, listed, resolve
 from ._messages import short_repr
 from ._progress import Progress
 from .columns import check_output, new_file, write_options
-from .errors import Error, InvalidArgumentError
+from .errors import Error, InvalidArgumentError, TupeloWarning
 from .ntuple import Tree
 from .reading import reopen
 
@@ -59,6 +60,7 @@ def import_trees(
     collections: bool = True,
     objects: str | list[str] | bool | None = None,
     validate: str = "sample",
+    skip_unreadable: bool = False,
     progress: Progress = None,
     **options: Any,
 ) -> ImportReport:
@@ -77,6 +79,9 @@ def import_trees(
     ``objects`` are paths and globs of objects that are neither trees nor ntuples, such as histograms, which are copied
     under the same paths; True or ``"**"`` copies all. Of several files, the first that has an object of a path provides
     it.
+
+    Branches that cannot be read, or that have no form in an ntuple, are left out: `ImportReport.skipped` lists them,
+    and a `TupeloWarning` names each unless ``skip_unreadable`` is true. The counters of selected arrays are imported.
 
     ``validate`` says what is compared when the file is written, entry by entry and bit by bit: ``"sample"`` (1000
     entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
@@ -131,6 +136,10 @@ def import_trees(
                 f"'{one.branch}' in entry {one.first_difference}"
             )
     skipped = {path: reason for tree in planned.skipped() for path, reason in tree}
+    if not skip_unreadable:
+        for branch, reason in skipped.items():
+            text = f"{_core.display_name(target)}: ntuple '{inside}': branch '{branch}' is left out: {reason}"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
     return ImportReport(entries, compared, found, skipped | left_out)
 
 

@@ -638,7 +638,7 @@ class Ntuple(Fields):
             request.patterns = [_select.escape_glob(name) for name in wanted]
         elif expressions is not None:
             request.patterns = None
-            asked = _select.string_list("expressions", expressions)
+            asked = [self._path_of(text) for text in _select.string_list("expressions", expressions)]
             for text in asked:
                 request.add(text, self._by_path)
             patterns: list[str] | None = request.patterns
@@ -736,7 +736,11 @@ class Tree(Ntuple):
     @property
     def branches(self) -> dict[str, str]:
         """Branches with values: the path of the field by that of the branch, whose names are joined by slashes."""
-        return dict(self._about[4])
+        found: dict[str, str] = {}
+        for branch, field in self._about[4]:
+            # As in ROOT, the first of two branches with the same name.
+            found.setdefault(branch, field)
+        return found
 
     def with_cache(self, size: SupportsIndex | str | None = None, *, learn_entries: SupportsIndex = 0) -> "Tree":
         """Returns the tree with another way of fetching baskets, in the words of ROOT's ``TTreeCache``.

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from . import _arrow, _conversion, _core, _histogram_writing
-from ._checks import check_name, check_path, check_text, file_and_ntuple, storage
+from ._checks import absolute_path, check_name, check_path, check_text, file_and_ntuple, storage
 from ._messages import short_repr
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
 from ._open_files import abort as give_up
 from ._schema import is_declaration, schema_and_data
 from ._write_options import Projections, WriteOptions
-from .errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
+from .errors import (
+    CorruptError,
+    Error,
+    ExistingFileError,
+    InvalidArgumentError,
+    NotFoundError,
+    TupeloWarning,
+    UnsupportedError,
+)
 from .filling import NtupleWriter, sources
 from .trees import TREE_CLASSES, TreeWriter, tree_options
 
@@ -37,8 +45,10 @@ def recreate(
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
     storage_options: Mapping[str, object] | None = None,
     mapping: str | None = None,
+    parents: bool = False,
 ) -> "WritableFile":
-    """Creates a ROOT file; an existing one is replaced.
+    """Creates a ROOT file; an existing one is replaced (`create` keeps it). With ``parents``, missing directories of a
+    local path are made.
 
     ``compression`` is ``"zstd:5"`` (the default), ``"lz4"``, ``"zlib:1"``, ``"lzma"``, ``"none"`` or ROOT's number
     (505); levels range from 1 to 9. ``page_bytes`` is the maximum uncompressed size of a page (default 1 MiB),
@@ -90,7 +100,51 @@ def recreate(
     if mapping is not None:
         check_text(mapping, "mapping")
     _check_checkpoints(check_path(path), options)
+    if parents:
+        _make_parents(check_path(path))
     return WritableFile(path, False, options, storage(storage_options, None), mapping)
+
+
+def create(path: str | os.PathLike[str], **options: Any) -> "WritableFile":
+    """Creates a ROOT file that does not exist yet; ``options`` are those of `recreate`.
+
+    Raises `ExistingFileError` (a `FileExistsError`) if the file exists, and the errors of `recreate`; ntuples in object
+    stores are refused. A file that appears while this one is written is replaced.
+
+    >>> import tupelo
+    >>> with tupelo.create("new/dir/create.root", parents=True) as file:
+    ...     file["Events"] = {"x": [1.5, 2.5]}
+    >>> tupelo.create("new/dir/create.root")
+    Traceback (most recent call last):
+        ...
+    tupelo.errors.ExistingFileError: new/dir/create.root exists; recreate() replaces it, update() adds to it
+    """
+    text = check_path(path)
+    if _core.is_object_uri(text):
+        raise InvalidArgumentError(f"{_core.display_name(text)}: create() is for files; use recreate()")
+    if _exists(text, options.get("storage_options")):
+        name = _core.display_name(text)
+        raise ExistingFileError(f"{name} exists; recreate() replaces it, update() adds to it")
+    return recreate(path, **options)
+
+
+def _exists(path: str, options: Mapping[str, object] | None) -> bool:
+    if not _core.is_remote(path):
+        return os.path.lexists(path)
+    try:
+        _core.File(absolute_path(path), _core.DEFAULT_PAGE_CHECKSUMS, None, False, storage(options, None))
+    except FileNotFoundError:
+        return False
+    except CorruptError:
+        # It exists, whatever it is.
+        return True
+    return True
+
+
+def _make_parents(path: str) -> None:
+    """Makes the missing directories of a local path."""
+    if not _core.is_remote(path) and not _core.is_object_uri(path):
+        os.makedirs(os.path.dirname(absolute_path(path)), exist_ok=True)
 
 
 def _check_checkpoints(path: str, options: WriteOptions) -> None:
@@ -282,6 +336,25 @@ class WritableFile:
             self.mkrntuple(name, data).flush_cluster()
         if warning is not None:
             warnings.warn(warning, TupeloWarning, stacklevel=2)
+
+    def mkdir(self, name: str) -> None:
+        """Makes the directory ``"a/b"`` in the file, and those above it.
+
+        Objects make their directories themselves; these are there without any. A directory that exists stays as it is.
+
+        Raises `InvalidArgumentError` for the name of an object, and after the file was closed.
+
+        >>> import tupelo, uproot
+        >>> with tupelo.recreate("mkdir.root") as file:
+        ...     file.mkdir("a/b")
+        ...     file["a/Events"] = {"x": [1.5]}
+        >>> uproot.open("mkdir.root").classnames(cycle=False)
+        {'a': 'TDirectory', 'a/b': 'TDirectory', 'a/Events': 'ROOT::RNTuple'}
+        """
+        state, core = self._state(), self._writer()
+        check_name(name, "a directory")
+        with state.call():
+            core.make_directory(name)
 
     def append(
         self,

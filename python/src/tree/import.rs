@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use pyo3::prelude::*;
 use tupelo::ops::import::{self, ImportOptions, ImportPlan, Importer};
+use tupelo::reader::Skipped;
 use tupelo::{Error, Tree};
 
 use crate::error::{OrRaise, cancellable};
@@ -22,6 +23,7 @@ type ComparedRow = (String, String, u64, Option<u64>);
 pub(crate) struct Import {
     trees: Vec<Tree>,
     plans: Vec<ImportPlan>,
+    skipped: Vec<Vec<Skipped>>,
 }
 
 #[pymethods]
@@ -37,19 +39,23 @@ impl Import {
         collections: bool,
     ) -> PyResult<Self> {
         let options = ImportOptions::default().with_renames(renames).with_dots(dots).with_collections(collections);
-        let mut made = Self { trees: Vec::new(), plans: Vec::new() };
+        let mut made = Self { trees: Vec::new(), plans: Vec::new(), skipped: Vec::new() };
         for (table, request) in trees {
             let plan = || {
                 let found = table.inner().tree();
                 let tree = found.ok_or_else(|| Error::invalid_argument("an ntuple cannot be imported; copy it"))?;
-                let plan = ImportPlan::new(tree, table.select(request)?, &options)?;
+                let mut skipped = table.unreadable(&request);
+                let (read, _) = table.select(request)?.with_counters()?;
+                let plan = ImportPlan::new(tree, read, &options)?;
+                skipped.extend_from_slice(plan.skipped());
                 let plan = match made.plans.first() {
                     Some(first) => first.matched(plan)?,
                     None => plan,
                 };
-                Ok((tree.clone(), plan))
+                Ok((tree.clone(), plan, skipped))
             };
-            let (tree, plan) = plan().or_raise(py)?;
+            let (tree, plan, skipped) = plan().or_raise(py)?;
+            made.skipped.push(skipped);
             made.trees.push(tree);
             made.plans.push(plan);
         }
@@ -76,7 +82,8 @@ impl Import {
 
     /// Branches and fields of each tree that are not imported, with the reason.
     fn skipped(&self) -> Vec<Vec<(String, String)>> {
-        self.plans.iter().map(|plan| plan.skipped().to_vec()).collect()
+        let pairs = |skipped: &Vec<Skipped>| skipped.iter().map(|it| (it.name.clone(), it.reason.clone())).collect();
+        self.skipped.iter().map(pairs).collect()
     }
 
     /// Writes the ntuple; returns the number of entries. `tell` is called with the number of entries that are done; an

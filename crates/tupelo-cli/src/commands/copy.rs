@@ -2,7 +2,9 @@
 
 pub(super) mod export;
 pub(super) mod import;
+pub(super) mod operands;
 mod raw;
+pub(super) mod target;
 
 use std::ops::{ControlFlow, Range};
 
@@ -14,10 +16,10 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, Table};
 
+use self::operands::{Operands, Skipping};
+use self::target::{Destination, NtupleOptions, Target, summarise};
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::target::operands::{Operands, Skipping};
-use super::target::{Destination, NtupleOptions, Target, summarise};
-use super::{EntryRange, Matched};
+use super::{EntryRange, Matched, Selecting};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -75,6 +77,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     condition: super::Condition,
     #[command(flatten)]
+    skip: super::SkipUnreadable,
+    #[command(flatten)]
     ntuple: NtupleOptions,
     #[command(flatten)]
     target: Target,
@@ -83,7 +87,7 @@ pub(crate) struct Args {
 }
 
 /// The options that `--raw` has no use for.
-const DECODING: [&str; 17] = [
+const DECODING: [&str; 18] = [
     "union",
     "skip_errors",
     "fields",
@@ -101,7 +105,13 @@ const DECODING: [&str; 17] = [
     "new_cycle",
     "mapping",
     "memory_budget",
+    "skip_unreadable",
 ];
+
+/// Lists are copied with their counters. All entries of an ntuple can be decoded, or are damaged.
+fn selecting(matched: Option<&Matched>) -> Selecting<'_> {
+    Selecting { matched, entries: 0..0, with_counters: true }
+}
 
 /// An ntuple to write, with its inputs.
 struct Job {
@@ -109,6 +119,8 @@ struct Job {
     parts: Vec<Part>,
     /// The fields of all inputs, with `--union`.
     union: Option<Union>,
+    /// Number of fields that are left out.
+    skipped: usize,
 }
 
 /// An entry range of an input.
@@ -173,7 +185,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for location in locations.iter().filter(|location| location.object.is_none()).filter(is_copied) {
         warn_not_copied(&args.reading.open_uncounted(location)?, console);
     }
-    Ok(())
+    args.skip.check(jobs.iter().map(|job| job.skipped).sum(), &to.to_string())
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
@@ -182,13 +194,15 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
     let matched = args.union.then(|| Matched::new(true));
     let (mut first, mut any) = (None::<&Location>, None);
     for location in locations {
-        let opened = open_ntuples(args, location, name, console);
+        let opened = open_ntuples(args, location, name);
         let Some(ntuples) = args.skipping.note(location, locations.len(), opened)? else { continue };
         let before = jobs.first().map_or(0, |(job, _)| job.parts.len());
         for (object, ntuple) in ntuples {
             let from = Location { file: location.file.clone(), object: Some(object) };
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
-            let read = args.fields.read(&ntuple, Some(&args.condition), matched.as_ref())?;
+            let chosen = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?;
+            chosen.tell(&ntuple, console);
+            let (read, skipped) = (chosen.read, chosen.skipped.len());
             let part = Part { location: from, entries: 0..ntuple.entries() };
             match (jobs.iter_mut().find(|(job, _)| job.name == target), first) {
                 (Some((job, first)), _) => {
@@ -197,13 +211,14 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
                         None => check_alike(first, &read)?,
                     }
                     job.parts.push(part);
+                    job.skipped += skipped;
                 }
                 (None, None) => {
                     // Checks the expressions before the output is created.
                     let defined = args.condition.apply(read.clone())?;
                     let mut union = args.union.then(Union::default);
                     union.as_mut().map_or(Ok(()), |union| union.add(&defined))?;
-                    jobs.push((Job { name: target, parts: vec![part], union }, read));
+                    jobs.push((Job { name: target, parts: vec![part], union, skipped }, read));
                 }
                 (None, Some(first)) => {
                     let (file, first) = (display_name(&location.file), display_name(&first.file));
@@ -232,7 +247,6 @@ fn open_ntuples(
     args: &Args,
     location: &Location,
     name: Option<&str>,
-    console: &Console,
 ) -> Result<Vec<(String, Table)>, Failure> {
     let file = args.reading.open_uncounted(location)?;
     let names = names(&file, location)?;
@@ -242,9 +256,7 @@ fn open_ntuples(
     }
     let open = |object: String| {
         let ntuple = file.ntuple(Some(&object)).map_err(|error| super::no_ntuple(error, location))?;
-        let ntuple = Table::from(ntuple);
-        console.warn_of(&ntuple);
-        Ok((object, ntuple))
+        Ok((object, Table::from(ntuple)))
     };
     names.into_iter().map(open).collect()
 }
@@ -335,7 +347,8 @@ fn copy(
         let source = args.reading.open_file(&part.location, console)?;
         let ntuple = Table::from(source.ntuple(part.location.object.as_deref())?);
         console.follow(&ntuple);
-        let read = args.fields.read(&ntuple, Some(&args.condition), matched.as_ref())?.entries(part.entries.clone());
+        let read = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?.read;
+        let read = read.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,

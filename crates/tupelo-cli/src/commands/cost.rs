@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         chosen => chosen.to_vec(),
     };
     let ntuple = args.reading.open_ntuple(&args.input, console)?;
-    let read = args.fields.read(&ntuple.clone().into(), None, None)?;
+    let read = args.fields.read(&ntuple.clone().into(), None)?;
     let costs = costs(&read, &mappings, REMOTE_HINTS)?;
     let money = |cost: &MappingCost| args.pricing.money(&price, cost);
     if args.json {

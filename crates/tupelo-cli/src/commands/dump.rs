@@ -64,7 +64,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
     // As binary, strings that are not UTF-8 are no error in text, but written as base64.
     let binary = is_text || args.binary_strings;
-    let chain = args.files.sources.chain(&locations, &args.choice.fields, &args.condition, binary, console)?;
+    let chain = args.files.sources.chain(
+        &locations,
+        &args.choice.fields,
+        &args.condition,
+        (&args.choice.range, None),
+        binary,
+        console,
+    )?;
     let entries = args.choice.range.of(chain.all_entries());
     let chain = chain.entries(entries);
     let count = chain.count();

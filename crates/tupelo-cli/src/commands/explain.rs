@@ -34,7 +34,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&super::one(&args.input, args.reading.storage()?)?, None, console)?;
     let range = args.range.of(ntuple.entries());
-    let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(range);
+    let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
     let explanation = args.condition.apply(read)?.explain()?;
     if !args.json {
         return console.print_data(&explanation.to_string());

@@ -61,9 +61,12 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
-    let chain = args.files.sources.chain(&locations, &args.fields, &args.condition, true, console)?;
-    let range = args.range.of(chain.all_entries());
     let count = args.number.unwrap_or(if args.range.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
+    // A cut may keep the last entries only.
+    let most = (!args.condition.has_cut()).then_some(count);
+    let chain =
+        args.files.sources.chain(&locations, &args.fields, &args.condition, (&args.range, most), true, console)?;
+    let range = args.range.of(chain.all_entries());
     let range = match args.condition.has_cut() {
         true => range,
         false => range.start..range.end.min(range.start.saturating_add(count)),

@@ -4,13 +4,13 @@ mod copy;
 mod cost;
 mod dump;
 mod explain;
+mod fields;
 mod gc;
 mod head;
 mod index;
 mod layout;
 mod ls;
 mod schema;
-mod target;
 mod tune;
 mod verify;
 mod write;
@@ -31,13 +31,14 @@ use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
 
-use self::target::operands::Skipping;
+use self::copy::operands::Skipping;
+use self::fields::{Fields, Matched, Selecting, SkipUnreadable};
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, one, repeated};
-use crate::parse::{Bytes, Entries, Patterns, patterns};
+use crate::parse::{Bytes, Entries};
 use crate::table::things;
 
 /// Options of all commands.
@@ -280,20 +281,29 @@ struct Sources {
 }
 
 impl Sources {
-    /// The same request for all files one after the other. With `--union`, fields must be in one of them only.
+    /// The same request for all files one after the other. With `--union`, fields must be in one of them only. Of each file
+    /// no more entries than `most` will be read, if that is known.
     fn chain<'a>(
         &'a self,
         locations: &'a [Location],
         fields: &'a Fields,
         condition: &'a Condition,
+        (range, most): (&'a EntryRange, Option<u64>),
         binary_strings: bool,
         console: &'a Console,
     ) -> Result<Chain<'a, Failure>, Failure> {
-        let matched = (locations.len() > 1).then(|| Arc::new(Matched::new(self.union)));
+        let count = locations.len();
+        let matched = (count > 1).then(|| Arc::new(Matched::new(self.union)));
         let found = matched.clone();
-        let choose = move |table: &Table| {
-            let read = fields.read(table, Some(condition), found.as_deref())?;
-            condition.apply(read.with_binary_strings(binary_strings))
+        let choose = move |table: &Table, is_first: bool| {
+            let entries = if count == 1 { range.of(table.entries()) } else { 0..table.entries() };
+            let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
+            let selecting = Selecting { matched: found.as_deref(), entries, ..Selecting::default() };
+            let chosen = fields.select(table, Some(condition), &selecting)?;
+            if is_first {
+                chosen.tell(table, console);
+            }
+            condition.apply(chosen.read.with_binary_strings(binary_strings))
         };
         let (chain, first) = self.chain_of(locations, console, choose)?;
         if let (Some(matched), Some(first)) = (matched, first) {
@@ -307,12 +317,13 @@ impl Sources {
         Ok(chain.in_order_of(&fields.patterns())?)
     }
 
-    /// What `choose` reads of all files one after the other, and the number of the first file that is not left out.
+    /// What `choose` reads of all files one after the other, and the number of the first file that is not left out. It is
+    /// called when a file is opened for its fields, which it is told, and again for its entries.
     fn chain_of<'a>(
         &'a self,
         locations: &'a [Location],
         console: &'a Console,
-        choose: impl Fn(&Table) -> Result<Read, Failure> + Send + 'a,
+        choose: impl Fn(&Table, bool) -> Result<Read, Failure> + Send + 'a,
     ) -> Result<(Chain<'a, Failure>, Option<usize>), Failure> {
         if let Some(repeated) = repeated(locations) {
             console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
@@ -322,15 +333,12 @@ impl Sources {
         let known = Arc::clone(&opened);
         let open = move |file: usize| {
             let (location, count) = (&locations[file], locations.len());
-            // A file is opened for its fields, and again for its entries.
             let is_known = known.lock().unwrap_or_else(PoisonError::into_inner).contains(&file);
             let table = self.open_part(location, console);
             let table = if is_known { Some(table?) } else { self.skipping.note(location, count, table)? };
             let Some(table) = table else { return Ok(None) };
-            if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
-                console.warn_of(&table);
-            }
-            choose(&table).map(Some)
+            let is_first = known.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
+            choose(&table, is_first).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open);
         self.skipping.finish(locations.len(), console)?;
@@ -394,95 +402,6 @@ fn for_each<L: fmt::Display>(
             status,
             ..Failure::new(format_args!("{failed} of {} failed", things(locations.len() as u64, "file")))
         }),
-    }
-}
-
-/// Options of all commands that select fields.
-#[derive(Debug, clap::Args)]
-struct Fields {
-    /// Comma-separated fields, as dotted paths or globs: MET_pt,jets.pt,'Muon_*' [default: all]
-    #[arg(long, value_name = "FIELDS")]
-    fields: Vec<Patterns>,
-    /// Fields to exclude, in the same syntax
-    #[arg(long, value_name = "FIELDS")]
-    exclude: Vec<Patterns>,
-}
-
-impl Fields {
-    /// Whether no fields are chosen.
-    fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.exclude.is_empty()
-    }
-
-    /// What is chosen, in the order in which it is shown.
-    fn patterns(&self) -> Vec<String> {
-        patterns(&self.fields)
-    }
-
-    /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the table is one
-    /// of several.
-    fn read(&self, table: &Table, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
-        let (mut wanted, mut unwanted) = (patterns(&self.fields), patterns(&self.exclude));
-        if let Some(condition) = condition {
-            condition.remove_defined(table, &mut wanted);
-        }
-        if let Some(matched) = matched {
-            if matched.union {
-                matched.retain(&mut wanted, table);
-            }
-            matched.retain(&mut unwanted, table);
-        }
-        let read = match wanted.is_empty() && !self.fields.is_empty() {
-            true => table.read_all().without_fields(),
-            false => table.read(wanted)?,
-        };
-        Ok(read.without(unwanted)?)
-    }
-}
-
-/// The patterns that match fields of at least one of several files. The others are errors.
-#[derive(Debug)]
-struct Matched {
-    /// Whether selected fields need not be in every file. Excluded fields never need to.
-    union: bool,
-    patterns: Mutex<HashSet<String>>,
-}
-
-impl Matched {
-    fn new(union: bool) -> Self {
-        Self { union, patterns: Mutex::default() }
-    }
-
-    /// Refuses patterns that match no field of any file. The error names near fields of one of the files, which `open`
-    /// opens.
-    fn check(
-        &self,
-        fields: &Fields,
-        condition: &Condition,
-        open: impl FnOnce() -> Result<Table, Failure>,
-    ) -> Result<(), Failure> {
-        let mut missing = self.missing(fields);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let table = open()?;
-        condition.remove_defined(&table, &mut missing);
-        table.read(&missing)?;
-        Ok(())
-    }
-
-    /// Retains the patterns that match fields of an ntuple or tree.
-    fn retain(&self, patterns: &mut Vec<String>, table: &Table) {
-        patterns.retain(|pattern| table.schema().select(&[pattern]).is_ok());
-        self.patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(patterns.iter().cloned());
-    }
-
-    /// The patterns that match no file.
-    fn missing(&self, fields: &Fields) -> Vec<String> {
-        let found = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        let selected = if self.union { patterns(&fields.fields) } else { Vec::new() };
-        let all = selected.into_iter().chain(patterns(&fields.exclude));
-        all.filter(|pattern| !found.contains(pattern)).collect()
     }
 }
 
@@ -558,7 +477,7 @@ impl Condition {
         let columns: Vec<_> = self.define.iter().map(column).collect();
         let Ok(defined) = Schema::from_arrow(&ArrowSchema::new(columns)) else { return };
         let is_column = |pattern: &String| defined.select(&[pattern]).is_ok();
-        wanted.retain(|pattern| !is_column(pattern) || table.schema().select(&[pattern]).is_ok());
+        wanted.retain(|pattern| !is_column(pattern) || table.read([pattern]).is_ok());
     }
 
     /// Prints a note if the cut keeps no entry.

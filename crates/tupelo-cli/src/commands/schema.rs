@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn show(args: &Args, table: &Table, console: &Console) -> Result<(), Failure> {
-    let read = args.fields.read(table, None, None)?;
+    let read = args.fields.read(table, None)?;
     if args.arrow {
         let mut text = console.text();
         for field in read.arrow_schema().fields() {

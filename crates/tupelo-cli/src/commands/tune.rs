@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (date, price) = args.pricing.price()?;
     let location = one(&args.input, args.reading.storage()?)?;
     let ntuple = args.reading.open(&location, None, console)?.ntuple()?.clone();
-    let read = args.fields.read(&ntuple.clone().into(), None, None)?;
+    let read = args.fields.read(&ntuple.clone().into(), None)?;
     let interrupt = Interrupt::watch()?;
     let speed = speed(args, &price, &interrupt)?;
     let mappings = or_default(&args.mapping, &DEFAULT_MAPPINGS);

@@ -7,7 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use tupelo::Storage;
 use tupelo::schema::Schema;
 
-use super::target::{Destination, NtupleOptions, Target, summarise};
+use super::copy::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;

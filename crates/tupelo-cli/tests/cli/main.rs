@@ -10,6 +10,7 @@ mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
 mod json_documents;
+mod leaving_out;
 #[cfg(unix)]
 mod life;
 mod operations;

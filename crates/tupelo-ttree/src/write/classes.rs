@@ -1,6 +1,7 @@
 //! Streamer info of the classes in a tree: ROOT's own, and the records that are written as objects.
 
 use tupelo_format::container::streamed_key;
+use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::{Error, Result};
 
@@ -82,7 +83,7 @@ fn element(name: &str, form: &Form) -> Element {
     let (code, kind) = match form {
         Form::Number(basic) => (number(*basic).0, ElementKind::Basic),
         Form::Fixed(_, item) => match item.numbers() {
-            Some((basic, _)) => (number(basic).0, ElementKind::Basic),
+            Some((basic, _)) => (number(basic).0 + ARRAY, ElementKind::Basic),
             None => (OBJECT, ElementKind::ObjectAny),
         },
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),

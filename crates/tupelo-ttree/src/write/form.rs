@@ -34,6 +34,8 @@ pub struct Field {
     pub name: String,
     /// What its values are.
     pub form: Form,
+    /// Free text; empty for the usual title of its branch.
+    pub title: String,
     /// Of a list: the field with the number of its items, which may count other lists too. By default a counter of its
     /// own, `nNAME`.
     pub counter: Option<String>,

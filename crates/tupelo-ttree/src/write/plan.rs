@@ -1,6 +1,6 @@
 //! Which branches hold the values of fields.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::StreamerInfos;
@@ -119,10 +119,22 @@ impl Plan {
     /// # Errors
     /// Unsupported for a field that has no form in a tree, and for names that occur twice; limit for long names.
     pub fn new(tree: &str, fields: &[Field], planning: Planning) -> Result<Self> {
-        let mut planner =
-            Planner { tree, planning, branches: Vec::new(), counters: HashMap::new(), infos: StreamerInfos::default() };
+        let unsigned = fields.iter().filter(|field| field.form == Form::Number(Basic::U32));
+        let mut planner = Planner {
+            tree,
+            planning,
+            branches: Vec::new(),
+            counters: HashMap::new(),
+            unsigned: unsigned.map(|field| field.name.as_str()).collect(),
+            infos: StreamerInfos::default(),
+        };
         let is_counted = |field: &&Field| match &field.form {
-            Form::List(item) => planning.jagged == Jagged::Counter && item.numbers().is_some(),
+            Form::List(item) if planning.jagged == Jagged::Counter => match &**item {
+                Form::Record(record) => {
+                    record.members.is_empty() || record.members.iter().any(|(_, member)| member.numbers().is_some())
+                }
+                item => item.numbers().is_some(),
+            },
             _ => false,
         };
         let named: Vec<&str> = fields.iter().filter(is_counted).filter_map(|field| field.counter.as_deref()).collect();
@@ -131,6 +143,12 @@ impl Plan {
             if field.form.numbers().is_none() || !named.contains(&field.name.as_str()) {
                 let within = |error: Error| error.within(format_args!("field '{}'", field.name));
                 planner.field(index, field, fields).map_err(within)?;
+            }
+        }
+        for field in fields.iter().filter(|field| !field.title.is_empty()) {
+            let named = |branch: &&mut Branch| branch.name.strip_suffix('.').unwrap_or(&branch.name) == field.name;
+            if let Some(branch) = planner.branches.iter_mut().filter(|branch| branch.parent.is_none()).find(named) {
+                branch.title.clone_from(&field.title);
             }
         }
         let Planner { branches, infos: mut classes, .. } = planner;
@@ -173,6 +191,8 @@ struct Planner<'p> {
     branches: Vec<Branch>,
     /// Counters by name: the branch.
     counters: HashMap<String, usize>,
+    /// Fields that are counted in unsigned numbers.
+    unsigned: HashSet<&'p str>,
     infos: StreamerInfos,
 }
 
@@ -244,7 +264,9 @@ impl Planner<'_> {
         if let Some(&counter) = self.counters.get(name) {
             return Ok(counter);
         }
-        let counter = self.numbers(name, Basic::I32, &[], "", None, (path, Encoding::Count))?;
+        // Numbers of items look alike in both.
+        let basic = if self.unsigned.contains(name) { Basic::U32 } else { Basic::I32 };
+        let counter = self.numbers(name, basic, &[], "", None, (path, Encoding::Count))?;
         if let Some(branch) = self.branches.get_mut(counter) {
             branch.leaf.is_counter = true;
         }
@@ -362,7 +384,8 @@ impl Planner<'_> {
             for (id, (member_name, form)) in record.members.iter().enumerate() {
                 let within = |error: Error| error.within(format_args!("member '{member_name}'"));
                 let path = [path.as_slice(), &[id]].concat();
-                self.list(&format!("{name}_{member_name}"), form, path, counter.clone()).map_err(within)?;
+                let branch = format!("{name}_{member_name}");
+                check_name(&branch).and_then(|()| self.list(&branch, form, path, counter.clone())).map_err(within)?;
             }
             return Ok(());
         }

@@ -125,7 +125,7 @@ fn texts() -> ArrayRef {
 }
 
 fn field(name: &str, form: Form) -> Field {
-    Field { name: name.to_owned(), form, counter: None }
+    Field { name: name.to_owned(), form, title: String::new(), counter: None }
 }
 
 fn list_of(item: Form) -> Form {
@@ -305,4 +305,29 @@ fn what_has_no_branch_is_refused_by_name() {
     assert!(refused(&[field("x", number()), field("x", number())]).contains("'x'"));
     let base = Record { class_name: "R".into(), members: vec![(":_0".into(), number())] };
     assert!(refused(&[field("r", Form::Record(base))]).contains("':_0'"));
+}
+
+#[test]
+fn titles_and_unsigned_counters_are_kept() {
+    let list = Field {
+        counter: Some("n".into()),
+        title: "momenta".into(),
+        ..field("x", Form::List(Box::new(Form::Number(Basic::F32))))
+    };
+    let plan = Plan::new("t", &[field("n", Form::Number(Basic::U32)), list], COUNTER).unwrap();
+    let titles: Vec<_> = plan.branches.iter().map(|branch| (branch.name.as_str(), branch.title.as_str())).collect();
+    assert_eq!(titles, [("n", "n/i"), ("x", "momenta")]);
+}
+
+/// Defect: ROOT read the first number of a fixed array in the items of a vector again and again, since the streamer info
+/// called it a single number.
+#[test]
+fn fixed_arrays_in_classes_are_described_as_arrays() {
+    let class = Record {
+        class_name: "Point".into(),
+        members: vec![("x".into(), Form::Fixed(3, Box::new(Form::Number(Basic::F32))))],
+    };
+    let plan = Plan::new("t", &[field("v", Form::List(Box::new(Form::Record(class))))], VECTOR).unwrap();
+    let info = plan.infos.named("Point").next().unwrap();
+    assert_eq!((info.elements[0].code, info.elements[0].array_length), (25, 3));
 }

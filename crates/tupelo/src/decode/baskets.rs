@@ -1,6 +1,7 @@
 //! Baskets of trees to Arrow arrays: each basket is decompressed and read on its own, and the parts are joined.
 
 mod counters;
+mod probe;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,6 +26,7 @@ use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
 
 use self::counters::Counters;
+pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};

@@ -1,6 +1,7 @@
 //! The fields of a source of entries, as they are stored and as read rules present them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
@@ -22,7 +23,18 @@ pub(crate) struct SourceSchema {
     /// Whether the source is compressed, which decides the default encodings.
     compressed: bool,
     metadata: Arc<HashMap<String, String>>,
+    others: Option<OtherNames>,
     presented: Arc<Presented>,
+}
+
+/// What makes other names of fields, with the paths that they stand for.
+#[derive(Clone)]
+struct OtherNames(Arc<dyn Fn() -> HashMap<String, String> + Send + Sync>);
+
+impl fmt::Debug for OtherNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OtherNames")
+    }
 }
 
 /// The fields with those that rules compute.
@@ -42,7 +54,19 @@ impl SourceSchema {
         let stored = Arc::new(stored);
         let all = Selection { schema: Arc::clone(&stored), evolved: None };
         let presented = Presented { rules: Vec::new(), recipes: Vec::new(), all, names: OnceLock::new() };
-        Self { stored, compressed, metadata: Arc::new(metadata), presented: Arc::new(presented) }
+        let (metadata, presented) = (Arc::new(metadata), Arc::new(presented));
+        Self { stored, compressed, metadata, others: None, presented }
+    }
+
+    /// The same with other names of fields, each with the dotted path that it stands for where no field has the name. They
+    /// are made when a field is first looked up.
+    pub(crate) fn with_other_names(self, names: impl Fn() -> HashMap<String, String> + Send + Sync + 'static) -> Self {
+        Self { others: Some(OtherNames(Arc::new(names))), ..self }
+    }
+
+    /// The dotted path of a field by any of its names.
+    pub(crate) fn path_of(&self, name: &str) -> Option<&str> {
+        self.names().find(name).map(|(path, _)| path.as_str())
     }
 
     /// The same with more rules; see [`Ntuple::with_rules`](crate::Ntuple::with_rules).
@@ -148,7 +172,10 @@ impl SourceSchema {
     }
 
     fn names(&self) -> &Names {
-        self.presented.names.get_or_init(|| Names::of(self.schema()))
+        self.presented.names.get_or_init(|| {
+            let others = self.others.as_ref().map(|others| (others.0)());
+            Names::of(self.schema()).with_others(others.unwrap_or_default())
+        })
     }
 
     /// Refuses the name of a field.

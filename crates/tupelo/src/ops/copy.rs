@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 
-use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
-use crate::schema::{Field, Schema, same};
+use super::import::{imported, relabelled, representable};
+use crate::reader::{Attributes, METADATA_SET, Ntuple, Read, Skipped};
+use crate::schema::{Field, Schema, same, with_data_type};
 use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -18,7 +19,7 @@ const BATCH_BYTES: u64 = 16 << 20;
 
 /// Copies the selected fields and entries of an ntuple into a new one: see [`Copier`]. `progress` receives the number
 /// of selected entries that are done, and may cancel the copy: the result is then `None`, and the file can only be
-/// dropped.
+/// dropped. Otherwise it comes with the [warnings](Copier::warnings).
 ///
 /// # Errors
 /// Those of reading and of writing.
@@ -28,10 +29,13 @@ pub fn copy(
     path: &str,
     options: WriteOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<Option<WriteProgress>> {
+) -> Result<Option<(WriteProgress, Vec<String>)>> {
     let mut copier = Copier::create(&read, file, path, options)?;
     match copier.append(read, progress)? {
-        ControlFlow::Continue(()) => copier.finish().map(Some),
+        ControlFlow::Continue(()) => {
+            let warnings = copier.warnings.clone();
+            Ok(Some((copier.finish()?, warnings)))
+        }
         ControlFlow::Break(()) => Ok(None),
     }
 }
@@ -42,7 +46,8 @@ pub fn copy(
 /// encodings stay as they are; the description of the ntuple too, unless the options give another. The layouts of
 /// classes that the source's file describes go into the new file, beside those that it has. Attribute sets go along:
 /// what rows say of entries that are not copied is left out, and rows that speak of no copied entry too. Metadata go
-/// along; of a key that has a value already, that stays.
+/// along; of a key that has a value already, that stays. A tree becomes an ntuple, with the types that an
+/// [import](super::import) gives it.
 #[derive(Debug)]
 pub struct Copier<'f> {
     file: &'f FileWriter,
@@ -102,7 +107,8 @@ impl<'f> Copier<'f> {
     /// # Errors
     /// As [`FileWriter::ntuple`].
     pub fn create(like: &Read, file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
-        Self::with_schema(like, &schema(&like.clone().with_projected_sources())?, file, path, options)
+        let (prepared, warnings) = prepared(like.clone())?;
+        Ok(Self { warnings, ..Self::with_schema(like, &schema(&prepared)?, file, path, options)? })
     }
 
     /// Begins a new ntuple with all fields of several sources, the first of which is `like`. What is appended may lack
@@ -159,7 +165,7 @@ impl<'f> Copier<'f> {
     /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of
     /// reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
-        let read = if self.union.is_some() { read } else { read.with_projected_sources() };
+        let read = if self.union.is_some() { read } else { prepared(read)?.0 };
         let first = read.range().start;
         let source = Arc::clone(read.source());
         let order = match &self.union {
@@ -186,7 +192,7 @@ impl<'f> Copier<'f> {
             places.pass(numbers.as_primitive());
             self.writer.write(&match &self.union {
                 Some(columns) => with_nulls(&batch, columns)?,
-                None => batch.project(&order)?,
+                None => self.typed(batch.project(&order)?, source.as_ntuple().is_none())?,
             })?;
             if progress(batches.position() - first).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -218,6 +224,22 @@ impl<'f> Copier<'f> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The batch in the types of the ntuple, which are not those of a tree.
+    fn typed(&self, batch: RecordBatch, is_of_tree: bool) -> Result<RecordBatch> {
+        if !is_of_tree {
+            return Ok(batch);
+        }
+        let fields = self.writer.schema().to_arrow(true);
+        let columns = batch.columns().iter().zip(fields.fields());
+        let columns = columns.map(|(column, field)| relabelled(column, field.data_type()));
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+        let typed = fields.fields().iter().zip(&columns);
+        let typed = typed.map(|(field, column)| with_data_type(field, column.data_type().clone()));
+        let schema = Arc::new(ArrowSchema::new(typed.collect::<Vec<_>>()));
+        let count = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &count)?)
+    }
+
     /// What was not copied though it was chosen: one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -247,7 +269,7 @@ fn with_nulls(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
         return Err(Error::invalid_argument(what).in_field(other.name()));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(arrow_schema::Schema::new(fields)), arrays, &options)?)
+    Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?)
 }
 
 /// Says whether entries of two ntuples can be copied into one.
@@ -274,7 +296,21 @@ fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, 
 
 /// What is written.
 pub(super) fn schema(read: &Read) -> Result<Schema> {
-    Ok(read.source().schema().explicit_encodings(&read.schema_with_computed()?))
+    let mut schema = read.source().schema().explicit_encodings(&read.schema_with_computed()?);
+    if read.source().as_ntuple().is_none() {
+        schema.fields.iter_mut().for_each(|field| *field = imported(field));
+    }
+    Ok(schema)
+}
+
+/// The read with all that it needs to be written, and what is left out of it: one sentence each.
+fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
+    if read.source().as_ntuple().is_some() {
+        return Ok((read.with_projected_sources(), Vec::new()));
+    }
+    let (read, skipped) = representable(read)?;
+    let warning = |skipped: &Skipped| format!("'{}' is left out: {}", skipped.name, skipped.reason);
+    Ok((read, skipped.iter().map(warning).collect()))
 }
 
 /// Where entries go of which attributes speak.

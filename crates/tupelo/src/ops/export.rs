@@ -5,11 +5,28 @@ use std::ops::ControlFlow;
 use arrow_array::RecordBatch;
 
 use crate::Result;
-use crate::reader::Read;
-use crate::writer::{FileWriter, TreeOptions, TreeWriter, WriteProgress};
+use crate::reader::{Read, Skipped};
+use crate::writer::{FileWriter, TreeOptions, TreeWriter, WriteProgress, without_branch};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
+
+/// What a tree can have of what is chosen, and what is left out.
+///
+/// # Errors
+/// Invalid argument for options out of range.
+pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec<Skipped>)> {
+    let mut skipped = Vec::new();
+    loop {
+        let refused = without_branch(read.schema(), options).map_err(|error| read.context(error))?;
+        if refused.is_empty() {
+            return Ok((read, skipped));
+        }
+        let refused: Vec<Skipped> = refused.iter().map(|(path, why)| Skipped::new(path, why.to_string())).collect();
+        read = read.without_paths(&refused)?;
+        skipped.extend(refused);
+    }
+}
 
 /// A tree that is filled with entries of ntuples or other trees, one after the other.
 ///

@@ -4,6 +4,7 @@
 //! [`ImportOptions`]. Classes become untyped records, so that readers need no dictionaries.
 
 mod objects;
+mod types;
 mod validate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,9 +20,10 @@ use tupelo_ttree::Layout;
 use tupelo_ttree::fields::FieldKind;
 
 pub use self::objects::copy_objects;
+use self::types::{can_be_projected, readable, with_lists};
 pub use self::validate::{Comparison, FieldValidation, Validation, validate};
 use crate::evolution::relabel;
-use crate::reader::{Read, Tree};
+use crate::reader::{Read, Skipped, Tree};
 use crate::schema::{Field, Kind, Schema};
 use crate::writer::{FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
@@ -100,7 +102,7 @@ pub struct ImportPlan {
     columns: Vec<Column>,
     /// The fields of the ntuple that are compared with those of the tree: names in both.
     compared: Vec<(String, String)>,
-    skipped: Vec<(String, String)>,
+    skipped: Vec<Skipped>,
 }
 
 /// Where a stored field of the ntuple comes from: columns of the tree.
@@ -112,26 +114,23 @@ enum Column {
 }
 
 impl ImportPlan {
-    /// Plans the import of what is chosen of a tree. Fields that an ntuple cannot have are left out.
+    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded or that an ntuple cannot have are left
+    /// out.
     ///
     /// # Errors
-    /// Invalid argument for a rename of a field that is not there, and where two fields would have the same name.
+    /// Invalid argument for a rename of a field that is not there, and where two fields would have the same name; those of
+    /// [`Read::without_unreadable`].
     pub fn new(tree: &Tree, read: Read, options: &ImportOptions) -> Result<Self> {
-        let mut skipped: Vec<(String, String)> =
-            tree.refused().map(|(path, reason)| (path.to_owned(), reason.to_owned())).collect();
-        let chosen: Vec<Field> = read.schema().fields.clone();
-        let known: HashSet<&str> = chosen.iter().map(|field| field.name.as_str()).collect();
-        if let Some(unknown) = options.renames.keys().find(|name| !known.contains(name.as_str())) {
-            return Err(Error::no_such("field", unknown, known.iter().copied()));
+        let known: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
+        let mut options = options.clone();
+        for (name, new) in std::mem::take(&mut options.renames) {
+            let path = read.source().schema().path_of(&name).filter(|path| known.contains(*path));
+            match path {
+                Some(path) => options.renames.insert(path.to_owned(), new),
+                None => return Err(Error::no_such("field", &name, known.iter().map(String::as_str))),
+            };
         }
-        let read = match objects(&chosen) {
-            paths if paths.is_empty() => read,
-            paths => {
-                let read = read.without(paths.iter().map(|path| escaped(path)).collect::<Vec<_>>())?;
-                skipped.extend(paths.into_iter().map(|path| (path, "its objects have no columns".to_owned())));
-                read
-            }
-        };
+        let (read, skipped) = representable(read)?;
         let fields = read.schema().fields.clone();
         let branch_names = branch_names(tree);
         let name = |field: &Field| {
@@ -150,8 +149,8 @@ impl ImportPlan {
             for &index in &group.members {
                 let (field, new) = (&fields[index], name(&fields[index]));
                 let Kind::Collection(item) = &field.kind else { continue };
-                members.push(untyped(&Field { name: new.clone(), ..(**item).clone() }));
-                let mut shown = untyped(field);
+                members.push(imported(&Field { name: new.clone(), ..(**item).clone() }));
+                let mut shown = imported(field);
                 shown.name.clone_from(&new);
                 project(&mut shown, &format!("{collection}._0.{new}"), &collection);
                 projected.push((index, shown));
@@ -175,7 +174,7 @@ impl ImportPlan {
                 projected.push((index, shown));
                 continue;
             }
-            let mut field = untyped(field);
+            let mut field = imported(field);
             field.name = new;
             stored.push(field);
             columns.push(Column::Field(index));
@@ -241,8 +240,8 @@ impl ImportPlan {
         &self.read
     }
 
-    /// Branches and fields that are not imported, and why.
-    pub fn skipped(&self) -> &[(String, String)] {
+    /// What was chosen and is not imported, and why.
+    pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
@@ -340,11 +339,17 @@ fn branch_names(tree: &Tree) -> HashMap<&str, &str> {
         .collect()
 }
 
-/// A name as a pattern that matches nothing else.
-fn escaped(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') { vec!['[', c, ']'] } else { vec![c] })
-        .collect()
+/// What an ntuple can have of what is chosen of a tree, in types that ROOT reads, and what is left out.
+pub(super) fn representable(read: Read) -> Result<(Read, Vec<Skipped>)> {
+    let reason = "its objects have no columns";
+    let mut skipped: Vec<Skipped> =
+        objects(&read.schema().fields).iter().map(|path| Skipped::new(path, reason)).collect();
+    let read = read.without_paths(&skipped)?;
+    let (read, unreadable) = read.without_unreadable()?;
+    skipped.extend(unreadable);
+    let wanted = Schema { fields: read.schema().fields.iter().map(with_lists).collect() };
+    let read = if wanted == *read.schema() { read } else { read.with_schema(&wanted)? };
+    Ok((read, skipped))
 }
 
 /// Paths of the fields that have objects instead of columns.
@@ -360,44 +365,23 @@ fn objects(fields: &[Field]) -> Vec<String> {
     paths.paths().into_iter().filter(|(_, field)| is_object(field)).map(|(path, _)| path).collect()
 }
 
-/// The same field without the names of classes: records and what holds them are untyped. Names of members are legal.
-fn untyped(field: &Field) -> Field {
-    let mut field = field.clone();
-    if let Kind::Map(pair) = &field.kind
-        && has_class(pair)
-    {
-        // Without a type it would be read as a collection anyway.
-        let Kind::Tuple(parts) = &pair.kind else { return field };
-        let parts = parts.iter().zip(["key", "value"]).map(|(part, name)| Field { name: name.into(), ..part.clone() });
-        let record = Field::new("_0", "", Kind::Record(parts.collect()));
-        field.kind = Kind::Collection(Box::new(record));
-        field.type_name.clear();
-    }
-    if has_class(&field) {
-        field.type_name.clear();
-        field.type_version = 0;
-        if let Kind::Tuple(parts) = &field.kind {
-            field.kind = Kind::Record(parts.clone());
-        }
-    }
-    field.id = None;
-    for child in field.children_mut() {
-        *child = untyped(child);
-        child.name = legal(&child.name, '_');
-    }
-    if let (Kind::Array { size, item }, true) = (&field.kind, field.type_name.is_empty()) {
-        field.type_name = format!("std::array<{},{size}>", item.type_name);
-    }
+/// The field as the ntuple has it: of a type that ROOT reads, with legal names of members.
+pub(super) fn imported(field: &Field) -> Field {
+    let mut field = readable(field);
+    legalise(&mut field);
     field
 }
 
-fn has_class(field: &Field) -> bool {
-    matches!(field.kind, Kind::Record(_)) || field.children().iter().any(has_class)
+fn legalise(field: &mut Field) {
+    for child in field.children_mut() {
+        child.name = legal(&child.name, '_');
+        legalise(child);
+    }
 }
 
 /// What a field has in common with the same field of another tree.
 fn shape(field: &Field) -> Field {
-    let mut field = untyped(field);
+    let mut field = imported(field);
     field.description.clear();
     field.type_version = 0;
     for child in field.children_mut() {
@@ -440,6 +424,9 @@ fn groups(tree: &Tree, fields: &[Field]) -> Vec<Group> {
     for stored in tree.tree_fields() {
         let FieldKind::Value { branch, layout: Layout::Rest(_) } = &stored.kind else { continue };
         let Some(&place) = places.get(stored.name.as_str()) else { continue };
+        if !fields[place].children().iter().all(can_be_projected) {
+            continue;
+        }
         let leaves = metadata.branches.get(*branch).map(|branch| branch.leaves.as_slice());
         let Some([leaf]) = leaves else { continue };
         let Some(counter) = leaf.counter else { continue };
@@ -503,7 +490,7 @@ fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Resul
 }
 
 /// An array under the names of another type. Texts stay bytes where they are.
-fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+pub(super) fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let data_type = match holds_bytes(array.data_type()) {
         true => crate::evolution::binary_type(data_type),
         false => data_type.clone(),

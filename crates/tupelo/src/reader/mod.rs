@@ -32,7 +32,7 @@ pub use objects::Objects;
 pub use open::OpenOptions;
 pub(crate) use open::may_be_repaired;
 
-pub use read::{DEFAULT_BATCH_BYTES, Read};
+pub use read::{DEFAULT_BATCH_BYTES, Read, Skipped};
 pub use sources::{FormatVersion, Ntuple, Tree, TreeSizes};
 pub use table::Table;
 pub use tupelo_format::container::{Deviation, Rule};

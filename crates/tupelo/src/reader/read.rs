@@ -1,5 +1,7 @@
 //! A choice of fields and entries.
 
+mod left_out;
+
 use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 
+pub use self::left_out::Skipped;
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;

@@ -34,3 +34,10 @@ impl Glob {
         self.matcher.is_match(path.replace(self.separator, "/"))
     }
 }
+
+/// A name as a pattern that matches nothing else.
+pub(crate) fn escaped(name: &str) -> String {
+    name.chars()
+        .flat_map(|c| if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') { vec!['[', c, ']'] } else { vec![c] })
+        .collect()
+}

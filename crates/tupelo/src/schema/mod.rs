@@ -27,6 +27,7 @@ pub use arrow::{metadata, standard_type_name};
 pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
 pub use glob::Glob;
+pub(crate) use glob::escaped;
 pub(crate) use select::Names;
 pub use tighten::tighten;
 use tupelo_format::descriptor::FieldId;

@@ -48,14 +48,14 @@ impl Schema {
         for pattern in patterns {
             let pattern = pattern.as_ref();
             // A name may look like a pattern; then it means itself.
-            if let Some((path, &top)) = names.0.get_key_value(pattern) {
+            if let Some((path, &top)) = names.find(pattern) {
                 wanted.insert(path.as_str());
                 tops.insert(top);
                 continue;
             }
             let glob = Glob::new(pattern, '.')?;
             let is_match = |path: &str| glob.as_ref().is_some_and(|glob| glob.is_match(path));
-            let mut found: Vec<_> = names.0.iter().filter(|(path, _)| is_match(path)).collect();
+            let mut found: Vec<_> = names.paths.iter().filter(|(path, _)| is_match(path)).collect();
             if found.is_empty() {
                 let paths = self.paths();
                 return Err(Error::no_such("field", pattern, paths.iter().map(|(path, _)| path.as_str())));
@@ -88,7 +88,11 @@ impl Schema {
 
 /// The dotted paths of a schema, each with the index of the top-level field that it is, or is below of.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<String, usize>);
+pub(crate) struct Names {
+    paths: HashMap<String, usize>,
+    /// Other names, with the paths that they stand for.
+    others: HashMap<String, String>,
+}
 
 impl Names {
     pub(crate) fn of(schema: &Schema) -> Self {
@@ -98,7 +102,18 @@ impl Names {
             walk(field, field.name.clone(), &mut paths);
             names.extend(paths.into_iter().map(|(path, _)| (path, top)));
         }
-        Self(names)
+        Self { paths: names, others: HashMap::new() }
+    }
+
+    /// The same with other names, each with the path that it stands for.
+    pub(crate) fn with_others(self, others: HashMap<String, String>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// The path that a name stands for, and the index of the top-level field that it is, or is below of.
+    pub(crate) fn find(&self, name: &str) -> Option<(&String, &usize)> {
+        let other = || self.others.get(name).and_then(|path| self.paths.get_key_value(path));
+        self.paths.get_key_value(name).or_else(other)
     }
 }
 

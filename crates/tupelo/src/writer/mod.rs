@@ -37,6 +37,7 @@ pub use self::options::{
     ObjectOptions, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
 use self::transfer::Transfer;
+pub(crate) use self::tree::without_branch;
 pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions, TreeWriter,
 };
@@ -276,6 +277,16 @@ impl FileWriter {
         };
         // What is damaged is the ntuple that is read.
         copy().map_err(|e| if e.is_corrupt() { ntuple.context(e) } else { self.context(path, e) })
+    }
+
+    /// Makes a directory `DIRECTORY/NAME` and those above it, as far as they are missing. Objects make their directories
+    /// themselves; this one is there without any.
+    ///
+    /// # Errors
+    /// Invalid argument for the path of an object; unsupported for ntuples in object stores.
+    pub fn make_directory(&self, path: &str) -> Result<()> {
+        let make = || self.sink.file()?.make_directory(path);
+        make().map_err(|e: Error| e.within(self.sink.name()))
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their

@@ -4,15 +4,17 @@ use std::ops::{ControlFlow, Range};
 
 use tupelo::dataset::find;
 use tupelo::ops::copy::check_alike;
-use tupelo::ops::export::Exporter;
+use tupelo::ops::export::{Exporter, representable};
 use tupelo::reader::Location;
 use tupelo::writer::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions, WriteProgress,
 };
-use tupelo::{Compression, FileWriter};
+use tupelo::{Compression, FileWriter, Table};
 
-use super::super::target::operands::{Operands, Skipping};
-use super::super::target::{Target, summarise};
+use super::super::fields::Chosen;
+use super::super::{Selecting, SkipUnreadable};
+use super::operands::{Operands, Skipping};
+use super::target::{Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -23,8 +25,9 @@ use crate::parse::Bytes;
 ///
 /// With several IN, their entries become one tree; the fields must be the same. Lists become arrays with a counter
 /// (nx/I and x[nx]/F) or vectors, records a branch for each member or one of objects. Fields that no branch can hold
-/// (maps, optional values, variants, pairs) are refused: --exclude leaves them out. Attribute sets and metadata are not
-/// exported. OUT appears when it is complete.
+/// (maps, optional values, variants, pairs) and branches that cannot be read are left out with a warning, and the exit
+/// status is 1 unless --skip-unreadable or --exclude is given. Selected lists bring their counters. Attribute sets and
+/// metadata are not exported. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo export [OPTIONS] <IN[:NAME]>... <OUT[:TREE]>")]
 #[command(after_help = "Examples:
@@ -65,6 +68,8 @@ pub(crate) struct Args {
     /// How lists of numbers are stored: counter (arrays with a counter) or vector (std::vector) [default: counter]
     #[arg(long, value_name = "FORM", default_value = "counter", hide_default_value = true, value_parser = jagged)]
     jagged: Jagged,
+    #[command(flatten)]
+    skip: SkipUnreadable,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -107,6 +112,16 @@ impl Args {
             .with_split_level(self.split_level)
             .with_jagged(self.jagged))
     }
+
+    /// What branches can hold of the chosen fields.
+    fn choose(&self, table: &Table, options: &TreeOptions) -> Result<Chosen, Failure> {
+        let selecting = Selecting { matched: None, entries: 0..table.entries(), with_counters: true };
+        let mut chosen = self.fields.select(table, Some(&self.condition), &selecting)?;
+        let (read, without_branch) = representable(chosen.read, options)?;
+        chosen.skipped.extend(without_branch);
+        chosen.read = read;
+        Ok(chosen)
+    }
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -124,10 +139,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // All inputs are checked before anything is written. Only the first one stays open.
     let mut parts: Vec<Part> = Vec::with_capacity(locations.len());
     let (mut first, mut total, mut name) = (None, 0, to.ntuple_name().map(str::to_owned));
+    let (options, mut skipped) = (args.options()?, 0);
     for location in &locations {
-        let opened = args.reading.open(location, None, console);
+        let opened = args.reading.open_silently(location, None, console);
         let Some(table) = args.skipping.note(location, locations.len(), opened)? else { continue };
-        let read = args.fields.read(&table, Some(&args.condition), None)?;
+        let chosen = args.choose(&table, &options)?;
+        chosen.tell(&table, console);
+        skipped += chosen.skipped.len();
+        let read = chosen.read;
         name.get_or_insert_with(|| super::without_cycle(table.path()).to_owned());
         match &first {
             Some(first) => check_alike(first, &read)?,
@@ -140,7 +159,6 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     args.skipping.finish(locations.len(), console)?;
     let name = name.unwrap_or_default();
     let wanted = args.range.of(total);
-    let options = args.options()?;
     let mut written = None;
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         args.target.check_tree(writer, &name)?;
@@ -150,7 +168,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(written) = written {
         summarise(&name, &written, console);
     }
-    Ok(())
+    args.skip.check(skipped, &to.to_string())
 }
 
 /// Entries of an input, counted through all of them.
@@ -175,7 +193,7 @@ fn export(
         let entries = within(wanted.start)..within(wanted.end);
         let count = entries.end - entries.start;
         let table = args.reading.reopen(location, identity, console)?;
-        let read = args.fields.read(&table, Some(&args.condition), None)?.entries(entries);
+        let read = args.choose(&table, &options)?.read.entries(entries);
         let read = args.condition.apply(read)?;
         let exporter = match &mut exporter {
             Some(exporter) => exporter,

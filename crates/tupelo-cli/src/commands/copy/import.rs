@@ -8,13 +8,15 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::import::{ImportOptions, ImportPlan, Importer, Validation, copy_objects, validate};
-use tupelo::reader::Location;
+use tupelo::reader::{Location, Skipped};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{FileWriter, OpenOptions, Table, Tree};
 
-use super::super::target::operands::{Operands, Skipping, check_report};
-use super::super::target::{Destination, NtupleOptions, Target, summarise};
+use super::super::fields::{Chosen, skipped_to_json};
+use super::super::{Selecting, SkipUnreadable};
+use super::operands::{Operands, Skipping, check_report};
+use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -24,16 +26,16 @@ use crate::table::things;
 
 /// Entries that are compared by default, half of them at the begin and half at the end.
 const SAMPLE_ENTRIES: u64 = 1000;
-/// Maximum number of branches in a warning.
-const MAX_LISTED: usize = 5;
 
 /// Import TTrees as ntuples, and compare the result
 ///
 /// Without TREE, every tree of IN is imported. With several IN, trees with the same name are concatenated. Branches
 /// become fields of the same C++ types, split objects become records, and classes are not named, so that every program
 /// reads the ntuple. Arrays with a counter become one collection, and appear under their names as projected fields, as
-/// ROOT's importer does it. OUT appears when it is complete; then it is read again and compared with the trees, and the
-/// exit status is 1 if there is a difference.
+/// ROOT's importer does it; selected arrays bring their counters. OUT appears when it is complete; then it is read again
+/// and compared with the trees, and the exit status is 1 if there is a difference. Branches that cannot be read, or have
+/// no form in an ntuple, are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is
+/// given.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
@@ -72,6 +74,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERNS", num_args = 0..=1, require_equals = true, default_missing_value = "**")]
     objects: Vec<Patterns>,
     #[command(flatten)]
+    skip: SkipUnreadable,
+    #[command(flatten)]
     ntuple: NtupleOptions,
     #[command(flatten)]
     target: Target,
@@ -100,6 +104,8 @@ struct Job {
     name: String,
     first: (Tree, ImportPlan),
     trees: Vec<Part>,
+    /// What is left out of them.
+    skipped: Vec<Skipped>,
 }
 
 /// A tree whose entries become some of those of an ntuple.
@@ -118,13 +124,13 @@ impl Job {
     /// The plan for a tree, which is opened again.
     fn plan(&self, part: &Part, args: &Args, console: &Console) -> Result<ImportPlan, Failure> {
         let table = args.reading.reopen(&part.location, &part.identity, console)?;
-        let (_, plan) = plan(args, &table)?;
+        let (_, plan, _) = plan(args, &table)?;
         Ok(self.first.1.matched(plan)?)
     }
 }
 
-/// The plan for a tree by itself.
-fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan), Failure> {
+/// The plan for a tree by itself, and what is chosen of it.
+fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan, Chosen), Failure> {
     let Some(tree) = table.tree().cloned() else {
         let wrong = format_args!("{}: '{}' is an ntuple", table.file_name(), table.path());
         return Err(Failure::usage(wrong).with_hint("`tupelo copy` copies ntuples"));
@@ -133,9 +139,13 @@ fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan), Failure> {
         .with_renames(args.rename.iter().cloned())
         .with_dots(args.dots)
         .with_collections(!args.no_collections);
-    let read = args.fields.read(table, None, None)?;
-    let plan = ImportPlan::new(&tree, read.entries(args.range.of(tree.entries())), &options)?;
-    Ok((tree, plan))
+    // The plan finds out what can be decoded.
+    let selecting = Selecting { with_counters: true, ..Selecting::default() };
+    let mut chosen = args.fields.select(table, None, &selecting)?;
+    let entries = args.range.of(tree.entries());
+    let plan = ImportPlan::new(&tree, chosen.read.clone().entries(entries), &options)?;
+    chosen.skipped.extend_from_slice(plan.skipped());
+    Ok((tree, plan, chosen))
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -170,7 +180,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    compare(args, &to, &inputs, &jobs, console)
+    compare(args, &to, &inputs, &jobs, console)?;
+    args.skip.check(jobs.iter().map(|job| job.skipped.len()).sum(), &to.to_string())
 }
 
 /// The ntuples to write, with the trees that become one.
@@ -180,8 +191,9 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
         let opened = open_trees(args, location, name, console);
         let Some(trees) = args.skipping.note(location, locations.len(), opened)? else { continue };
         for (object, table) in trees {
-            let (tree, plan) = plan(args, &table)?;
-            warn_skipped(&tree, &plan, console);
+            let (tree, plan, chosen) = plan(args, &table)?;
+            chosen.tell(&table, console);
+            let skipped = chosen.skipped;
             let part = Part {
                 location: Location { file: location.file.clone(), object: Some(object) },
                 identity: tree.identity()?,
@@ -193,8 +205,11 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
                 Some(job) => {
                     job.first.1.matched(plan)?;
                     job.trees.push(part);
+                    let is_new = |it: &Skipped| !job.skipped.contains(it);
+                    let new: Vec<Skipped> = skipped.into_iter().filter(is_new).collect();
+                    job.skipped.extend(new);
                 }
-                None => jobs.push(Job { name: target, first: (tree, plan), trees: vec![part] }),
+                None => jobs.push(Job { name: target, first: (tree, plan), trees: vec![part], skipped }),
             }
         }
     }
@@ -243,17 +258,6 @@ fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, conso
     Ok(())
 }
 
-fn warn_skipped(tree: &Tree, plan: &ImportPlan, console: &Console) {
-    let skipped = plan.skipped();
-    for (path, reason) in skipped.iter().take(MAX_LISTED) {
-        console.warn(&format!("{}: tree '{}': '{path}' is not imported: {reason}", tree.file_name(), tree.path()));
-    }
-    if skipped.len() > MAX_LISTED {
-        let more = things((skipped.len() - MAX_LISTED) as u64, "other field");
-        console.warn(&format!("{}: tree '{}': {more} not imported", tree.file_name(), tree.path()));
-    }
-}
-
 fn import(
     job: &Job,
     args: &Args,
@@ -281,7 +285,7 @@ fn import(
 
 /// Compares the ntuples with their trees, and reports.
 fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &Console) -> Result<(), Failure> {
-    if args.validate == 0 {
+    if args.validate == 0 && args.report.is_none() {
         return Ok(());
     }
     let options = OpenOptions::at(Location { file: to.file.clone(), object: None });
@@ -308,7 +312,7 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
             );
             different.get_or_insert(what);
         }
-        reports.push(to_json(&job.name, &validation));
+        reports.push(to_json(job, &validation));
     }
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
@@ -322,7 +326,7 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
     }
 }
 
-fn to_json(name: &str, validation: &Validation) -> Value {
+fn to_json(job: &Job, validation: &Validation) -> Value {
     let fields = validation.fields.iter().map(|field| {
         let mut value = json!({
             "branch": field.branch,
@@ -339,9 +343,10 @@ fn to_json(name: &str, validation: &Validation) -> Value {
         value
     });
     json!({
-        "ntuple": name,
+        "ntuple": job.name,
         "entries": validation.entries,
         "equal": validation.is_equal(),
+        "skipped": skipped_to_json(&job.skipped),
         "fields": fields.collect::<Vec<_>>(),
     })
 }

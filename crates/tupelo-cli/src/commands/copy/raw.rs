@@ -11,7 +11,7 @@ use tupelo::storage::cancel::cancellable;
 use tupelo::storage::range::split;
 use tupelo::storage::{self, ByteSink, ByteSource, ErrorKind, PartialFile, Storage, local_path};
 
-use crate::commands::target::Target;
+use super::target::Target;
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, check_not_standard_output};

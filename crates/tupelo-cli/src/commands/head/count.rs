@@ -26,7 +26,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
-    let (chain, _) = args.files.sources.chain_of(&locations, console, |table| {
+    let (chain, _) = args.files.sources.chain_of(&locations, console, |table, is_first| {
+        if is_first {
+            console.warn_of(table);
+        }
         let read = args.condition.apply(table.read_all().without_fields())?;
         Ok(read.with_entry_numbers("entry"))
     })?;

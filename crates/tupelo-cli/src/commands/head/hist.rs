@@ -183,7 +183,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             return Err(refused.with_hint("without -o the histogram is shown in the terminal"));
         }
     }
-    let (chain, _) = args.sources.chain_of(&locations, console, |table| {
+    let (chain, _) = args.sources.chain_of(&locations, console, |table, is_first| {
+        if is_first {
+            console.warn_of(table);
+        }
         let read = args.condition.apply(table.read_all().without_fields())?;
         // The last column.
         Ok(read.with_computed("value", &args.what)?)

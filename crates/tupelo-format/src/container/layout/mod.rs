@@ -280,6 +280,24 @@ impl Layout {
         Ok(Way { directory, missing: parts, name, cycle })
     }
 
+    /// Makes a directory and those above it, as far as they are missing. Says whether there was one to be made.
+    ///
+    /// # Errors
+    /// As [`Layout::add`], and unsupported where an object has the name.
+    pub fn add_directory(&mut self, path: &str) -> Result<bool> {
+        let mut parts = path.split('/');
+        if parts.try_fold(0, |at, part| self.newest(at, part)?.directory).is_some() {
+            return Ok(false);
+        }
+        let Way { directory, missing, name, cycle } = self.way(path, "TDirectory", "", 0)?;
+        if cycle > 1 {
+            return Err(Error::unsupported(format!("'{path}' is an object, not a directory")));
+        }
+        let missing: Vec<String> = missing.into_iter().chain([name]).map(str::to_owned).collect();
+        missing.iter().fold(directory, |at, part| self.make_directory(at, part));
+        Ok(true)
+    }
+
     /// Why an object of this class would hide another thing at a path, or could not be found there.
     pub fn conflict(&self, path: &str, class_name: &str) -> Option<String> {
         let (mut directory, mut rest) = (0, path);

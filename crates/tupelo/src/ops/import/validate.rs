@@ -9,8 +9,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
-use super::{BATCH_BYTES, ImportPlan, escaped, relabelled};
+use super::{BATCH_BYTES, ImportPlan, relabelled};
 use crate::reader::Ntuple;
+use crate::schema::escaped;
 use crate::{Error, Result};
 
 /// Bins of the histograms with which two fields are compared.

@@ -76,7 +76,13 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
 
     /// Lists, each with the field that has the numbers of their items: names of both.
     fn counters(&self) -> Vec<(String, String)> {
-        Vec::new()
+        self.schema().schema().projected_counters()
+    }
+
+    /// The dotted paths of stored fields whose values in a range of entries cannot be decoded, and why.
+    fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
+        let _ = (fields, entries);
+        Ok(Vec::new())
     }
 }
 

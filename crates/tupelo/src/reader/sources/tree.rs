@@ -14,7 +14,7 @@ use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::{EntrySource, Ntuple};
-use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes};
+use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
 use crate::evolution::{ReadRule, SourceSchema, binary_type};
 use crate::plan::{Segment, entry_ranges, truncated};
 use crate::schema::arrow::data_type;
@@ -46,7 +46,10 @@ impl Tree {
         let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts: HashMap<String, String> = texts.map(|(key, text)| (key.to_owned(), text.clone())).collect();
         let schema = SourceSchema::new(Schema::from_tree(source.fields()), true, texts);
-        Self { source: Arc::new(source), path: path.into(), schema, cache: TreeCache::default() }
+        let source = Arc::new(source);
+        let named = Arc::clone(&source);
+        let schema = schema.with_other_names(move || own_names(&named));
+        Self { source, path: path.into(), schema, cache: TreeCache::default() }
     }
 
     /// Name of the tree, without directories.
@@ -142,7 +145,8 @@ impl Tree {
         let read = || {
             let mut branches = Vec::new();
             self.source.fields().iter().for_each(|field| branches_of(field, &field.name, &mut branches));
-            let found = branches.iter().find(|(known, ..)| known == path);
+            let own = self.schema.path_of(path).unwrap_or(path);
+            let found = branches.iter().find(|(known, ..)| known == path || known == own);
             let Some((_, branch, _)) = found else {
                 return Err(Error::no_such("branch", path, branches.iter().map(|(known, ..)| known.as_str())));
             };
@@ -150,6 +154,12 @@ impl Tree {
             basket_objects(&self.source, &self.source.request_memory(), *branch, entries)
         };
         read().map_err(|e| EntrySource::context(self, e))
+    }
+
+    /// The names of branches that are not those of their fields, such as `hits.` and `x[3]`, with the dotted paths of the
+    /// fields: where a field is selected, these names are taken too.
+    pub fn own_names(&self) -> HashMap<String, String> {
+        own_names(&self.source)
     }
 
     /// The branches with values: their numbers in the metadata, and the dotted paths of their fields.
@@ -221,6 +231,33 @@ impl Tree {
     }
 }
 
+/// The names of branches that are not the paths of their fields.
+fn own_names(source: &TreeSource) -> HashMap<String, String> {
+    let branches = &source.tree().branches;
+    let (mut names, mut seen) = (HashMap::new(), vec![false; branches.len()]);
+    for field in source.fields() {
+        let mut leaves = Vec::new();
+        branches_of(field, &field.name, &mut leaves);
+        for (path, branch, _) in &leaves {
+            let (mut branch, mut path) = (Some(*branch), Some(path.as_str()));
+            while let Some((index, at)) = branch.and_then(|index| Some((index, branches.get(index)?))) {
+                if std::mem::replace(&mut seen[index], true) {
+                    break;
+                }
+                // A record may have no branch of its own.
+                let own = path.filter(|_| at.parent.is_some()).unwrap_or(&field.name);
+                // Of two branches with one name, the second has another path.
+                if own != at.name {
+                    names.insert(at.name.clone(), own.to_owned());
+                }
+                branch = at.parent;
+                path = path.and_then(|path| path.rsplit_once('.')).map(|(parent, _)| parent);
+            }
+        }
+    }
+    names
+}
+
 /// What branches take in the file, added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -286,6 +323,12 @@ impl EntrySource for Tree {
         let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
         let counters = self.source.session().counters();
         counters.elapsed(|| decode_baskets(&self.source, &memory, self.cache, &typed, &entry_ranges(segments)))
+    }
+
+    fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
+        let typed = |field: &Field| Ok((self.tree_field(field)?, data_type(field, self.schema.is_compressed())));
+        let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
+        unreadable(&self.source, &self.source.request_memory(), self.cache, &typed, entries)
     }
 
     fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {

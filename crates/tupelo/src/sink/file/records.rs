@@ -29,6 +29,19 @@ impl FileSink {
         Ok(())
     }
 
+    /// Makes a directory and those above it, as far as they are missing.
+    pub(crate) fn make_directory(&self, path: &str) -> Result<()> {
+        let mut state = self.lock()?;
+        state.sink()?;
+        // What is in it may be open, it itself and what is above it may not.
+        state.paths.check(&format!("{path}/"), None)?;
+        let made = state.layout.add_directory(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
+        if made {
+            state.change()?;
+        }
+        Ok(())
+    }
+
     /// Appends a record: `head` makes its key for the place and the time of writing. Returns the place.
     pub(crate) fn put_record(
         &self,

@@ -11,23 +11,27 @@ use crate::{Error, Result};
 /// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
 /// collection are counted by the field with its size, if there is one.
 pub(super) fn fields(schema: &Schema, counters: &HashMap<String, String>) -> Result<Vec<TreeField>> {
+    let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
     let field = |field: &Field| {
         let form = form(field, &field.name).map_err(|error| error.in_field(&field.name))?;
-        let counter = counters.get(&field.name).cloned().or_else(|| counter(schema, field));
-        Ok(TreeField { name: field.name.clone(), form, counter })
+        let counter = counters.get(&field.name).or_else(|| projected.get(&field.name)).cloned();
+        let counter = counter.or_else(|| usual_counter(schema, field));
+        Ok(TreeField { name: field.name.clone(), form, title: field.description.clone(), counter })
     };
     schema.fields.iter().map(field).collect()
 }
 
-/// The name of the field with the size of the collection from which a list is projected.
-fn counter(schema: &Schema, list: &Field) -> Option<String> {
-    let source = list.projected_from.as_deref().filter(|_| matches!(list.kind, Kind::Collection(_)))?;
-    let counts = |field: &&Field| {
-        let collection = field.projected_from.as_deref().filter(|_| matches!(field.kind, Kind::Cardinality { .. }));
-        let rest = collection.and_then(|collection| source.strip_prefix(collection));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// The integer field with the name that the counter of a list would get: `nx` of `x`.
+fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
+    let name = matches!(list.kind, Kind::Collection(_)).then(|| format!("n{}", list.name))?;
+    let is_integer = |field: &Field| match &field.kind {
+        Kind::Cardinality { .. } => true,
+        Kind::Primitive(primitive) => {
+            !matches!(primitive, Primitive::Bool | Primitive::Byte | Primitive::Float | Primitive::Double)
+        }
+        _ => false,
     };
-    schema.fields.iter().find(counts).map(|field| field.name.clone())
+    schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
 fn form(field: &Field, path: &str) -> Result<Form> {
@@ -46,7 +50,7 @@ fn form(field: &Field, path: &str) -> Result<Form> {
                 Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
             };
             let class_name = match field.type_name.as_str() {
-                "" => format!("{path}_record"),
+                name if name.is_empty() || is_of_root(name) => format!("{path}_record"),
                 name => name.to_owned(),
             };
             Form::Record(Record { class_name, members: members.iter().map(member).collect::<Result<_>>()? })
@@ -57,6 +61,27 @@ fn form(field: &Field, path: &str) -> Result<Form> {
         Kind::Tuple(_) => return Err(no_branch("a pair or tuple")),
         Kind::Variant(_) => return Err(no_branch("a variant")),
     })
+}
+
+/// Whether ROOT may know a class itself, with other members or another version than those that are written.
+fn is_of_root(class_name: &str) -> bool {
+    let is_prefixed =
+        class_name.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    is_prefixed || class_name.contains('<') || ["std::", "ROOT::"].iter().any(|space| class_name.starts_with(space))
+}
+
+/// The paths of the members of a field, or of the field itself, that have no branch in a tree, and why.
+pub(super) fn without_branch(field: &Field, path: &str, found: &mut Vec<(String, Error)>) {
+    let mut inner = field;
+    while let Kind::Array { item, .. } | Kind::Wrapper(item) | Kind::Collection(item) = &inner.kind {
+        inner = item;
+    }
+    match &inner.kind {
+        Kind::Record(members) => {
+            members.iter().for_each(|member| without_branch(member, &format!("{path}.{}", member.name), found));
+        }
+        _ => found.extend(form(field, path).err().map(|error| (path.to_owned(), error))),
+    }
 }
 
 fn basic(primitive: Primitive) -> Basic {

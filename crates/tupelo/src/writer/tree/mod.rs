@@ -7,10 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema};
 use tupelo_format::compression;
-use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column};
+use tupelo_ttree::write::{
+    BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
+};
 
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
@@ -27,6 +30,25 @@ const PENDING_BYTES: usize = 8 << 20;
 /// Entries after which the size of a cluster is compared, if a number of bytes ends it.
 const STEP_ENTRIES: u64 = 256;
 
+/// What has no branch in a tree: dotted paths of fields, and why.
+pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
+    let planning = options.planning()?;
+    let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, &options.counters)?, planning)?);
+    let mut found = Vec::new();
+    if plan(schema).is_ok() {
+        return Ok(found);
+    }
+    for field in &schema.fields {
+        let before = found.len();
+        forms::without_branch(field, &field.name, &mut found);
+        if found.len() == before {
+            let alone: Result<Plan> = plan(&Schema { fields: vec![field.clone()] });
+            found.extend(alone.err().map(|error| (field.name.clone(), error)));
+        }
+    }
+    Ok(found)
+}
+
 /// Writes one tree. It must be finished before its file can be.
 #[derive(Debug)]
 pub struct TreeWriter {
@@ -37,6 +59,8 @@ pub struct TreeWriter {
     /// Arrow types of the columns.
     types: Vec<DataType>,
     plan: Plan,
+    /// Lists whose counters are fields: the indices of both.
+    counted: Vec<(usize, usize)>,
     /// The open basket of each branch.
     open: Vec<OpenBasket>,
     written: Vec<Written>,
@@ -70,7 +94,13 @@ impl TreeWriter {
         if name.is_empty() || name.contains(';') {
             return Err(Error::invalid_argument(format!("'{path}' is not the name of a tree")));
         }
-        let plan = Plan::new(name, &forms::fields(schema, &options.counters)?, options.planning()?)?;
+        let planning = options.planning()?;
+        let fields = forms::fields(schema, &options.counters)?;
+        let plan = Plan::new(name, &fields, planning)?;
+        let place = |name: &str| fields.iter().position(|field| field.name == name);
+        let counter = |field: &TreeField| field.counter.as_deref().and_then(place);
+        let counted = fields.iter().enumerate().filter_map(|(list, field)| Some((list, counter(field)?)));
+        let counted = counted.filter(|_| planning.jagged == Jagged::Counter).collect();
         let sink = target.file()?.for_object();
         sink.begin_object(path, CLASS, options.title())?;
         let open = plan.branches.iter().map(OpenBasket::new).collect();
@@ -84,6 +114,7 @@ impl TreeWriter {
             open,
             written: vec![none; plan.branches.len()],
             plan,
+            counted,
             pending: Vec::new(),
             pending_bytes: 0,
             entries: 0,
@@ -170,6 +201,9 @@ impl TreeWriter {
                 false => arrow_cast::cast(array, wanted)?,
             });
         }
+        for &(list, counter) in &self.counted {
+            self.check_counter(&fields[list], &fields[counter], [list, counter])?;
+        }
         let mut columns = Vec::with_capacity(self.plan.branches.len());
         for branch in &self.plan.branches {
             columns.push(match &branch.values {
@@ -193,6 +227,27 @@ impl TreeWriter {
             }
         }
         Ok(columns)
+    }
+
+    /// Refuses numbers of items that contradict the list.
+    fn check_counter(&self, list: &ArrayRef, counts: &ArrayRef, names: [usize; 2]) -> Result<()> {
+        let Some(list) = list.as_list_opt::<i64>() else { return Ok(()) };
+        let counts = arrow_cast::cast(counts, &DataType::Int64)?;
+        let lengths = list.value_offsets().windows(2).map(|pair| pair[1] - pair[0]);
+        let both = counts.as_primitive::<Int64Type>().iter().zip(lengths).enumerate();
+        match both.into_iter().find(|(_, (count, length))| *count != Some(*length)) {
+            None => Ok(()),
+            Some((entry, (count, length))) => {
+                let [list, counter] = names.map(|index| self.schema.fields.get(index).map_or("", |field| &field.name));
+                let count = count.map_or("null".to_owned(), |count| count.to_string());
+                let entry = self.entries + entry as u64;
+                let what = format!(
+                    "entry {entry}: it counts the items of '{list}', but is {count} where the list has {length}; give \
+                     one of them another name"
+                );
+                Err(Error::invalid_argument(what).in_field(counter))
+            }
+        }
     }
 
     fn append(&mut self, columns: &[Option<ArrayRef>], count: usize) -> Result<()> {

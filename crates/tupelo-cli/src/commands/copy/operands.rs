@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use tupelo::reader::Location;
 use tupelo::storage::display_name;
 
-use super::Target;
+use super::target::Target;
 use crate::console::{Console, pipe_is_closed};
 use crate::failure::{FAILED, Failure};
 use crate::inputs::Inputs;

@@ -11,7 +11,7 @@ use tupelo::storage::{ErrorKind as StorageErrorKind, Storage, display_name, is_o
 use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
 use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
 
-use super::ls::NTUPLE_CLASS;
+use super::super::ls::NTUPLE_CLASS;
 use crate::console::Console;
 use crate::export::Format;
 use crate::failure::Failure;
