@@ -243,11 +243,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
 }
 
 /// Opens the ntuples at a location, with their names.
-fn open_ntuples(
-    args: &Args,
-    location: &Location,
-    name: Option<&str>,
-) -> Result<Vec<(String, Table)>, Failure> {
+fn open_ntuples(args: &Args, location: &Location, name: Option<&str>) -> Result<Vec<(String, Table)>, Failure> {
     let file = args.reading.open_uncounted(location)?;
     let names = names(&file, location)?;
     if let (Some(name), 2..) = (name, names.len()) {

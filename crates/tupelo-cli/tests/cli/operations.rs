@@ -28,7 +28,9 @@ fn a_forgotten_output_does_not_change_the_last_input() {
     let place = Place::new();
     let file = place.b2hhh();
     let [a, b, c] = ["a.root", "b.root", "c.root"].map(|name| place.path(name));
-    [&a, &b, &c].into_iter().for_each(|copy| drop(fs::copy(&file, copy).expect("a copy")));
+    for copy in [&a, &b, &c] {
+        fs::copy(&file, copy).expect("a copy");
+    }
     let before = fs::read(&c).expect("a file");
     for command in ["copy", "import", "export"] {
         for options in [&["--force"][..], &["--append", "--as", "again"]] {

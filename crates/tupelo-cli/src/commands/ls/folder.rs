@@ -70,7 +70,7 @@ pub(super) fn list(path: &Path, args: &Args, mut text: Text, console: &Console) 
         documents.push(document);
     }
     if args.json {
-        console.print_json(&json!({ "directory": path.display().to_string(), "entries": documents }))?;
+        console.print_json("ls", json!({ "folder": path.display().to_string(), "entries": documents }))?;
     } else {
         text.add(format!("{}, {}", path.display(), things(files, "ROOT file"))).end_line();
         add_table(&table, &mut text);
