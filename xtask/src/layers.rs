@@ -80,7 +80,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-ttree",
         path: "crates/tupelo-ttree",
         uses: &["tupelo-format"],
-        rooms: &["streamer", "basket", "tree", "layout", "fields", "column", "write"],
+        rooms: &["streamer", "basket", "tree", "classes", "layout", "fields", "column", "write"],
     },
     Crate {
         name: "tupelo",

@@ -43,6 +43,7 @@ const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("encoding/encode.rs", "page of {elements} elements", "no slice has 2^64 bits"),
     ("descriptor/validate.rs", "in header and footer, at most", "ten million fields need two gigabytes"),
     ("container/key.rs", "a payload above 4 GiB", "baskets are below 256 MiB"),
+    ("container/recover.rs", "more than 2^32 keys", "they need 100 gigabytes"),
     ("container/key.rs", "is too far for it", "writing, judged in container/tests.rs"),
     ("container/key.rs", "has references from a key of", "writing, judged in container/tests.rs"),
     ("envelope/page_list.rs", "page list over 4 GiB", "envelopes are below 256 MiB"),
@@ -335,6 +336,8 @@ fn what_containers_refuse() {
     let file = file.finish(list);
     let found = container::find_object(&fetched(&file), "h").expect("a file").expect("an object");
     assert_eq!(failed(open::anchor(&fetched(&file), &found)), "'h' is a TH1D, not an RNTuple");
+    let Ok(pre_release) = open::pre_release(&fetched(&file), &found) else { panic!("no payload") };
+    assert!(pre_release.to_string().contains("formats before 1.0 are not read"), "{pre_release}");
     let size = (1u64 << 30) + 100;
     let key = Key { nbytes: 1 << 30, object_bytes: (1 << 30) + 1, key_bytes: 30, seek_key: 60, ..found.key };
     assert!(failed(container::object_bytes(&FetchedRanges::new(size), &key)).starts_with("'h' has 1073741825 bytes"));

@@ -399,19 +399,19 @@ fn an_update_of_nothing_changes_nothing() {
     set.write(std::slice::from_ref(&(0..1)), &batch(0..1)).unwrap();
     ntuple.finish().unwrap();
     file.finish().unwrap();
-    // With leftovers of a writer that was killed as well.
+    // Leftovers of a writer that was killed are cut off.
     let whole = fs::read(&path).unwrap();
     for before in [whole.clone(), [&whole, &b"xy"[..]].concat(), [&whole, &b"half a blob"[..]].concat()] {
         fs::write(&path, &before).unwrap();
         FileWriter::update(&path).unwrap().finish().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), before);
+        assert_eq!(fs::read(&path).unwrap(), whole);
         let file = FileWriter::update(&path).unwrap();
         let mut ntuple = file.append("d/n", options()).unwrap();
         let _ = ntuple.attribute_set("runs", &schema()).unwrap();
         ntuple.checkpoint().unwrap();
         ntuple.finish().unwrap();
         file.finish().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), before);
+        assert_eq!(fs::read(&path).unwrap(), whole);
         // And something is something.
         let file = FileWriter::update(&path).unwrap();
         let mut ntuple = file.append("d/n", options()).unwrap();

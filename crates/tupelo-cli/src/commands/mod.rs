@@ -15,7 +15,7 @@ mod tune;
 mod verify;
 mod write;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -318,7 +318,7 @@ impl Sources {
     }
 
     /// What `choose` reads of all files one after the other, and the number of the first file that is not left out. It is
-    /// called when a file is opened for its fields, which it is told, and again for its entries.
+    /// called when a file is opened for its fields, with true, and again for its entries.
     fn chain_of<'a>(
         &'a self,
         locations: &'a [Location],

@@ -17,11 +17,11 @@ use crate::text::Text;
 /// Verify every checksum and decode every page
 ///
 /// Checks one ntuple or tree or, without a name, all that the file holds: the anchors, headers, footers, page lists and
-/// pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed and decoded;
-/// the records of other objects, which are decompressed. Each damage is one line on stdout, and verification continues
-/// with the next place and file. A rule of the format that a file breaks and ROOT does not check is a deviation: the file
-/// is read as ROOT reads it. Each member of a mirror is verified by itself. Exit status: 0 intact, 1 damaged or not
-/// supported by this version.
+/// pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed and
+/// decoded (only LZ4, zlib and LZMA have checksums of them); the records of other objects, which are decompressed. Each
+/// damage is one line on stdout, and verification continues with the next place and file. A rule of the format that a
+/// file breaks and ROOT does not check is a deviation: the file is read as ROOT reads it. Each member of a mirror is
+/// verified by itself. Exit status: 0 intact, 1 damaged or not supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo verify events.root && echo intact

@@ -140,7 +140,11 @@ fn files_without_an_ntuple_are_counted() {
     }
     let run = tupelo(&["verify", &empty[0], &file]);
     assert!(run.stderr.contains("2 files: all intact; 1 of them contains no ntuple"), "{}", run.stderr);
-    assert!(run.stderr.contains(&format!("warning: {}: the file contains no ntuple", empty[0])), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(&format!("warning: {}: the file contains no ntuple and no tree", empty[0])),
+        "{}",
+        run.stderr
+    );
     run.ok();
     let run = tupelo(&["verify", "--json", &empty[0], &file, &empty[1]]);
     assert!(run.stderr.contains("3 files: all intact; 2 of them hold no ntuple"), "{}", run.stderr);
@@ -148,7 +152,14 @@ fn files_without_an_ntuple_are_counted() {
     let documents = serde_json::Deserializer::from_str(&documents).into_iter();
     let warnings: Vec<_> =
         documents.map(|one: Result<serde_json::Value, _>| one.expect("JSON")["warnings"].clone()).collect();
-    assert_eq!(warnings, [json!(["the file contains no ntuple"]), json!([]), json!(["the file contains no ntuple"])]);
+    assert_eq!(
+        warnings,
+        [
+            json!(["the file contains no ntuple and no tree"]),
+            json!([]),
+            json!(["the file contains no ntuple and no tree"])
+        ]
+    );
     let run = tupelo(&["verify", &empty[0]]);
     assert!(run.stderr.contains("warning: ") && run.stderr.contains("contains no ntuple"), "{}", run.stderr);
     run.ok();

@@ -262,7 +262,7 @@ pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)>
     let end = size.saturating_add(appended.len() as u64);
     let is_whole = header.seek_info.saturating_add(u64::from(header.nbytes_info)) <= size;
     let old = if is_whole { (header.seek_info, header.nbytes_info) } else { (0, 0) };
-    let found = objects().filter(|key| is_streamer_info(key)).last();
+    let found = objects().rfind(|key| is_streamer_info(key));
     let (seek_info, nbytes_info) = found.map_or(old, |info| (info.seek_key, info.nbytes));
     let header = FileHeader { begin: header.begin, end, seek_info, nbytes_info, ..FileHeader::default() };
     patches.push(head_patch(fetched, &top, &place, &list, header)?);

@@ -269,10 +269,10 @@ fn lists_share_the_counter_that_they_name() {
         let plan = Plan::new("t", &fields, planning).unwrap();
         plan.branches.into_iter().map(|branch| branch.title).collect::<Vec<_>>()
     };
-    assert_eq!(titles(COUNTER), ["n/I", "x[n]/F", "y[n]/F"]);
+    assert_eq!(titles(COUNTER), ["n/i", "x[n]/F", "y[n]/F"]);
     assert_eq!(titles(VECTOR), ["n/i", "x", "y"]);
     // A new counter does not take the name of another field.
-    let fields = [field("nx", Form::Number(Basic::U32)), field("x", list_of(Form::Number(Basic::F32)))];
+    let fields = [field("nx", Form::Number(Basic::F32)), field("x", list_of(Form::Number(Basic::F32)))];
     let plan = Plan::new("t", &fields, COUNTER).unwrap();
     assert_eq!(plan.branches.iter().map(|branch| branch.name.as_str()).collect::<Vec<_>>(), ["nx", "nx_", "x"]);
 }

@@ -1,7 +1,5 @@
 //! Options of programs that write ntuples.
 
-pub(super) mod operands;
-
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
