@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import DATA
 
 import tupelo
-
-from conftest import DATA
 
 
 @pytest.fixture
