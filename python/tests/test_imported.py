@@ -67,7 +67,8 @@ def test_copies_keep_the_projections(imported: tupelo.Ntuple) -> None:
     # Without some of the fields, the others are stored.
     imported.copy("some.root", fields=["run", "Muon_pt"])
     some = tupelo.open("some.root:Events")
-    assert some.arrays().tolist() == imported.arrays(["run", "Muon_pt"]).tolist()
+    # With the counter of the list.
+    assert some.arrays().tolist() == imported.arrays(["run", "nMuon", "Muon_pt"]).tolist()
     assert "_collection15" not in some
 
 

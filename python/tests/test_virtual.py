@@ -117,11 +117,11 @@ def test_damage_is_found_on_first_use() -> None:
     with tupelo.recreate("damaged.root", compression="none") as file:
         file["Events"] = {"x": np.arange(1000, dtype="i8"), "y": np.full(1000, 0xEFEFEFEFEFEFEFEF, dtype="u8")}
     content = bytearray(Path("damaged.root").read_bytes())
+    content[content.index(b"\xef" * 8000)] ^= 1
+    Path("damaged.root").write_bytes(content)
     ntuple = tupelo.open("damaged.root:Events")
     assert isinstance(ntuple, tupelo.Ntuple)
     events = ntuple.arrays(virtual=True)
-    content[content.index(b"\xef" * 8000)] ^= 1
-    Path("damaged.root").write_bytes(content)
     assert ak.sum(events.x) == 499_500
     with pytest.raises(tupelo.CorruptError, match="checksum"):
         ak.sum(events.y)

@@ -21,7 +21,7 @@ def test_create_refuses_files_that_exist(tmp_path: Path) -> None:
 
 def test_parents_are_made_on_request(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "new.root"
-    with pytest.raises(tupelo.StorageError):
+    with pytest.raises(tupelo.MissingFileError):
         tupelo.recreate(path)
     assert not (tmp_path / "a").exists()
     with tupelo.recreate(path, parents=True) as file:

@@ -1,5 +1,6 @@
 """Opening files."""
 
+import inspect
 import io
 import os
 import sys
@@ -197,7 +198,7 @@ class File(Mapping[str, Any]):
         for text in self._core.deviations():
             if text not in self._known_deviations:
                 self._known_deviations.add(text)
-                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=3)
+                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=_frames())
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
         """C++ classes of all objects in the directories by path.
@@ -370,3 +371,11 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
     core = core.recovered() if recover else core
     return File(core, name, page_checksums, memory_budget, metrics)
+
+
+def _frames() -> int:
+    """How many frames of this package the caller of this function has above it, with itself: a `stacklevel`."""
+    frame, count = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tupelo":
+        frame, count = frame.f_back, count + 1
+    return count

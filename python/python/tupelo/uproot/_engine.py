@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -294,7 +295,7 @@ def _ntuple_hook(original: Any) -> Any:
 def _open_hook(original: Any) -> Any:
     def hook_before_create_source(self: Any, **kwargs: Any) -> None:
         original(self, **kwargs)
-        url = import_module("uproot._util").regularize_path(self._file_path)
+        url = sys.modules["uproot._util"].regularize_path(self._file_path)
         if not isinstance(url, str):
             return
         try:
@@ -317,7 +318,7 @@ def _files_hook(original: Any) -> Any:
     def regularize_files_inner(
         files: Any, parse_colon: bool, counter: Any, HasBranches: Any, steps_allowed: bool, **options: Any
     ) -> Any:
-        util = import_module("uproot._util")
+        util = sys.modules["uproot._util"]
         url, name = util.regularize_path(files), None
         if isinstance(url, str):
             if parse_colon and isinstance(files, str):
