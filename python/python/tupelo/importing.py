@@ -80,8 +80,9 @@ def import_trees(
     under the same paths; True or ``"**"`` copies all. Of several files, the first that has an object of a path provides
     it.
 
-    Branches that cannot be read, or that have no form in an ntuple, are left out: the ``skipped`` of the report lists them,
-    and a `TupeloWarning` names each unless ``skip_unreadable`` is true. The counters of selected arrays are imported.
+    Branches that cannot be read, or that have no form in an ntuple, are left out: the ``skipped`` of the report lists
+    them, and a `TupeloWarning` names each unless ``skip_unreadable`` is true. The counters of selected arrays are
+    imported.
 
     ``validate`` says what is compared when the file is written, entry by entry and bit by bit: ``"sample"`` (1000
     entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
