@@ -1,5 +1,6 @@
 """Histograms, profiles, graphs and efficiencies of files, compared with ROOT and uproot."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -544,3 +545,17 @@ def test_real_histograms_are_those_of_uproot(path: Path, tmp_path: Path) -> None
     for name in names:
         assert np.array_equal(copied[name].values(flow=True), file[name].values(flow=True)), name
         assert copied[name].axes == file[name].axes
+
+
+def test_bins_that_are_not_stored_take_no_memory() -> None:
+    """Regression: the edges of axes were made before their number was compared with the bins."""
+    path = DATA / "hostile" / "histogram-bins.root"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not at hand")
+    file = tupelo.open(path)
+    tracemalloc.start()
+    with pytest.raises(tupelo.CorruptError, match="fArray has 25 items, expected 2500000010"):
+        file["h2"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20

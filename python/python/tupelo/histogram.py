@@ -275,14 +275,16 @@ def of(instance: Any) -> Histogram:
     yet.
     """
     name = instance.class_name
-    axes = tuple(_axis(member(instance, axis), axis) for axis in AXES[: DIMENSIONS[name]])
-    cells = math.prod(len(axis) + 2 for axis in axes)
+    stored = {axis: member(instance, axis) for axis in AXES[: DIMENSIONS[name]]}
+    # Before edges are made: a number of bins is nothing that the file has to hold.
+    cells = math.prod(max(member(axis, "fNbins"), 0) + 2 for axis in stored.values())
     is_profile = name.startswith("TProfile")
     for array in ("fArray", "fBinEntries") if is_profile else ("fArray",):
         check_length(instance, array, cells)
     for array in ("fSumw2", "fBinSumw2") if is_profile else ("fSumw2",):
         if (is_profile and array == "fSumw2") or len(instance.get(array, ())) > 0:
             check_length(instance, array, cells)
+    axes = tuple(_axis(axis, place) for place, axis in stored.items())
     for text in ("fName", "fTitle"):
         _text(member(instance, text))
     float(member(instance, "fEntries"))
