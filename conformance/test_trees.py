@@ -44,7 +44,7 @@ NOT_LIKE_UPROOT = {
     "clones_with_trefs.root": f"{BITS}; {REFERENCES}",
     "fbits_referenced.root": BITS,
 }
-"""Files in which branches differ from those of uproot; `test_written.py` compares them with ROOT."""
+"""Files in which branches differ from those of uproot; `test_written.py` compares them with ROOT, imported."""
 
 
 @pytest.fixture(autouse=True, scope="module")
