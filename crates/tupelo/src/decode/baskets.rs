@@ -96,8 +96,13 @@ pub(crate) struct BasketCheck<'f> {
 
 impl BasketCheck<'_> {
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.range.as_ref().map_or(0, |range| range.end - range.start)
+        stored_bytes(self.range.as_ref())
     }
+}
+
+/// Bytes of a record, if a basket has its own.
+fn stored_bytes(range: Option<&Range<u64>>) -> u64 {
+    range.map_or(0, |range| range.end - range.start)
 }
 
 /// Reads, decompresses and decodes baskets, in parallel, and says what is wrong with each.
@@ -106,14 +111,12 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
     let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
     let total: u64 = baskets.iter().map(BasketCheck::stored_bytes).sum();
     memory.add_stored(total);
-    let remote: Vec<_> = baskets.iter().filter_map(|check| check.range.clone()).collect();
-    let remote: Vec<_> = remote.into_iter().filter(|range| !source.is_read_in_place(range)).collect();
-    let _reserved = memory.reserve_scratch(remote.iter().map(|range| range.end - range.start).sum(), "baskets")?;
-    let mut fetched = source.fetch(&remote)?.into_iter();
-    let fetched = baskets.iter().map(|check| {
-        let is_remote = check.range.as_ref().is_some_and(|range| !source.is_read_in_place(range));
-        (check, if is_remote { fetched.next() } else { None })
-    });
+    let remote = |check: &BasketCheck<'_>| check.range.clone().filter(|range| !source.is_read_in_place(range));
+    let ranges: Vec<Range<u64>> = baskets.iter().filter_map(remote).collect();
+    let bytes = ranges.iter().map(|range| stored_bytes(Some(range))).sum();
+    let _reserved = memory.reserve_scratch(bytes, "baskets")?;
+    let mut fetched = source.fetch(&ranges)?.into_iter();
+    let fetched = baskets.iter().map(|check| (check, remote(check).and_then(|_| fetched.next())));
     pool::map(fetched.collect(), total, |(check, fetched): (&BasketCheck<'_>, Option<Bytes>)| {
         let range = check.range.clone();
         Ok(decoder.with_basket(check.branch, check.basket, range, fetched, |mut basket, expected| {
@@ -356,7 +359,7 @@ struct Part<'o> {
 
 impl Part<'_> {
     fn stored_bytes(&self) -> u64 {
-        self.range.as_ref().map_or(0, |range| range.end - range.start)
+        stored_bytes(self.range.as_ref())
     }
 }
 

@@ -91,7 +91,7 @@ impl Object {
         }
     }
 
-    fn of(object: &container::Object, is_newest: bool) -> Self {
+    pub(crate) fn of(object: &container::Object, is_newest: bool) -> Self {
         Self {
             path: object.path.clone(),
             bytes: u64::from(object.key.nbytes),

@@ -9,7 +9,7 @@ use tupelo_ttree::tree::TREE_CLASSES;
 
 use super::{Damage, FETCH_BYTES, Report};
 use crate::decode::{BasketCheck, check_baskets, layouts_of};
-use crate::reader::File;
+use crate::reader::{self, File};
 use crate::source::TreeSource;
 use crate::{ErrorKind, Result};
 
@@ -41,8 +41,7 @@ pub(super) fn check(
             continue;
         }
         is_found = true;
-        // As in other messages: with the cycle, if it is not the newest.
-        let name = if *is_newest { object.path.clone() } else { format!("{};{}", object.path, object.key.cycle) };
+        let name = reader::Object::of(object, *is_newest).name();
         if TREE_CLASSES.contains(&class) && *is_newest {
             report.trees += 1;
             match TreeSource::open(root.clone(), object) {
