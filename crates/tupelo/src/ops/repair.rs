@@ -42,12 +42,11 @@ pub struct Repaired {
 
 /// Restores a file to the newest state in which every page is intact: its present one, or a checkpoint whose last step
 /// was torn. If the file does not exist but an interrupted writer left a temporary file, that one is repaired and
-/// renamed. AnchorLinks are followed.
+/// renamed. Symbolic links are followed.
 ///
-/// Only the header, the records of directories and the file's name are changed; what follows the end of an intact file is
-/// cut off. If the end of the file was cut off and
-/// only the list of free segments and the streamer info are lost, both are rewritten; of the streamer info, only what
-/// ntuples need. Repairing a repaired file changes nothing.
+/// Only the header, the records of directories and the file's name are changed; what follows the end of the restored state
+/// is cut off. If the end of the file was cut off and only the list of free segments and the streamer info are lost, both are
+/// rewritten; of the streamer info, only what ntuples need. Repairing a repaired file changes nothing.
 ///
 /// # Errors
 /// Not found where there is neither, and for a temporary file without a checkpoint; invalid argument where there are
@@ -149,7 +148,8 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     let damages = present.as_ref().map_or(u64::MAX, |(report, ..)| report.num_damages);
     match (best, present) {
         (Some((state, report, ntuples)), _) if report.num_damages == 0 || report.num_damages < damages => {
-            overwrite(sink, &state.patches)?;
+            // What lies past the end of a whole state is of no use.
+            overwrite(sink, &state.patches, report.is_intact().then_some(state.end))?;
             let lost_bytes = size.saturating_sub(state.end);
             Ok(Repaired { path, from: None, is_changed: true, rewritten: Vec::new(), lost_bytes, ntuples, report })
         }
@@ -161,7 +161,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
             match better {
                 Some(Rewrite { appended, patches, parts: rewritten, ntuples, report }) => {
                     sink.append(&appended)?;
-                    overwrite(sink, &patches)?;
+                    overwrite(sink, &patches, None)?;
                     Ok(Repaired { path, from: None, is_changed: true, rewritten, lost_bytes: 0, ntuples, report })
                 }
                 None => {
@@ -189,9 +189,14 @@ fn has_checkpoint(source: &Arc<dyn ByteSource>, states: &Result<Vec<State>>) -> 
     Ok(header.is_ok_and(|header| header.seek_free > 0) || states.as_ref().map_or(true, |states| !states.is_empty()))
 }
 
-fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)]) -> Result<()> {
+/// Overwrites parts of a file, and then removes what follows `end`.
+fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)], end: Option<u64>) -> Result<()> {
     for (offset, bytes) in patches {
         sink.patch(*offset, bytes)?;
+    }
+    if let Some(end) = end {
+        sink.checkpoint()?;
+        sink.cut(end)?;
     }
     Ok(sink.commit()?)
 }
