@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import collections
 import os
-import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +28,8 @@ NOT_FOR_UPROOT = {
     ("atlas_daod_physlite_ntuple.root", "MetaData"): "takes more than 20 GB of memory for 3775 branches",
 }
 """Trees that are only read, with the reason why uproot is no judge."""
-BITS = "the bits of referenced objects take six bytes, of which uproot reads four"
-REFERENCES = "uproot shows TRef and TRefArray in a form of its own"
+BITS = "the bits of referenced objects take six bytes, and uproot reads four"
+REFERENCES = "uproot shows TRef and TRefArray in another form"
 NESTED = "uproot adds a dimension to fixed arrays of objects, and reads their texts and arrays in collections as bytes"
 NOT_LIKE_UPROOT = {
     "mrzimu+uproot-custom__tests_data_test_cstyle_array.root": NESTED,
@@ -45,17 +43,6 @@ NOT_LIKE_UPROOT = {
     "fbits_referenced.root": BITS,
 }
 """Files in which branches differ from those of uproot; `test_written.py` compares them with ROOT, imported."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _uproot_itself() -> Iterator[None]:
-    """Tests of other modules put Tupelo's engine under uproot, which is the judge here."""
-    engine = sys.modules.get("tupelo.uproot")
-    if engine is not None:
-        engine.uninstall()
-    yield
-    if engine is not None:
-        engine.install()
 
 
 def trees() -> list[tuple[Path, str]]:

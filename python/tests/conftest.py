@@ -2,9 +2,12 @@
 
 import os
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from http_server import Server
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TUPELO_DATA") or ROOT.parent / "shared" / "data")
@@ -32,6 +35,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """An empty list of parameters does not count as a skipped test."""
     items[:] = [item for item in items if "NOTSET" not in item.name]
+
+
+def pytest_collection_finish() -> None:
+    """Takes Tupelo's engine from under uproot, where importing the tests put it: uproot is the judge of most tests."""
+    if (carried := sys.modules.get("tupelo.uproot")) is not None:
+        carried.uninstall()
+
+
+@pytest.fixture
+def server(files: Path) -> Iterator[Server]:
+    """A web server of the ``files`` of a module."""
+    server = Server(files)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def strict_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Puts Tupelo's engine under uproot for one test. Errors of Tupelo are raised."""
+    import tupelo.uproot as carried
+    from tupelo.uproot import _engine
+
+    monkeypatch.setenv("TUPELO_UPROOT", "strict")
+    carried.install()
+    carried.report(clear=True)
+    _engine._warned.clear()
+    yield
+    carried.uninstall()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

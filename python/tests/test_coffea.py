@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,10 @@ import tupelo
 import tupelo.uproot as carried
 
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("strict_engine")]
 MODES = ["eager", "virtual", "dask"]
 NTUPLE_MODES = MODES[:2]
 """With Dask, coffea asks uproot for the titles of branches, which fields do not have."""
-
-
-@pytest.fixture(autouse=True)
-def _strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Errors of Tupelo are raised."""
-    monkeypatch.setenv("TUPELO_UPROOT", "strict")
-    carried.install()
-    carried.report(clear=True)
-    yield
-    carried.uninstall()
 
 
 def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> Any:

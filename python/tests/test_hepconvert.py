@@ -11,9 +11,8 @@ import uproot
 import tupelo.uproot as carried
 
 
-def test_files_are_converted_and_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUPELO_UPROOT", "strict")
-    carried.install()
+@pytest.mark.usefixtures("strict_engine")
+def test_files_are_converted_and_copied() -> None:
     numbers = np.arange(60)
     lists = ak.Array([[0.5 * n for n in range(number % 4)] for number in numbers])
     with uproot.recreate("in.root") as file:
@@ -31,4 +30,3 @@ def test_files_are_converted_and_copied(monkeypatch: pytest.MonkeyPatch) -> None
     assert ak.array_equal(arrays.pt, lists)
     assert uproot.open("out.root")["Events"]["run"].array().tolist() == numbers.tolist()
     assert Path("out.parquet").exists()
-    carried.uninstall()

@@ -149,6 +149,7 @@ def test_one_import_keeps_programs_of_uproot_as_they_are(events: str, monkeypatc
         variables: dict[str, Any] = {"np": np, "uproot": carried}
         with folder(side, events):
             found[side] = [plain(result(left, variables)) for left, _ in tables()["uproot"] if left]
+    carried.uninstall()
     report = carried.report()
     assert report.served > 5
     assert found["carried"] == found["alone"]

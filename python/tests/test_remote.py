@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -38,13 +37,6 @@ def files(tmp_path: Path) -> Path:
         for _ in range(10):
             events.extend({f"c{column}": random.random(2000) for column in range(20)})
     return directory
-
-
-@pytest.fixture
-def server(files: Path) -> Iterator[Server]:
-    server = Server(files)
-    yield server
-    server.close()
 
 
 def test_remote_files_are_read_like_local_ones(server: Server, files: Path) -> None:

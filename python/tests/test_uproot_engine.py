@@ -19,25 +19,15 @@ import uproot
 
 import tupelo
 import tupelo.uproot as carried
-from tupelo.uproot import _engine, _handles, _trees
+from tupelo.uproot import _handles, _trees
 
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
+pytestmark = pytest.mark.usefixtures("strict_engine")
 TREES = sorted((DATA / "trees").glob("*.root")) + sorted(DATA.glob("*_tree.root"))
 NTUPLES = sorted(DATA.glob("*_rntuple_*.root")) + sorted(DATA.glob("cms_*_ntuple.root"))
 TREE_CLASSES = ("TTree", "TNtuple", "TNtupleD")
 HAS_NTUPLES = find_spec("uproot.behaviors.RNTuple") is not None
 """Whether the engine serves ntuples in this version of uproot, which is not so in the oldest."""
-
-
-@pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Errors of Tupelo are raised; a test that wants otherwise says so."""
-    monkeypatch.setenv("TUPELO_UPROOT", "strict")
-    carried.install()
-    carried.report(clear=True)
-    _engine._warned.clear()
-    yield
-    carried.install()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from servers import NotInstalledError, Store
 
 import tupelo
 import tupelo.uproot as carried
-from tupelo.uproot import _engine, _remote
+from tupelo.uproot import _remote
 
+pytestmark = pytest.mark.usefixtures("strict_engine")
 PLUGINS = "aiohttp", "requests", "s3fs", "gcsfs", "adlfs", "fsspec_xrootd", "XRootD"
 """What fsspec needs for the schemes."""
 
@@ -33,19 +33,13 @@ REGISTRY = import_module("fsspec.registry")._registry
 
 
 @pytest.fixture(autouse=True)
-def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PLUGINS:
         monkeypatch.setitem(sys.modules, name, None)
     for name in [name for name in sys.modules if name.startswith("fsspec.implementations.http")]:
         monkeypatch.delitem(sys.modules, name)
     for name in set(fsspec.registry) - {"file", "local"}:
         monkeypatch.delitem(REGISTRY, name)
-    monkeypatch.setenv("TUPELO_UPROOT", "strict")
-    carried.install()
-    carried.report(clear=True)
-    _engine._warned.clear()
-    yield
-    carried.install()
 
 
 @pytest.fixture
@@ -129,13 +123,6 @@ def test_a_real_server(name: str, files: Path, command: str, tmp_path: Path) -> 
             put(store, files, command)
         check(store.url, files, **store.options)
         check_wildcards(store.url, **store.options)
-
-
-@pytest.fixture
-def server(files: Path) -> Iterator[Server]:
-    server = Server(files)
-    yield server
-    server.close()
 
 
 def test_a_web_server(server: Server, files: Path) -> None:
