@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from run import DATA, cores, machine, say
+from run import DATA, cores, finish, machine, say
 
 FOLDER = DATA / "carried-data"
 CODECS = {"zstd": "ZSTD(5)", "lz4": "LZ4(4)", "zlib": "ZLIB(1)"}
@@ -116,7 +116,7 @@ def answer(values: Any) -> dict[str, float]:
 
 
 def work() -> None:
-    """Runs one side, in a process of its own."""
+    """Runs one side in a separate process."""
     job = json.loads(sys.argv[2])
     call, times, values = task(job["name"], job["path"]), [], None
     for _ in range(job["repeat"] + 1):
@@ -173,12 +173,7 @@ def run(options: argparse.Namespace) -> int:
         wall, processor = (theirs[key] / ours[key] for key in ("seconds", "processor"))
         times = f"{theirs['seconds']:.3f} | {ours['seconds']:.3f}"
         lines.append(f"| {name} | {times} | {wall:.2f}{wanted} | {processor:.2f} |")
-    lines += [f"\nFAILED: {failure}" for failure in failed] or ["\nAll answers are equal."]
-    text = "\n".join(lines)
-    print(text)
-    (DATA / "carried.md").write_text(text + "\n")
-    say(f"stored as carried.md in {DATA}")
-    return 1 if failed else 0
+    return finish("carried.md", lines, failed)
 
 
 if __name__ == "__main__" and sys.argv[1:2] == ["--job"]:

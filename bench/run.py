@@ -276,6 +276,16 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def finish(name: str, lines: list[str], failed: list[str]) -> int:
+    """Prints and stores a table and what failed. Returns the exit status."""
+    lines = [*lines, *([f"\nFAILED: {failure}" for failure in failed] or ["\nAll answers are equal."])]
+    text = "\n".join(lines)
+    print(text)
+    (DATA / name).write_text(text + "\n")
+    say(f"stored as {name} in {DATA}")
+    return 1 if failed else 0
+
+
 def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 

@@ -26,7 +26,7 @@ from typing import Any
 import limits
 import numpy as np
 from packages import LEVELS
-from run import DATA, cores, machine, say
+from run import DATA, cores, finish, machine, say
 from tasks import ALL_26, EIGHTEEN
 
 FOLDER = DATA / "trees-data"
@@ -186,7 +186,7 @@ def answer(job: dict[str, Any], values: Any) -> list[float]:
 
 
 def work() -> None:
-    """Runs one contestant, in a process of its own."""
+    """Runs one contestant in a separate process."""
     job = json.loads(sys.argv[2])
     if job["who"] == "limit: codec":
         # Its answer is that of the ntuple that Tupelo made before.
@@ -267,12 +267,7 @@ def run(options: argparse.Namespace) -> int:
             memory = found.get("child_mib", 0)
             mark += f"; {memory} MiB" if memory and "import" in who and "tupelo" in who else ""
             lines.append(f"| {name} | {who} | {threads} | {found['seconds']:.3f} | {factor:.2f}{mark} |")
-    lines += [f"\nFAILED: {failure}" for failure in failed] or ["\nAll answers are equal."]
-    text = "\n".join(lines)
-    print(text)
-    (DATA / "trees.md").write_text(text + "\n")
-    say(f"stored as trees.md in {DATA}")
-    return 1 if failed else 0
+    return finish("trees.md", lines, failed)
 
 
 if __name__ == "__main__" and sys.argv[1:2] == ["--job"]:
