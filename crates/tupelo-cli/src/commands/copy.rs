@@ -35,9 +35,9 @@ const MAX_NAME: usize = 60;
 ///
 /// Without NAME, the newest cycle of every ntuple in IN is copied; a warning lists objects that are not copied (trees,
 /// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the
-/// same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --cut,
-/// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
-/// with --append under another name.
+/// same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with
+/// --entries or --cut, the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of
+/// the inputs, except with --append under another name.
 ///
 /// If IN or OUT is in an object store (ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME,
 /// ntpl+mirror:URI,URI), pages are copied as they are stored, without decompressing them. They are decoded where several
@@ -110,7 +110,7 @@ const DECODING: [&str; 18] = [
 
 /// Lists are copied with their counters. All entries of an ntuple can be decoded, or are damaged.
 fn selecting(matched: Option<&Matched>) -> Selecting<'_> {
-    Selecting { matched, entries: 0..0, with_counters: true }
+    Selecting { matched, with_counters: true, ..Selecting::default() }
 }
 
 /// An ntuple to write, with its inputs.

@@ -34,6 +34,8 @@ pub(super) struct Selecting<'m> {
     pub(super) entries: Range<u64>,
     /// Whether the counters of selected lists are selected too.
     pub(super) with_counters: bool,
+    /// What could not be decoded of the same table, if that is known.
+    pub(super) undecodable: Option<&'m [Skipped]>,
 }
 
 /// What is read of an ntuple or tree.
@@ -42,12 +44,14 @@ pub(super) struct Chosen {
     pub(super) read: Read,
     /// What was selected and cannot be read.
     pub(super) skipped: Vec<Skipped>,
+    /// The part of it that was found by decoding.
+    pub(super) undecodable: Vec<Skipped>,
     /// The counters that were not selected, and are read with their lists.
     counters: Vec<String>,
 }
 
 impl Chosen {
-    /// Prints what is left out and what comes in addition.
+    /// Prints what is left out, and the counters that are added.
     pub(super) fn tell(&self, table: &Table, console: &Console) {
         console.warn_of_read(table, &self.skipped);
         if !self.counters.is_empty() {
@@ -68,7 +72,7 @@ impl Fields {
         patterns(&self.fields)
     }
 
-    /// Selects the fields of which the metadata are read only.
+    /// Selects fields whose metadata alone are read.
     pub(super) fn read(&self, table: &Table, condition: Option<&Condition>) -> Result<Read, Failure> {
         Ok(self.select(table, condition, &Selecting::default())?.read)
     }
@@ -107,9 +111,12 @@ impl Fields {
         let read = read.without(unwanted)?;
         let is_left = |counter: &String| read.schema().fields.iter().any(|field| field.name == *counter);
         let counters = counters.into_iter().filter(is_left).collect();
-        let (read, undecodable) = read.entries(selecting.entries.clone()).without_unreadable()?;
-        skipped.extend(undecodable);
-        Ok(Chosen { read: read.entries(..), skipped, counters })
+        let (read, undecodable) = match selecting.undecodable {
+            Some(known) => (read.without_skipped(known)?, known.to_vec()),
+            None => read.entries(selecting.entries.clone()).without_unreadable()?,
+        };
+        skipped.extend_from_slice(&undecodable);
+        Ok(Chosen { read: read.entries(..), skipped, undecodable, counters })
     }
 }
 

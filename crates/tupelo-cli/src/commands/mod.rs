@@ -15,7 +15,7 @@ mod tune;
 mod verify;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use serde_json::json;
 use tupelo::dataset::{Chain, FieldPolicy};
-use tupelo::reader::{Location, Read};
+use tupelo::reader::{Location, Read, Skipped};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
@@ -295,14 +295,19 @@ impl Sources {
         let count = locations.len();
         let matched = (count > 1).then(|| Arc::new(Matched::new(self.union)));
         let found = matched.clone();
-        let choose = move |table: &Table, is_first: bool| {
+        let known: Mutex<HashMap<usize, Vec<Skipped>>> = Mutex::default();
+        let choose = move |file: usize, table: &Table, is_first: bool| {
             let entries = if count == 1 { range.of(table.entries()) } else { 0..table.entries() };
             let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
-            let selecting = Selecting { matched: found.as_deref(), entries, ..Selecting::default() };
+            // Found out once, since entries are decoded for it.
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let undecodable = known.get(&file).map(Vec::as_slice);
+            let selecting = Selecting { matched: found.as_deref(), entries, undecodable, with_counters: false };
             let chosen = fields.select(table, Some(condition), &selecting)?;
             if is_first {
                 chosen.tell(table, console);
             }
+            known.entry(file).or_insert(chosen.undecodable);
             condition.apply(chosen.read.with_binary_strings(binary_strings))
         };
         let (chain, first) = self.chain_of(locations, console, choose)?;
@@ -318,12 +323,12 @@ impl Sources {
     }
 
     /// What `choose` reads of all files one after the other, and the number of the first file that is not left out. It is
-    /// called when a file is opened for its fields, with true, and again for its entries.
+    /// called with the number of a file when that is opened for its fields, with true, and again for its entries.
     fn chain_of<'a>(
         &'a self,
         locations: &'a [Location],
         console: &'a Console,
-        choose: impl Fn(&Table, bool) -> Result<Read, Failure> + Send + 'a,
+        choose: impl Fn(usize, &Table, bool) -> Result<Read, Failure> + Send + 'a,
     ) -> Result<(Chain<'a, Failure>, Option<usize>), Failure> {
         if let Some(repeated) = repeated(locations) {
             console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
@@ -338,7 +343,7 @@ impl Sources {
             let table = if is_known { Some(table?) } else { self.skipping.note(location, count, table)? };
             let Some(table) = table else { return Ok(None) };
             let is_first = known.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
-            choose(&table, is_first).map(Some)
+            choose(file, &table, is_first).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open);
         self.skipping.finish(locations.len(), console)?;

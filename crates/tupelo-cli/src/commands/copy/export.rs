@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use tupelo::dataset::find;
 use tupelo::ops::copy::check_alike;
 use tupelo::ops::export::{Exporter, representable};
-use tupelo::reader::Location;
+use tupelo::reader::{Location, Skipped};
 use tupelo::writer::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions, WriteProgress,
 };
@@ -114,8 +114,8 @@ impl Args {
     }
 
     /// What branches can hold of the chosen fields.
-    fn choose(&self, table: &Table, options: &TreeOptions) -> Result<Chosen, Failure> {
-        let selecting = Selecting { matched: None, entries: 0..table.entries(), with_counters: true };
+    fn choose(&self, table: &Table, options: &TreeOptions, undecodable: Option<&[Skipped]>) -> Result<Chosen, Failure> {
+        let selecting = Selecting { matched: None, entries: 0..table.entries(), with_counters: true, undecodable };
         let mut chosen = self.fields.select(table, Some(&self.condition), &selecting)?;
         let (read, without_branch) = representable(chosen.read, options)?;
         chosen.skipped.extend(without_branch);
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for location in &locations {
         let opened = args.reading.open_silently(location, None, console);
         let Some(table) = args.skipping.note(location, locations.len(), opened)? else { continue };
-        let chosen = args.choose(&table, &options)?;
+        let chosen = args.choose(&table, &options, None)?;
         chosen.tell(&table, console);
         skipped += chosen.skipped.len();
         let read = chosen.read;
@@ -154,7 +154,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         let entries = total..total + table.entries();
         total = entries.end;
-        parts.push(Part { location: location.clone(), identity: table.identity()?, entries });
+        let identity = table.identity()?;
+        parts.push(Part { location: location.clone(), identity, entries, undecodable: chosen.undecodable });
     }
     args.skipping.finish(locations.len(), console)?;
     let name = name.unwrap_or_default();
@@ -176,6 +177,8 @@ struct Part {
     location: Location,
     identity: String,
     entries: Range<u64>,
+    /// What cannot be decoded.
+    undecodable: Vec<Skipped>,
 }
 
 fn export(
@@ -188,12 +191,12 @@ fn export(
 ) -> Result<Option<WriteProgress>, Failure> {
     let mut progress: Progress = console.progress(name, wanted.end - wanted.start, "entries");
     let (mut exporter, mut before) = (None, 0);
-    for Part { location, identity, entries: place } in parts {
+    for Part { location, identity, entries: place, undecodable } in parts {
         let within = |entry: u64| entry.clamp(place.start, place.end) - place.start;
         let entries = within(wanted.start)..within(wanted.end);
         let count = entries.end - entries.start;
         let table = args.reading.reopen(location, identity, console)?;
-        let read = args.choose(&table, &options)?.read.entries(entries);
+        let read = args.choose(&table, &options, Some(undecodable))?.read.entries(entries);
         let read = args.condition.apply(read)?;
         let exporter = match &mut exporter {
             Some(exporter) => exporter,

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
-    let (chain, _) = args.files.sources.chain_of(&locations, console, |table, is_first| {
+    let (chain, _) = args.files.sources.chain_of(&locations, console, |_, table, is_first| {
         if is_first {
             console.warn_of(table);
         }

@@ -66,7 +66,7 @@ fn limits(text: &str) -> Result<(f64, f64), String> {
     let parse = |text: &str| text.trim().parse::<f64>().ok().filter(|limit| limit.is_finite());
     match text.split_once(':').map(|(low, high)| (parse(low), parse(high))) {
         Some((Some(low), Some(high))) if low < high => Ok((low, high)),
-        _ => Err("expected LOW:HIGH, two numbers of which the second is larger, such as 0:100".to_owned()),
+        _ => Err("expected LOW:HIGH, two numbers in ascending order, such as 0:100".to_owned()),
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             return Err(refused.with_hint("without -o the histogram is shown in the terminal"));
         }
     }
-    let (chain, _) = args.sources.chain_of(&locations, console, |table, is_first| {
+    let (chain, _) = args.sources.chain_of(&locations, console, |_, table, is_first| {
         if is_first {
             console.warn_of(table);
         }

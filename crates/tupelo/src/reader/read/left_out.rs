@@ -72,18 +72,30 @@ impl Read {
             }
             let before = self.schema().paths().len();
             for (path, error) in found {
-                // Members of maps cannot be left out alone.
-                let top = self.stored_fields().iter().find(|field| path.starts_with(&format!("{}.", field.name)));
-                let top = top.map_or_else(|| path.clone(), |field| field.name.clone());
-                self = match self.clone().without([escaped(&path)]) {
-                    Ok(read) => read,
-                    Err(_) => self.without([escaped(&top)])?,
-                };
+                self = self.without_path(&path)?;
                 skipped.push(Skipped::new(&path, error.to_string()));
             }
             if self.schema().paths().len() == before {
                 return Err(self.context(Error::corrupt(format!("{}", printable(&skipped[0].reason)))));
             }
+        }
+    }
+
+    /// The same without what [`Read::without_unreadable`] left out of the same fields before.
+    ///
+    /// # Errors
+    /// Not found for what the fields do not have.
+    pub fn without_skipped(self, skipped: &[Skipped]) -> Result<Self> {
+        skipped.iter().try_fold(self, |read, skipped| read.without_path(&skipped.name))
+    }
+
+    fn without_path(self, path: &str) -> Result<Self> {
+        // Members of maps cannot be left out alone.
+        let top = self.stored_fields().iter().find(|field| path.starts_with(&format!("{}.", field.name)));
+        let top = top.map_or_else(|| path.to_owned(), |field| field.name.clone());
+        match self.clone().without([escaped(path)]) {
+            Ok(read) => Ok(read),
+            Err(_) => self.without([escaped(&top)]),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::console::terminal_width;
 use crate::table::{count, pad, width};
 use crate::text::{BOLD, CYAN, Text};
 
-/// Width of the longest bar where stdout is no terminal, in characters.
+/// Width of the longest bar if stdout is not a terminal, in characters.
 const DEFAULT_BAR: usize = 50;
 /// Eighths of a character.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
