@@ -96,7 +96,7 @@ def fields(uri: str, *options: str) -> list[dict[str, Any]]:
 
 def needs(summary: list[str], objects: list[str], what: str) -> None:
     if not objects:
-        pytest.skip("there are no real files")
+        pytest.skip("the real files are missing")
     if root_error():
         summary.append(f"{what} were not judged by ROOT: ROOT cannot be imported ({root_error()})")
         pytest.skip("ROOT cannot be imported")

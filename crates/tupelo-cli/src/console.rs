@@ -26,7 +26,7 @@ use crate::text::{CYAN, RED, Text, YELLOW};
 /// Version of the keys of all JSON documents: changed when one of them changes its meaning or goes.
 const JSON_VERSION: u64 = 1;
 
-/// Fields that are left out of one ntuple or tree, each with a warning of its own; the others share one.
+/// How many fields that are left out of an ntuple or tree get separate warnings; the others share one.
 const MAX_SKIPPED: usize = 10;
 
 /// Time after which a progress bar appears.

@@ -26,8 +26,9 @@ pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
 
 /// List the objects of files, or the fields of an ntuple or TTree
 ///
-/// For a directory: its ROOT files with their ntuples and trees. For a file or a directory in it: its ntuples with their attribute sets (@NAME), its TTrees, and all other objects. For
-/// an ntuple or a tree: its top-level fields with their sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
+/// For a directory: its ROOT files with their ntuples and trees. For a file or a directory in it: its ntuples with their
+/// attribute sets (@NAME), its TTrees, and all other objects. For an ntuple or a tree: its top-level fields with their
+/// sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Place, tupelo};
 
-/// Two files with a part of the same events each, of which the second lacks a field.
+/// Two files that each hold a part of the same events; the second one lacks a field.
 fn parts(place: &Place, all: &str) -> [String; 2] {
     let (first, second) = (place.path("part1.root"), place.path("part2.root"));
     tupelo(&["copy", all, &first, "--entries", ":200"]).ok();

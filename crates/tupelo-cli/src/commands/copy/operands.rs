@@ -45,7 +45,7 @@ impl Operands {
     pub(crate) fn check(&self, to: &Location, inputs: &Inputs, target: &Target) -> Result<(), Failure> {
         let may_exist = to.local_path().is_none_or(Path::exists);
         let is_last_of_several = self.output.is_none() && self.files.len() > 2;
-        // An output that is also an input has an error of its own.
+        // An output that is also an input has another error.
         let is_refused_anyway = inputs.contain(to) && !target.can_append();
         if !is_last_of_several || !target.changes_existing() || !may_exist || is_refused_anyway {
             return Ok(());
