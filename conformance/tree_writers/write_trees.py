@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-LIBRARY = "libTupeloTrees"
 MERGED = ("leaves_101.root", "leaves_505.root")
 
 
-def build(root: Any, folder: Path) -> Path:
-    """Build the dictionary of trees.hxx, and the functions of cases.hxx with it."""
+def build(root: Any, folder: Path, name: str, options: list[str] | None = None, *sources: Path) -> Path:
+    """Build the dictionary of the classes of a header, and the functions of other sources with it."""
+    library, header = f"libTupelo{name}", f"{name.lower()}.hxx"
     bin_dir, include_dir = str(root.TROOT.GetBinDir()), str(root.TROOT.GetIncludeDir())
     environment = os.environ | {"LD_LIBRARY_PATH": str(root.TROOT.GetSharedLibDir())}
-    rootcling = [f"{bin_dir}/rootcling", "-f", "dict.cxx", "-s", LIBRARY, "-rml", f"{LIBRARY}.so"]
-    rootcling += ["-rmf", f"{LIBRARY}.rootmap", f"-I{HERE}", "trees.hxx", str(HERE / "TreesLinkDef.h")]
-    subprocess.run(rootcling, cwd=folder, env=environment, check=True)
-    compiler = ["g++", "-shared", "-fPIC", "-O0", "-std=c++17", f"-I{include_dir}", f"-I{HERE}"]
-    subprocess.run([*compiler, "dict.cxx", "-o", f"{LIBRARY}.so"], cwd=folder, check=True)
-    return folder / f"{LIBRARY}.so"
+    rootcling = [f"{bin_dir}/rootcling", "-f", "dict.cxx", "-s", library, "-rml", f"{library}.so"]
+    rootcling += ["-rmf", f"{library}.rootmap", f"-I{HERE}", *(options or [])]
+    subprocess.run([*rootcling, header, str(HERE / f"{name}LinkDef.h")], cwd=folder, env=environment, check=True)
+    compiler = ["g++", "-shared", "-fPIC", "-O0", "-std=c++17", f"-I{include_dir}", f"-I{HERE}", *(options or [])]
+    subprocess.run([*compiler, "dict.cxx", *map(str, sources), "-o", f"{library}.so"], cwd=folder, check=True)
+    return folder / f"{library}.so"
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
         import ROOT
     ROOT.gROOT.SetBatch(True)
     ROOT.gInterpreter.AddIncludePath(str(HERE))
-    library = build(ROOT, folder)
+    library = build(ROOT, folder, "Trees")
     ROOT.gSystem.AddDynamicPath(str(folder))
     if ROOT.gSystem.Load(str(library)) < 0 or not ROOT.gInterpreter.Declare(f'#include "{HERE / "cases.hxx"}"'):
         sys.exit("ROOT cannot load the classes")

@@ -106,8 +106,9 @@ pub(crate) fn what_objects_refuse() {
     let none = read(&[0, 0, 0, 9], "Class*", &StreamerInfos::default()).expect("a reference");
     let Value::Opaque(none) = none else { panic!("{none:?}") };
     assert_says(&none.reason, "reference to an object at 9, which is not there");
-    let alone =
-        entry(&[0; 9], &StreamerInfos::default(), &Memory::unlimited()).read_alone("Stranger").expect_err("no layout");
+    let alone = entry(&[0; 9], &StreamerInfos::default(), &Memory::unlimited())
+        .read_alone("Stranger", None)
+        .expect_err("no layout");
     assert_says(&alone.to_string(), "class Stranger is not in the streamer info");
     let mut index = StreamerInfos::default();
     let base = ClassInfo {

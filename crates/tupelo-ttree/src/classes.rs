@@ -37,6 +37,17 @@ struct Versions<'i> {
     newest: HashMap<&'i str, Member<'i>>,
 }
 
+impl<'i> Versions<'i> {
+    /// The version that a branch says it has.
+    fn stated(&self, element: &BranchElement) -> Option<&'i Arc<ClassInfo>> {
+        let stated = match element.checksum {
+            0 => self.by_version.get(&element.class_version),
+            checksum => self.by_checksum.get(&checksum),
+        };
+        stated.copied()
+    }
+}
+
 /// The members of one version of a class by name: the first of each name, and its place among those that are stored.
 type Members<'i> = HashMap<&'i str, (&'i Element, Option<usize>)>;
 
@@ -56,6 +67,23 @@ impl<'i> Classes<'i> {
         self.infos.newest(self.infos.spelling(name)?)
     }
 
+    /// The other versions of a class.
+    pub fn other_versions(&self, class: &'i Arc<ClassInfo>) -> impl Iterator<Item = &'i Arc<ClassInfo>> + use<'i> {
+        self.infos.named(&class.name).filter(move |other| !Arc::ptr_eq(other, class))
+    }
+
+    /// The version of the class of a branch that it says it has.
+    pub fn of_branch(&self, branch: &Branch, element: &BranchElement) -> Option<&'i Arc<ClassInfo>> {
+        self.versions(self.infos.spelling(&branch.class_name)?).stated(element)
+    }
+
+    /// The version of a base class that a derived class states.
+    pub fn base(&self, element: &Element, version: i32) -> Option<&'i Arc<ClassInfo>> {
+        let versions = self.versions(self.infos.spelling(&element.name)?);
+        let by_checksum = element.base_checksum().and_then(|checksum| versions.by_checksum.get(&checksum));
+        by_checksum.or_else(|| versions.by_version.get(&version)).copied()
+    }
+
     /// The member that a branch holds.
     pub fn member(&self, branch: &Branch, element: &BranchElement) -> Option<Member<'i>> {
         let names = [member_name(&branch.name), &branch.name];
@@ -63,11 +91,7 @@ impl<'i> Classes<'i> {
         let classes = classes.into_iter().filter(|class| !class.is_empty());
         classes.filter_map(|class| self.infos.spelling(class)).find_map(|class| {
             let versions = self.versions(class);
-            let exact = match element.checksum {
-                0 => versions.by_version.get(&element.class_version),
-                checksum => versions.by_checksum.get(&checksum),
-            };
-            let exact = exact.and_then(|&class| {
+            let exact = versions.stated(element).and_then(|class| {
                 let by_id = usize::try_from(element.id).ok().and_then(|id| class.elements.get(id));
                 let by_id = by_id.filter(|element| names.contains(&element.name.as_str()));
                 let by_name = || {

@@ -2,25 +2,27 @@
 
 mod finish;
 mod numbers;
+mod objects;
 mod vectors;
+mod versions;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_buffer::{MutableBuffer, OffsetBuffer, ScalarBuffer};
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::Streamed;
-use tupelo_format::{Error, Result};
+use tupelo_format::streamer::{ClassInfo, Streamed};
+use tupelo_format::{Error, ErrorKind, Result};
 
 pub use self::numbers::swap;
 use self::numbers::{memory_bytes, numbers};
+use self::objects::{MemberWise, append_members, append_object, triangle};
 use self::vectors::Vectors;
 use crate::Basket;
-use crate::layout::{BASE, Layout, ObjectLayout};
+use crate::layout::Layout;
 
 /// Items that take no bytes, of which a number in the file says how many there are.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
-/// Since this version of `TStreamerInfo` the class version of the items precedes members that are stored together.
-const MEMBER_WISE_SINCE: u16 = 8;
 
 /// The values of a layout, as they are read.
 #[derive(Debug)]
@@ -75,9 +77,21 @@ struct Entries<'a> {
     is_bounded: bool,
     /// How many values the items have, where another branch says so.
     counts: std::slice::Iter<'a, usize>,
+    /// A class of which an object without a head was found: a custom streamer may have written anything.
+    without_head: Option<Arc<ClassInfo>>,
 }
 
 impl Entries<'_> {
+    /// An error in values: it is no damage if a custom streamer wrote them.
+    fn without_head(&self, error: Error) -> Error {
+        match &self.without_head {
+            Some(class) if error.kind() == ErrorKind::Corrupt => {
+                Error::unsupported(format!("class {}, which has a custom format: {error}", class.name))
+            }
+            _ => error,
+        }
+    }
+
     fn left(&self) -> usize {
         self.end.saturating_sub(self.stream.cursor.position())
     }
@@ -158,6 +172,7 @@ impl Column {
             end: basket.data.len(),
             is_bounded: basket.has_positions(),
             counts: basket.counts.iter(),
+            without_head: None,
         };
         if basket.has_positions() {
             if let (Layout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
@@ -174,11 +189,11 @@ impl Column {
                 let range = basket.entry(index).unwrap_or_default();
                 source.stream.go_to(range.start)?;
                 source.end = range.end;
-                self.append(layout, &mut source, 1).map_err(|error| error.within(format_args!("entry {index}")))?;
+                self.append_entry(layout, &mut source, index)?;
                 if source.stream.cursor.position() != range.end {
                     let taken = source.stream.cursor.position().saturating_sub(range.start);
                     let what = format!("entry {index} takes {taken} and not {} bytes", range.len());
-                    return Err(Error::corrupt(what));
+                    return Err(source.without_head(Error::corrupt(what)));
                 }
             }
             return Ok(());
@@ -187,9 +202,13 @@ impl Column {
         let mut skipped = Self::new(layout);
         for index in 0..entries.end {
             let column = if index < entries.start { &mut skipped } else { &mut *self };
-            column.append(layout, &mut source, 1).map_err(|error| error.within(format_args!("entry {index}")))?;
+            column.append_entry(layout, &mut source, index)?;
         }
         Ok(())
+    }
+
+    fn append_entry(&mut self, layout: &Layout, source: &mut Entries<'_>, index: usize) -> Result<()> {
+        self.append(layout, source, 1).map_err(|error| source.without_head(error.within(format_args!("entry {index}"))))
     }
 
     /// Values that all have the same length.
@@ -197,7 +216,7 @@ impl Column {
         let (bytes, count) = (basket.fixed_range(&entries, width)?, entries.len());
         let data = basket.data.get(bytes).unwrap_or_default();
         let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter() };
+        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter(), without_head: None };
         self.append(layout, &mut source, count)
     }
 
@@ -224,7 +243,7 @@ impl Column {
         }
         let data = basket.data.get(start.unwrap_or(end)..end).unwrap_or_default();
         let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter() };
+        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter(), without_head: None };
         self.append(item, &mut source, data.len() / width)
     }
 
@@ -330,13 +349,7 @@ impl Column {
             }
             (Layout::Object(object), Self::Record(columns, total)) => {
                 *total += count;
-                each(count, || {
-                    let version = source.stream.version()?;
-                    check_version(object, version.number, source)?;
-                    let within = |error: Error| error.within(format_args!("class {}", object.class.name));
-                    append_members(&object.members, columns, source, 1, false).map_err(within)?;
-                    source.stream.check_end(version.end).map_err(within)
-                })
+                each(count, || append_object(object, columns, source, object.may_lack_head))
             }
             (Layout::RootObject, Self::Record(columns, total)) => {
                 *total += count;
@@ -373,52 +386,6 @@ impl Column {
                 pointed(item, items, offsets, source, length)
             }),
             (layout, _) => Err(Error::unsupported(format!("values of the layout {layout:?} in this place"))),
-        }
-    }
-
-    /// Values behind a head that serves them all.
-    fn headed(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
-        let version = source.stream.version()?;
-        match version.is_member_wise {
-            false => self.append(body, source, count)?,
-            true => self.member_wise(body, source, count, version.number)?,
-        }
-        source.stream.check_end(version.end)
-    }
-
-    /// Collections whose items' members are stored together.
-    fn member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize, writer: u16) -> Result<()> {
-        let class = MemberWise::read(source, writer)?;
-        each(count, || self.append_member_wise(body, source, class))
-    }
-
-    /// One collection whose items' members are stored together.
-    fn append_member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, class: MemberWise) -> Result<()> {
-        if let (Layout::Fixed(size, item), Self::Fixed(items, total)) = (body, &mut *self) {
-            *total += 1;
-            return each(*size, || items.append_member_wise(item, source, class));
-        }
-        let (Layout::Counted(item), Self::List(offsets, items)) = (body, self) else {
-            return Err(Error::corrupt("members side by side of values that have none"));
-        };
-        let length = source.count(item)?;
-        offsets.push_length(length);
-        if length == 0 {
-            return Ok(());
-        }
-        let Self::Record(columns, total) = &mut **items else {
-            return Err(Error::corrupt("members side by side of items that have none"));
-        };
-        *total += length;
-        match &**item {
-            Layout::Pair(parts) => {
-                parts.iter().zip(columns).try_for_each(|(part, column)| column.append(part, source, length))
-            }
-            Layout::Object(object) => {
-                check_known(object, class.number, class.checksum)?;
-                append_members(&object.members, columns, source, length, true)
-            }
-            _ => Err(Error::corrupt("members side by side of items that have none")),
         }
     }
 }
@@ -492,123 +459,6 @@ fn several(
     items.append(item, source, length)
 }
 
-/// A `TMatrixTSym`: the base, then as many elements as its rows need.
-fn triangle(rows: usize, members: &[(String, Layout)], columns: &mut [Column], source: &mut Entries<'_>) -> Result<()> {
-    let ([(_, base), (_, Layout::Counted(item))], [object, Column::List(offsets, items)]) = (members, columns) else {
-        return Err(Error::unsupported("a symmetric matrix without elements"));
-    };
-    object.append(base, source, 1)?;
-    let rows = match (base, &*object) {
-        (Layout::Object(base), Column::Record(columns, _)) => columns.get(rows).zip(base.members.get(rows)),
-        _ => None,
-    };
-    let (column, (_, layout)) = rows.ok_or_else(|| Error::unsupported("a symmetric matrix without rows"))?;
-    let rows = column.number_from_end(layout, 0)?;
-    several(item, items, offsets, source, rows.saturating_mul(rows.saturating_add(1)) / 2)
-}
-
-fn append_members(
-    members: &[(String, Layout)],
-    columns: &mut [Column],
-    source: &mut Entries<'_>,
-    count: usize,
-    is_member_wise: bool,
-) -> Result<()> {
-    for (index, (name, member)) in members.iter().enumerate() {
-        let Some((before, rest)) = columns.split_at_mut_checked(index) else { break };
-        let Some(column) = rest.first_mut() else { break };
-        match (member, column) {
-            (Layout::Pointed { counter, item } | Layout::CountedBy { counter, item }, Column::List(offsets, items)) => {
-                let counts = before.get(*counter).zip(members.get(*counter));
-                let (counts, (_, layout)) = counts.ok_or_else(|| Error::unsupported("a counter in another class"))?;
-                for object in (0..count).rev() {
-                    let length = counts.number_from_end(layout, object)?;
-                    match member {
-                        Layout::Pointed { .. } => pointed(item, items, offsets, source, length)?,
-                        _ => several(item, items, offsets, source, length)?,
-                    }
-                }
-            }
-            // Bases have no head where members of several objects are stored together.
-            (Layout::Object(base), Column::Record(columns, total)) if is_member_wise && name.starts_with(BASE) => {
-                *total += count;
-                append_members(&base.members, columns, source, count, true)?;
-            }
-            (member, column) => column.append(member, source, count)?,
-        }
-    }
-    Ok(())
-}
-
-impl Column {
-    /// A counter, counted from the last one; 0 where it is negative.
-    fn number_from_end(&self, layout: &Layout, index: usize) -> Result<usize> {
-        let (Self::Numbers(bytes), Layout::Number(basic, None)) = (self, layout) else {
-            return Err(Error::unsupported("a counter that is no number"));
-        };
-        let width = memory_bytes(*basic);
-        let end = bytes.len().saturating_sub(index.saturating_mul(width));
-        let stored = bytes.get(end.saturating_sub(width)..end).unwrap_or_default();
-        let mut wide = [0; 8];
-        if let Some(low) = wide.get_mut(..stored.len()) {
-            low.copy_from_slice(stored);
-        }
-        let number = u64::from_le_bytes(wide);
-        let is_negative = match basic {
-            Basic::I8 => (number as u8).cast_signed() < 0,
-            Basic::I16 => (number as u16).cast_signed() < 0,
-            Basic::I32 => (number as u32).cast_signed() < 0,
-            Basic::I64 => number.cast_signed() < 0,
-            Basic::U8 | Basic::U16 | Basic::U32 | Basic::U64 => false,
-            _ => return Err(Error::unsupported("a counter that is no integer")),
-        };
-        Ok(if is_negative { 0 } else { usize::try_from(number).unwrap_or(usize::MAX) })
-    }
-}
-
-/// The class of items whose members are stored together.
-#[derive(Clone, Copy)]
-struct MemberWise {
-    number: u16,
-    /// Classes without a version have a checksum instead.
-    checksum: Option<u32>,
-}
-
-impl MemberWise {
-    fn read(source: &mut Entries<'_>, writer: u16) -> Result<Self> {
-        if writer < MEMBER_WISE_SINCE {
-            return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
-        }
-        let number = source.stream.cursor.u16_be()?;
-        let checksum = if number == 0 { Some(source.stream.cursor.u32_be()?) } else { None };
-        Ok(Self { number, checksum })
-    }
-}
-
 fn each(count: usize, mut read: impl FnMut() -> Result<()>) -> Result<()> {
     (0..count).try_for_each(|_| read())
-}
-
-/// Checks the version of a class, and takes the checksum of classes without a version.
-fn check_version(object: &ObjectLayout, number: u16, source: &mut Entries<'_>) -> Result<()> {
-    let checksum = match number {
-        0 => Some(source.stream.cursor.u32_be()?),
-        _ => None,
-    };
-    check_known(object, number, checksum)
-}
-
-fn check_known(object: &ObjectLayout, number: u16, checksum: Option<u32>) -> Result<()> {
-    let class = &object.class;
-    let is_known = match checksum {
-        Some(checksum) => class.checksum == checksum || class.checksum == 0,
-        None => class.version == i32::from(number.cast_signed()) || class.checksum == 0,
-    };
-    match is_known {
-        true => Ok(()),
-        false => {
-            let what = format!("class {} of version {number}, where {} is described", class.name, class.version);
-            Err(Error::unsupported(what))
-        }
-    }
 }

@@ -3,15 +3,17 @@
 //! A layout says how several values follow each other. For most that is one value after the other; members of the items
 //! of a collection are stored for all items together, so that one head serves them all.
 
+mod objects;
+
 use std::ops::Range;
-use std::sync::Arc;
 
 use tupelo_format::object::{self, Basic, Opaque, Packing, Type, Value};
-use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
+use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, POINTER};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
+pub use self::objects::{ObjectLayout, OtherVersion, place_of};
 use crate::Basket;
 use crate::classes::{Classes, Member, member_name};
 use crate::tree::{Branch, BranchElement, Leaf, Tree};
@@ -99,15 +101,6 @@ pub enum Layout {
     },
     /// Bytes that are decoded as objects: what has no columns.
     Opaque,
-}
-
-/// How the objects of a class are stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ObjectLayout {
-    /// The layout in the streamer info.
-    pub class: Arc<ClassInfo>,
-    /// Names and layouts of its bases and members.
-    pub members: Vec<(String, Layout)>,
 }
 
 impl Layout {
@@ -273,7 +266,9 @@ pub fn objects(
             }
         }
         (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => entry.read_headed(&branch.class_name),
-        (Some(element), _) if element.id < 0 => entry.read_alone(&branch.class_name),
+        (Some(element), _) if element.id < 0 => {
+            entry.read_alone(&branch.class_name, classes.of_branch(branch, element))
+        }
         _ => Err(Error::unsupported(format!("objects in a branch of class {}", branch.branch_class))),
     };
     let opaque = |bytes: &[u8], reason: Error| {
@@ -351,7 +346,7 @@ impl<'i> Compiler<'_, 'i> {
         if element.kind == OWN_STREAMER {
             return self.item(&Type::parse(&branch.class_name)?);
         }
-        self.alone(&branch.class_name)
+        self.alone(branch, element)
     }
 
     /// A whole object in a branch of the old form (`TBranchObject`).
@@ -363,10 +358,18 @@ impl<'i> Compiler<'_, 'i> {
         })
     }
 
-    /// A whole object in a separate branch.
-    fn alone(&mut self, class_name: &str) -> Result<Layout> {
-        let of = Type::parse(class_name)?;
-        let layout = self.item(&of)?;
+    /// A whole object in a separate branch, which says what version of its class it has.
+    fn alone(&mut self, branch: &Branch, element: &BranchElement) -> Result<Layout> {
+        let of = Type::parse(&branch.class_name)?;
+        let special = match &of {
+            Type::Class(name) => self.special(name)?,
+            _ => None,
+        };
+        let layout = match (special, self.classes.of_branch(branch, element)) {
+            (Some(layout), _) => layout,
+            (None, Some(info)) if matches!(of, Type::Class(_)) => self.object(info)?,
+            (None, _) => self.item(&of)?,
+        };
         Ok(match (of, layout) {
             (Type::Sequence(_) | Type::Map(..) | Type::Bits(_), layout) => Layout::Headed(Box::new(layout)),
             // Members and bases without a head.
@@ -436,82 +439,12 @@ impl<'i> Compiler<'_, 'i> {
         })
     }
 
-    /// Objects of a class.
-    fn class(&mut self, name: &str) -> Result<Layout> {
-        match name {
-            "TObject" => return Ok(Layout::RootObject),
-            "TString" => return Ok(Layout::Text),
-            "TDatime" => return Ok(Layout::Members(vec![("fDatime".into(), Layout::Number(Basic::U32, None))])),
-            "TRef" => return Ok(Layout::Reference),
-            "TRefArray" => return Ok(references()),
-            _ => {}
-        }
-        if let Some(item) = object::symmetric_matrix_item(name) {
-            return self.symmetric_matrix(item);
-        }
-        if let Some(item) = object::array_item(name) {
-            let item = Layout::Counted(Box::new(Layout::Number(item, None)));
-            return Ok(Layout::Members(vec![("fArray".into(), item)]));
-        }
-        if object::has_own_format(name) || object::has_no_columns(name) {
-            return Err(Error::unsupported(format!("class {name}, which has a custom format")));
-        }
-        let Some(info) = self.classes.newest(name) else {
-            let Some([first, second]) = object::pair(name) else {
-                return Err(Error::unsupported(format!("class {name} is not in the streamer info")));
-            };
-            let members = vec![
-                ("_0".to_owned(), self.pair_member(&Type::parse(first)?)?),
-                ("_1".to_owned(), self.pair_member(&Type::parse(second)?)?),
-            ];
-            return Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown(name)), members })));
-        };
-        self.object(info)
-    }
-
     /// Objects of the type of a member, which may be a container in a fixed array: that has no head.
     fn typed(&mut self, name: &str) -> Result<Layout> {
         match Type::parse(name)? {
             Type::Class(name) => self.class(&name),
             container_or_text => self.item(&container_or_text),
         }
-    }
-
-    /// A `TMatrixTSym`.
-    fn symmetric_matrix(&mut self, item: &str) -> Result<Layout> {
-        let base = self.deeper(|this| this.class(&format!("TMatrixTBase<{item}>")))?;
-        let rows = match &base {
-            Layout::Object(object) => object.members.iter().position(|(name, _)| name == "fNrows"),
-            _ => None,
-        };
-        let (Some(rows), Type::Basic(item)) = (rows, Type::parse(item)?) else {
-            return Err(Error::unsupported(format!("class TMatrixTSym<{item}>")));
-        };
-        let elements = Layout::Counted(Box::new(Layout::Number(item, None)));
-        Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })
-    }
-
-    fn object(&mut self, info: &'i Arc<ClassInfo>) -> Result<Layout> {
-        self.deeper(|this| {
-            this.take(info.name.len())?;
-            let mut members = Vec::with_capacity(info.elements.len());
-            let mut bases = 0;
-            for element in info.elements.iter().filter(|element| element.code != NOT_STORED) {
-                let name = match element.kind {
-                    ElementKind::Base { .. } => {
-                        bases += 1;
-                        format!("{BASE}{}", bases - 1)
-                    }
-                    _ => element.name.clone(),
-                };
-                let within = |error: Error| error.within(format_args!("{}::{}", info.name, element.name));
-                this.path_bytes += name.len();
-                let layout = this.element(info, element);
-                this.path_bytes -= name.len();
-                members.push((name, layout.map_err(within)?));
-            }
-            Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::clone(info), members })))
-        })
     }
 
     /// A part of a `std::pair`, as a member of it.
@@ -536,7 +469,7 @@ impl<'i> Compiler<'_, 'i> {
             _ => sizes(element, length),
         };
         match &element.kind {
-            ElementKind::Base { .. } => self.deeper(|this| this.class(&element.name)),
+            ElementKind::Base { version } => self.base(element, *version),
             ElementKind::Basic => basic(element, &sizes),
             ElementKind::BasicPointer(counter) => {
                 let Some(basic) = element.code.checked_sub(POINTER).and_then(Basic::from_code) else {
@@ -593,20 +526,6 @@ impl<'i> Compiler<'_, 'i> {
             _ => of,
         }
     }
-}
-
-/// A `TRefArray`.
-fn references() -> Layout {
-    let number = |basic| Layout::Number(basic, None);
-    let members = vec![
-        (format!("{BASE}0"), Layout::RootObject),
-        ("fName".into(), Layout::Text),
-        ("fSize".into(), number(Basic::I32)),
-        ("fLowerBound".into(), number(Basic::I32)),
-        ("fPID".into(), number(Basic::U16)),
-        ("fUIDs".into(), Layout::CountedBy { counter: 2, item: Box::new(number(Basic::U32)) }),
-    ];
-    Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown("TRefArray")), members }))
 }
 
 fn basic(element: &Element, sizes: &[usize]) -> Result<Layout> {

@@ -299,6 +299,50 @@ fn bits_of_referenced_objects_are_read() {
     }
 }
 
+/// Members by name, of another type, and new; and the version without a byte count of what derives from `TObject`.
+#[test]
+fn objects_of_older_versions_are_read_as_the_newest() {
+    let number = |name: &str, code| Element::new(name, "", code, ElementKind::Basic);
+    let base = Element::new("TObject", "BASE", 66, ElementKind::Base { version: 1 });
+    let class = |name: &str, version, elements| ClassInfo {
+        version,
+        elements,
+        checksum: 70 + version as u32,
+        ..ClassInfo::unknown(name)
+    };
+    let mut infos = StreamerInfos::default();
+    infos.push(class("C", 1, vec![number("dropped", 2), number("a", 3)]));
+    infos.push(class("C", 2, vec![number("fresh", 2), number("a", 8)]));
+    infos.push(class("Headless", 1, vec![base, number("a", 3)]));
+    let read = |class_name: &str, data: &[u8]| {
+        let whole = branch(class_name, vec![]);
+        let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
+        let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
+        let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
+        let mut basket = Basket::of(data, 1);
+        basket.set_lengths([data.len()]).unwrap();
+        let mut column = Column::new(&layout);
+        column.read(&layout, &basket, 0..1).map(|()| match column {
+            Column::Record(columns, 1) => columns,
+            other => panic!("{other:?}"),
+        })
+    };
+    let bytes = |column: &Column| match column {
+        Column::Numbers(bytes) => bytes.to_vec(),
+        other => panic!("{other:?}"),
+    };
+    let old = read("C", &[0x40, 0, 0, 8, 0, 1, 0, 9, 0xff, 0xff, 0xff, 0xfe]).unwrap();
+    assert_eq!((bytes(&old[0]), bytes(&old[1])), (vec![0; 2], (-2.0_f64).to_le_bytes().to_vec()));
+    let new = read("C", &[0x40, 0, 0, 12, 0, 2, 0, 9, 0x40, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    assert_eq!((bytes(&new[0]), bytes(&new[1])), (9_u16.to_le_bytes().to_vec(), 2.0_f64.to_le_bytes().to_vec()));
+    let unknown = read("C", &[0x40, 0, 0, 8, 0, 3, 0, 9, 0, 0, 0, 1]).unwrap_err();
+    assert!(unknown.to_string().contains("class C of version 3, where 2 is described"), "{unknown}");
+    let headless = [0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 7];
+    assert_eq!(bytes(&read("Headless", &headless).unwrap()[1]), 7_i32.to_le_bytes());
+    let custom = read("Headless", &[&headless[..], &[0, 0]].concat()).unwrap_err();
+    assert_eq!(custom.kind(), ErrorKind::Unsupported, "{custom}");
+}
+
 #[test]
 fn numbers_fill_their_basket() {
     let basket = |entries| Basket::of(&[0; 16], entries);

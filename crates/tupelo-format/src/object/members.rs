@@ -51,7 +51,7 @@ impl Reader<'_> {
         match &element.kind {
             ElementKind::Base { version } => match self.base_layout(element, *version).filter(|_| is_member_wise) {
                 Some(info) => self.bases(&info, objects),
-                None => each(objects, |_| self.class(&element.name)),
+                None => each(objects, |_| self.base(&element.name)),
             },
             ElementKind::Basic => self.basic(element, length, objects),
             ElementKind::BasicPointer(counter) => {

@@ -30,6 +30,8 @@ pub use cpp::{Basic, Type, pair};
 pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};
 
+use std::sync::Arc;
+
 use crate::streamer::{ClassInfo, Element, StreamerInfos};
 use crate::wire::Memory;
 use crate::{Error, Result};
@@ -92,8 +94,8 @@ impl<'a> Entry<'a> {
     ///
     /// # Errors
     /// Those of [`read_behind_key`].
-    pub fn read_alone(self, class_name: &str) -> Result<Value> {
-        self.reader().alone(class_name)
+    pub fn read_alone(self, class_name: &str, described: Option<&Arc<ClassInfo>>) -> Result<Value> {
+        self.reader().alone(class_name, described)
     }
 
     /// Reads an object with its head: of a class that is streamed by its own code.

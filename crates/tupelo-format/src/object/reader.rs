@@ -167,14 +167,22 @@ impl<'a> Reader<'a> {
         self.deeper(|this| match this.special(name)? {
             Some(value) => Ok(value),
             None => match Type::parse(name)? {
-                Type::Class(name) => this.versioned(&name),
+                Type::Class(name) => this.versioned(&name, false),
                 container_or_text => this.item(&container_or_text),
             },
         })
     }
 
+    /// A base class where it stands.
+    pub(super) fn base(&mut self, name: &str) -> Result<Value> {
+        self.deeper(|this| match this.special(name)? {
+            Some(value) => Ok(value),
+            None => this.versioned(name, true),
+        })
+    }
+
     /// An object in a separate branch of a tree: containers have a head there, and classes have none.
-    pub(super) fn alone(&mut self, name: &str) -> Result<Value> {
+    pub(super) fn alone(&mut self, name: &str, described: Option<&Arc<ClassInfo>>) -> Result<Value> {
         match Type::parse(name)? {
             Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => {
                 let container = Element::new("", name, 300, ElementKind::Stl { container: 0, item: 0 });
@@ -185,7 +193,8 @@ impl<'a> Reader<'a> {
                     return Ok(value);
                 }
                 let spelling = this.spelling(&class);
-                let Some(info) = this.infos.newest(spelling.unwrap_or(&class)).cloned() else {
+                let newest = || this.infos.newest(spelling.unwrap_or(&class));
+                let Some(info) = described.or_else(newest).cloned() else {
                     return Err(Error::unsupported(format!("class {class} is not in the streamer info")));
                 };
                 let mut objects = this.members(&info, 1, false)?;
@@ -204,9 +213,16 @@ impl<'a> Reader<'a> {
     }
 
     /// An object as its streamer info describes it: `TBufferFile::ReadClassBuffer`.
-    fn versioned(&mut self, name: &str) -> Result<Value> {
+    fn versioned(&mut self, name: &str, is_base: bool) -> Result<Value> {
         let start = self.stream.cursor.position();
         let version = self.stream.version()?;
+        let described = self.spelling(name).and_then(|name| self.infos.newest(name));
+        let headless = described.filter(|info| !is_base && version.end.is_none() && self.infos.may_lack_head(info));
+        if let Some(info) = headless.cloned() {
+            self.stream.go_to(start)?;
+            let mut objects = self.members(&info, 1, false)?;
+            return Ok(self.object(info, objects.pop().unwrap_or_default()));
+        }
         let read = |this: &mut Self| {
             let info = this.layout(name, &version)?;
             let mut objects = this.members(&info, 1, false)?;

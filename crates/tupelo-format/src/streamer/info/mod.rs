@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use crate::type_name::comparable;
 
+/// How many base classes of base classes are searched.
+const MAX_BASES: usize = 64;
 /// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
@@ -315,6 +317,26 @@ impl StreamerInfos {
     /// The newest version of a class; the last of them in the list.
     pub fn newest(&self, name: &str) -> Option<&Arc<ClassInfo>> {
         self.classes.get(self.by_name.get(name)?.newest)
+    }
+
+    /// Whether objects of a class have no version where they have no byte count: ROOT reads so what derives from `TObject`
+    /// and is not one of its own classes (`TBufferFile::ReadClassEmulated`).
+    pub fn may_lack_head(&self, class: &ClassInfo) -> bool {
+        if Self::known().newest(&class.name).is_some() {
+            return false;
+        }
+        let mut class = class;
+        for _ in 0..MAX_BASES {
+            let bases = class.elements.iter().filter(|element| matches!(element.kind, ElementKind::Base { .. }));
+            let names: Vec<&str> = bases.map(|base| base.name.as_str()).collect();
+            if names.contains(&"TObject") {
+                return true;
+            }
+            let first = names.first().and_then(|name| self.newest(self.spelling(name)?));
+            let Some(base) = first else { return false };
+            class = base;
+        }
+        false
     }
 
     /// The name under which a class is listed, which may be spelt differently.
