@@ -23,6 +23,8 @@ use crate::layout::Layout;
 
 /// Items that take no bytes, of which a number in the file says how many there are.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
+/// Room for the values to come, as a multiple of what they are expected to take.
+const SLACK: f64 = 1.05;
 
 /// The values of a layout, as they are read.
 #[derive(Debug)]
@@ -156,6 +158,39 @@ impl Column {
 
     fn record(members: &[(String, Layout)]) -> Self {
         Self::Record(members.iter().map(|(_, member)| Self::new(member)).collect(), 0)
+    }
+
+    /// Bytes of the values so far.
+    pub fn bytes(&self) -> usize {
+        let offsets = |offsets: &Offsets| size_of_val(offsets.0.as_slice());
+        match self {
+            Self::Numbers(bytes) => bytes.len(),
+            Self::Bools(bytes) => bytes.len(),
+            Self::Bytes(ends, bytes) => offsets(ends).saturating_add(bytes.len()),
+            Self::List(ends, items) => offsets(ends).saturating_add(items.bytes()),
+            Self::Fixed(items, _) => items.bytes(),
+            Self::Record(columns, _) => columns.iter().map(Self::bytes).fold(0, usize::saturating_add),
+        }
+    }
+
+    /// Makes room for more values: the given multiple of those that are there, and a little more.
+    pub fn reserve(&mut self, share: f64) {
+        let more = |len: usize| (len as f64 * share * SLACK) as usize;
+        let offsets = |offsets: &mut Offsets| offsets.0.reserve(more(offsets.0.len()));
+        match self {
+            Self::Numbers(bytes) => bytes.reserve(more(bytes.len())),
+            Self::Bools(bytes) => bytes.reserve(more(bytes.len())),
+            Self::Bytes(ends, bytes) => {
+                offsets(ends);
+                bytes.reserve(more(bytes.len()));
+            }
+            Self::List(ends, items) => {
+                offsets(ends);
+                items.reserve(share);
+            }
+            Self::Fixed(items, _) => items.reserve(share),
+            Self::Record(columns, _) => columns.iter_mut().for_each(|column| column.reserve(share)),
+        }
     }
 
     /// Appends the values of some entries of a basket.

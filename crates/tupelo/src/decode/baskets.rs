@@ -1,5 +1,6 @@
 //! Baskets of trees to Arrow arrays: each basket is decompressed and read on its own, and the parts are joined.
 
+mod columns;
 mod counters;
 mod probe;
 
@@ -11,7 +12,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, make_array};
 use arrow_buffer::OffsetBuffer;
-use arrow_cast::cast;
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
 use bytes::Bytes;
@@ -25,12 +25,13 @@ use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
 
+use self::columns::{Part, Piece, joined};
 use self::counters::Counters;
 pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};
-use crate::source::{CONCURRENT_FETCHES, RequestMemory, TreeCache, TreeSource};
+use crate::source::{RequestMemory, TreeCache, TreeSource};
 use crate::{Error, Result, pool};
 
 /// The values of fields for ranges of entries, which ascend; one array for each field, of the data type given with it.
@@ -344,32 +345,6 @@ struct BasketDecoder<'r> {
     depth: u8,
 }
 
-/// Entries of one basket.
-struct Part<'o> {
-    /// Its place among the parts of its leaf.
-    number: usize,
-    leaf: usize,
-    basket: usize,
-    entries: Range<usize>,
-    /// Where the values belong, if they are numbers.
-    out: Option<&'o mut [u8]>,
-    range: Option<Range<u64>>,
-    first_entry: u64,
-}
-
-impl Part<'_> {
-    fn stored_bytes(&self) -> u64 {
-        stored_bytes(self.range.as_ref())
-    }
-}
-
-/// The values of a part, if they are not in place already.
-struct Done {
-    leaf: usize,
-    number: usize,
-    array: Option<ArrayRef>,
-}
-
 impl BasketDecoder<'_> {
     /// One array for each leaf.
     fn leaves(self, leaves: &[Leaf<'_>], entries: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
@@ -411,23 +386,16 @@ impl BasketDecoder<'_> {
         // One cluster after the other, each as it lies in the file, so that few requests fetch it.
         let place = |part: &Part<'_>| part.range.as_ref().map_or(0, |range| range.start);
         parts.sort_by_cached_key(|part| (self.source.cluster_of(part.first_entry), place(part)));
-        let mut done = self.parts(leaves, parts)?;
-        done.sort_by_key(|done| (done.leaf, done.number));
-        let mut arrays: Vec<Vec<ArrayRef>> = leaves.iter().map(|_| Vec::new()).collect();
-        for Done { leaf, array, .. } in done {
-            if let (Some(array), Some(parts)) = (array, arrays.get_mut(leaf)) {
-                parts.push(array);
-            }
-        }
-        let join = |((leaf, parts), buffer): ((&Leaf<'_>, Vec<ArrayRef>), Option<ValueBuffer>)| match buffer {
+        let columns = self.columns(leaves, parts)?;
+        let bytes = columns.iter().flatten().map(Piece::bytes).sum();
+        let join = |((leaf, pieces), buffer): ((&Leaf<'_>, Vec<Piece>), Option<ValueBuffer>)| match buffer {
             Some(buffer) => {
                 let data = ArrayData::builder(leaf.data_type.clone()).len(count as usize).add_buffer(buffer.into());
                 Ok(make_array(data.build().map_err(mismatch)?))
             }
-            None => joined(leaf, parts),
+            None => joined(leaf, pieces),
         };
-        let bytes = arrays.iter().flatten().map(|array| array.get_array_memory_size() as u64).sum();
-        pool::map(leaves.iter().zip(arrays).zip(buffers).collect(), bytes, join)
+        pool::map(leaves.iter().zip(columns).zip(buffers).collect(), bytes, join)
     }
 
     fn branch(&self, index: usize) -> Result<&Branch> {
@@ -471,87 +439,6 @@ impl BasketDecoder<'_> {
         let branch = self.branch(branch)?;
         let places = baskets.iter().filter_map(|(basket, _)| branch.baskets.get(*basket));
         Ok(places.map(|place| place.stored.bytes()).sum())
-    }
-
-    /// Reads parts, in parallel; those of a remote file in batches, of which several are fetched ahead.
-    fn parts<'o>(self, leaves: &[Leaf<'_>], parts: Vec<Part<'o>>) -> Result<Vec<Done>> {
-        let is_remote = |part: &Part<'_>| part.range.as_ref().is_some_and(|range| !self.source.is_read_in_place(range));
-        if self.cache.bytes.is_none() && !parts.iter().any(is_remote) {
-            let total = parts.iter().map(Part::stored_bytes).sum();
-            return pool::map(parts, total, |part| self.part(leaves, part, None));
-        }
-        let batches = self.batches(parts);
-        let fetch = |(sum, batch): (u64, Vec<Part<'o>>)| {
-            let reserved = self.memory.reserve_scratch(sum, "baskets")?;
-            let ranges: Vec<Range<u64>> = batch.iter().filter_map(|part| part.range.clone()).collect();
-            Ok((batch, self.source.fetch(&ranges)?, sum, reserved))
-        };
-        let mut done = Vec::new();
-        pool::each_waiting(batches, CONCURRENT_FETCHES, fetch, |(batch, fetched, sum, reserved)| {
-            let mut fetched = fetched.into_iter();
-            let parts = batch.into_iter().map(|part| {
-                let bytes = if part.range.is_some() { fetched.next() } else { None };
-                (part, bytes)
-            });
-            done.extend(pool::map(parts.collect(), sum, |(part, bytes)| self.part(leaves, part, bytes))?);
-            drop(reserved);
-            Ok(())
-        })?;
-        Ok(done)
-    }
-
-    /// Divides parts into those that one vector read fetches, with their bytes.
-    fn batches<'o>(self, parts: Vec<Part<'o>>) -> Vec<(u64, Vec<Part<'o>>)> {
-        let most = self.memory.fetch_bytes().min(self.cache.bytes.unwrap_or(u64::MAX));
-        let mut batches: Vec<(u64, Vec<Part<'o>>)> = Vec::new();
-        let mut was_learning = false;
-        for part in parts {
-            let own = part.stored_bytes();
-            let is_learning = part.first_entry < self.cache.learn_entries;
-            match batches.last_mut().filter(|(sum, _)| !is_learning && !was_learning && sum + own <= most) {
-                Some((sum, batch)) => {
-                    *sum += own;
-                    batch.push(part);
-                }
-                None => batches.push((own, vec![part])),
-            }
-            was_learning = is_learning;
-        }
-        batches
-    }
-
-    /// Reads the entries of one basket.
-    fn part(self, leaves: &[Leaf<'_>], part: Part<'_>, fetched: Option<Bytes>) -> Result<Done> {
-        let (leaf, number) = (part.leaf, part.number);
-        let array = match leaves.get(leaf) {
-            Some(leaf) => self.part_of(leaf, part, fetched)?,
-            None => None,
-        };
-        Ok(Done { leaf, number, array })
-    }
-
-    fn part_of(self, leaf: &Leaf<'_>, part: Part<'_>, fetched: Option<Bytes>) -> Result<Option<ArrayRef>> {
-        let (branch, basket) = (leaf.branch, part.basket);
-        let read = || {
-            self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
-                let counters = self.source.session().counters();
-                if let (Some(out), Some(width)) = (part.out, plain_width(leaf.layout)) {
-                    counted(&basket, expected)?;
-                    return counters.decode(|| plain(&basket, &part.entries, width, out)).map(|()| None);
-                }
-                self.prepare(leaf.branch, part.basket, leaf.layout, &mut basket, expected, &part.entries)?;
-                counters.decode(|| {
-                    let mut column = Column::new(leaf.layout);
-                    column.read(leaf.layout, &basket, part.entries.clone())?;
-                    Ok(Some(column.finish(leaf.layout, &leaf.data_type)?))
-                })
-            })
-        };
-        let array = read().map_err(|e| self.named(branch, basket, e))?;
-        if let Some(array) = &array {
-            self.memory.reserve_values(array.get_array_memory_size() as u64)?;
-        }
-        Ok(array)
     }
 
     /// Checks a basket against its branch, and adds what other branches say of its entries.
@@ -643,21 +530,4 @@ fn plain(basket: &Basket<'_>, entries: &Range<usize>, width: usize, out: &mut [u
     let bytes = basket.fixed_range(entries, width)?;
     swap(width, basket.data.get(bytes).unwrap_or_default(), out);
     Ok(())
-}
-
-/// The array of all parts.
-fn joined(leaf: &Leaf<'_>, mut parts: Vec<ArrayRef>) -> Result<ArrayRef> {
-    match parts.len() {
-        0 => Ok(Column::new(leaf.layout).finish(leaf.layout, &leaf.data_type)?),
-        1 => Ok(parts.swap_remove(0)),
-        _ => {
-            // Texts that are not UTF-8 in some part are bytes in all of them.
-            if let Some(other) = parts.iter().map(|part| part.data_type()).find(|part| **part != leaf.data_type) {
-                let other = other.clone();
-                parts = parts.iter().map(|part| cast(part, &other)).collect::<Result<_, _>>()?;
-            }
-            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-            Ok(arrow_select::concat::concat(&parts)?)
-        }
-    }
 }
