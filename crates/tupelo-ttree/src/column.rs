@@ -201,6 +201,16 @@ impl Column {
         if let Some(width) = layout.fixed_bytes() {
             return self.read_fixed(layout, basket, entries, width);
         }
+        let is_empty = basket.data.is_empty();
+        self.read_streamed(layout, basket, entries).map_err(|error| match is_empty {
+            // ROOT writes nothing of a collection for which it has no code, such as `std::bitset` in older files.
+            true => Error::unsupported("its entries have no bytes: the program that wrote the file left them out"),
+            false => error,
+        })
+    }
+
+    /// Values of any length.
+    fn read_streamed(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>) -> Result<()> {
         let stream = Streamed::new(basket.data, basket.key_bytes.into());
         let mut source = Entries {
             stream,

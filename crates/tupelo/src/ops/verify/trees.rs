@@ -80,9 +80,8 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             report.warnings.push(format!("tree '{name}': branch '{}': {what}", tree.path(index)));
             continue;
         }
-        // Branches that hold others, and bases without members, have entries and no baskets, or an empty one.
-        let is_holder = !branch.children.is_empty() && end == 0;
-        let has_values = layouts.contains_key(&index) || !branch.baskets.is_empty() && !is_holder;
+        // Branches that hold others, and bases without members, have entries and no baskets; those of ROOT 4 an empty one.
+        let has_values = layouts.contains_key(&index) || branch.baskets.iter().any(|basket| !basket.entries.is_empty());
         if end != branch.entries && has_values {
             let what = format!("its baskets hold {end} entries, expected {}", branch.entries);
             report.add(damage(index, what), ErrorKind::Corrupt);
