@@ -4,11 +4,14 @@
 use std::fs;
 use std::sync::Arc;
 
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema as ArrowSchema;
 use bytes::Bytes;
 use conformance::model::{Model, Page, seal_anchor};
 use conformance::{memory, outcome, samples, summary};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
-use tupelo::{ErrorKind, File, ops};
+use tupelo::schema::Schema;
+use tupelo::{ErrorKind, File, WriteOptions, ops};
 use tupelo_format::container::{self, ANCHOR_BYTES, FetchedRanges, Interrupt, Layout};
 use tupelo_format::envelope::{AttributeSetRecord, ColumnRecord, FieldRecord};
 use tupelo_format::locator::Locator;
@@ -255,4 +258,37 @@ fn hostile_files_end_at_once() {
         files => format!("{files} hostile files end at once"),
     };
     summary::note("hostile", &line);
+}
+
+/// Defect: a stream of batches went through as many entries as the file said, of which it stored nothing.
+#[test]
+fn entries_without_values_are_refused_at_once() {
+    let nothing = |entries: usize| {
+        let options = RecordBatchOptions::new().with_row_count(Some(entries));
+        RecordBatch::try_new_with_options(ArrowSchema::empty().into(), Vec::new(), &options).expect("a batch")
+    };
+    let schema = Schema { fields: Vec::new() };
+    let file = memory::write(&schema, &[nothing(5)], WriteOptions::default(), true).expect("an ntuple");
+    let mut model = Model::load(&file).expect("a model");
+    model.groups[0].clusters[0].summary.entries = 1 << 48;
+    model.edit_footer(|footer| footer.cluster_groups[0].entry_span = 1 << 48);
+    let file = model.build().expect("a file");
+    let file = File::new(Arc::new(MemorySource::new(file)), true).expect("a file");
+    let ntuple = file.ntuple(None).expect("an ntuple");
+    assert_eq!(ntuple.entries(), 1 << 48);
+    let refused = |read: tupelo::reader::Read| {
+        let errors = [
+            read.clone().batches(1000).map(|_| ()),
+            read.clone().batches_of_bytes(1 << 20).map(|_| ()),
+            read.to_batch().map(|_| ()),
+        ];
+        for error in errors {
+            let error = error.expect_err("too many entries");
+            assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+            assert!(error.to_string().contains("281474976710656 entries, and no field with values is read"), "{error}");
+        }
+    };
+    refused(ntuple.read_all());
+    refused(ntuple.read_all().with_entry_numbers("entry"));
+    assert_eq!(ntuple.read_all().entries(7..1000).to_batch().expect("a batch").num_rows(), 993);
 }

@@ -20,6 +20,8 @@ use crate::text::BOLD;
 
 /// Default number of entries.
 const DEFAULT_NUMBER: u64 = 10;
+/// The table is made in memory, and has fewer entries.
+const MAX_LINES: u64 = 10_000_000;
 /// Maximum width of a column, in characters.
 const MAX_CELL: usize = 40;
 /// Characters between two columns.
@@ -80,15 +82,27 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         args.condition.note_if_empty(count, progress.done(), console);
         return Ok(());
     }
+    if let (false, MAX_LINES..) = (args.condition.has_cut(), chain.count()) {
+        let many = Failure::usage(format_args!("a table of {}", things(chain.count(), "entry")));
+        return Err(many.with_hint("--number N shows fewer; --format jsonl writes all"));
+    }
     let (mut numbers, mut batches) = (Vec::new(), vec![RecordBatch::new_empty(chain.arrow_schema().clone())]);
     for read in chain.reads() {
         let (offset, read) = read?;
         let left = count - numbers.len() as u64;
-        let own = match args.condition.has_cut() {
-            true => kept(read.clone(), left)?,
-            false => read.range().collect(),
+        let (own, batch) = match args.condition.has_cut() {
+            true => {
+                let own = kept(read.clone(), left)?;
+                let batch = read.take(&own)?;
+                (own, batch)
+            }
+            false => {
+                // A file may say any number.
+                let (own, batch) = (read.range(), read.to_batch()?);
+                (own.collect(), batch)
+            }
         };
-        batches.push(chain.conform(read.take(&own)?)?);
+        batches.push(chain.conform(batch)?);
         numbers.extend(own.iter().map(|entry| offset + entry));
         if numbers.len() as u64 >= count {
             break;

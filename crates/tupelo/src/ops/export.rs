@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 
-use crate::Result;
 use crate::reader::{Read, Skipped};
 use crate::writer::{FileWriter, TreeOptions, TreeWriter, WriteProgress, without_branch};
+use crate::{Error, Result};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -41,13 +41,16 @@ impl Exporter {
     /// Begins a tree with the fields of `like`; its title is the description of the source, unless the options have one.
     ///
     /// # Errors
-    /// As [`FileWriter::tree`].
+    /// As [`FileWriter::tree`]; unsupported if there is no field: the entries would be a number without values.
     pub fn create(like: &Read, file: &FileWriter, path: &str, options: TreeOptions) -> Result<Self> {
         let options = match like.source().as_ntuple() {
             Some(ntuple) if options.title().is_empty() => options.with_title(ntuple.description()),
             _ => options,
         };
         let schema = like.schema_with_computed()?;
+        if schema.fields.is_empty() {
+            return Err(like.context(Error::unsupported("no field can be exported; choose others")));
+        }
         let mut counters = like.source().counters();
         counters.retain(|(list, counter)| {
             [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))

@@ -55,11 +55,12 @@ impl Read {
     /// may be nothing.
     ///
     /// # Errors
-    /// Invalid argument for 0.
+    /// Invalid argument for 0; limit for very many entries of which no value is read.
     pub fn batches(self, count: u64) -> Result<Batches> {
         if count == 0 {
             return Err(Error::invalid_argument("a batch must have at least one entry"));
         }
+        self.check_stored()?;
         let bytes_per_entry = self.bytes_per_entry()?;
         Ok(Batches::new(self, count, true, bytes_per_entry))
     }
@@ -68,8 +69,9 @@ impl Read {
     /// end as far as that can be, so that no page is decoded twice.
     ///
     /// # Errors
-    /// Corrupt where the page lists are damaged.
+    /// Corrupt where the page lists are damaged; limit for very many entries of which no value is read.
     pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
+        self.check_stored()?;
         let bytes_per_entry = self.bytes_per_entry()?;
         let entries = (bytes as f64 / bytes_per_entry.max(1.0)) as u64;
         Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))

@@ -22,6 +22,8 @@ use crate::{Error, Result, plan};
 
 /// Default memory of a batch in bytes: 8 MiB.
 pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
+/// Most entries without values that are read at once: their number costs a file nothing.
+const MAX_UNSTORED_ENTRIES: u64 = 1 << 28;
 /// Clusters sampled to estimate the size of an entry.
 const SAMPLED_CLUSTERS: usize = 16;
 
@@ -369,6 +371,7 @@ impl Read {
     /// # Errors
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
+        self.check_stored()?;
         let to_batch = || {
             // A cut is decided by few fields, which are read at once.
             let is_in_parts = self.cut.is_none() && !self.calls_back();
@@ -436,6 +439,19 @@ impl Read {
     pub(super) fn read_fields(&self) -> Vec<&Field> {
         let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
         self.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
+    }
+
+    /// Refuses to go through as many entries as a file says where it stores nothing of them.
+    pub(super) fn check_stored(&self) -> Result<()> {
+        let count = self.entries.end - self.entries.start;
+        if count <= MAX_UNSTORED_ENTRIES || self.read_fields().into_iter().any(Field::has_values) {
+            return Ok(());
+        }
+        let what = format!(
+            "{count} entries, and no field with values is read; without values, at most {MAX_UNSTORED_ENTRIES} entries \
+             are read at once: read fewer, or choose other fields"
+        );
+        Err(self.context(Error::limit(what)))
     }
 
     /// Whether more is read than is handed out.

@@ -227,6 +227,17 @@ impl Field {
         }
     }
 
+    /// Whether a file stores values of it for each entry: not of a record without members or an array of no items.
+    pub(crate) fn has_values(&self) -> bool {
+        match &self.kind {
+            Kind::Record(members) | Kind::Tuple(members) => members.iter().any(Self::has_values),
+            Kind::Array { size, item } => *size > 0 && item.has_values(),
+            Kind::Bitset { size } => *size > 0,
+            Kind::Wrapper(item) => item.has_values(),
+            _ => true,
+        }
+    }
+
     /// Whether subfields are addressed through this field without a name of their own in dotted paths.
     pub(crate) fn is_transparent(&self) -> bool {
         matches!(
