@@ -267,6 +267,48 @@ def test_many_small_files_stay_closed(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_imports_of_many_trees_need_few_open_files(tmp_path: Path) -> None:
+    """Defect: import_trees() kept every file open."""
+    import resource
+
+    for number in range(60):
+        with tupelo.recreate(tmp_path / f"{number:03}.root") as file:
+            file.mktree("Events", {"x": np.array([number, -1.0]), "n": np.array([number, 0])})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 30, hard))
+    told: list[int] = []
+    try:
+        out = tmp_path / "all" / "out.root"
+        out.parent.mkdir()
+        files = str(tmp_path / "*.root:Events")
+        report = tupelo.import_trees(files, out, validate="full", progress=lambda done, total: told.append(done))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (report.num_entries, report.num_compared, told[-1]) == (120, 120, 120)
+    ntuple = tupelo.open(f"{out}:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    assert ntuple.arrays(["n"], library="np")["n"][::2].tolist() == list(range(60))
+
+
+def test_a_tree_that_changes_during_its_import_is_an_error(tmp_path: Path) -> None:
+    def write(name: str, values: list[float]) -> None:
+        with tupelo.recreate(tmp_path / name) as file:
+            file.mktree("Events", {"x": np.array(values)})
+
+    write("a.root", [1.0])
+    write("b.root", [2.0])
+
+    def replaced(done: int, _: int) -> None:
+        if done == 0:
+            write("b.root", [2.0, 3.0])
+
+    out = tmp_path / "out.root"
+    with pytest.raises(tupelo.Error, match="the file has changed"):
+        tupelo.import_trees([f"{tmp_path}/a.root:Events", f"{tmp_path}/b.root:Events"], out, progress=replaced)
+    assert not out.exists()
+
+
 def test_index_lists_bad_files_and_replaces_no_input(tmp_path: Path) -> None:
     good, bad, other = (tmp_path / name for name in ("good.root", "bad.root", "other.root"))
     with tupelo.recreate(good) as file:

@@ -3,7 +3,7 @@
 Entry numbers are absolute.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, final
 
 from typing_extensions import Self
@@ -221,8 +221,17 @@ class Table:
 @final
 class Import:
     def __new__(
-        cls, trees: list[tuple[Table, Request]], renames: list[tuple[str, str]], dots: str, collections: bool
+        cls,
+        trees: Iterable[tuple[Table, Request]],
+        open: Callable[[int], tuple[Table, Request]],
+        renames: list[tuple[str, str]],
+        dots: str,
+        collections: bool,
     ) -> Self: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def path(self) -> str: ...
     @staticmethod
     def copy_objects(
         from_: File, to: FileWriter, patterns: list[str], options: dict[str, Any], known: set[str]

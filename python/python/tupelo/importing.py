@@ -2,13 +2,13 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import _core, _progress, _select
 from ._checks import absolute_path, check_name, check_text, storage
-from ._files import Files, entry_ranges, listed, resolve
+from ._files import Files, InputNtuple, entry_ranges, listed, resolve
 from ._messages import short_repr
 from ._progress import Progress
 from .columns import check_output, new_file, write_options
@@ -112,17 +112,16 @@ def import_trees(
     patterns = [check_text(text, "objects") for text in ([objects] if isinstance(objects, str) else objects or [])]
     remote = storage(options.pop("storage_options", None), None)
     writing = write_options("import_trees", options)
-    inputs = _inputs(files, fields, remote)
-    target = check_output(path, [tree._location.absolute_path for tree, _ in inputs])
+    inputs = _Inputs(files, fields, remote)
     renames = _select.aliases(rename)
-    planned = _core.Import([(tree._core, request) for tree, request in inputs], renames, dots, bool(collections))
-    first = inputs[0][0]
-    inside = first._core.path.partition(";")[0] if name is None else name
-    total = sum(request.entry_stop - request.entry_start for _, request in inputs)
-    with _progress.report_progress(progress) as tell, new_file(target, remote or first._location.storage) as file:
+    planned = _core.Import(inputs.opened(), inputs.open, renames, dots, bool(collections))
+    target = check_output(path, inputs.paths)
+    inside = planned.path.partition(";")[0] if name is None else name
+    total = planned.entries
+    with _progress.report_progress(progress) as tell, new_file(target, remote or inputs.storage) as file:
         tell(0, total)
         callback = None if _progress.is_silent(progress) else lambda done: tell(done, total)
-        left_out = _copy_objects(file, [tree for tree, _ in inputs], patterns, writing, remote)
+        left_out = _copy_objects(file, inputs.paths if patterns else [], patterns, writing, remote)
         entries = planned.write(file, inside, writing, callback)
     compared = 0
     rows: list[tuple[str, str, int, int | None]] = []
@@ -146,15 +145,15 @@ def import_trees(
 
 def _copy_objects(
     file: "_core.FileWriter",
-    trees: list[Tree],
+    paths: list[str | None],
     patterns: list[str],
     options: dict[str, Any],
     remote: "_core.Storage | None",
 ) -> dict[str, str]:
-    """Copies objects of the files of trees. Returns the reason for each that is left out."""
+    """Copies objects of files. Returns the reason for each that is left out."""
     known: set[str] = set()
     left_out: dict[str, str] = {}
-    for path in dict.fromkeys(tree._location.absolute_path for tree in trees if patterns):
+    for path in dict.fromkeys(paths):
         if path is None:
             raise InvalidArgumentError("objects can only be copied from files with a path or URL")
         with reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as source:
@@ -163,20 +162,49 @@ def _copy_objects(
     return left_out
 
 
-def _inputs(files: Any, fields: Any, remote: "_core.Storage | None") -> list[tuple[Tree, _select.Request]]:
-    """The trees, each with a range of its entries."""
-    found: list[tuple[Tree, _select.Request]] = []
-    for one in listed(files, Tree):
-        if isinstance(one, Tree):
-            found.append((one, one._request(fields, None, {})))
-            continue
-        for place in resolve(one, remote):
-            file = reopen(place.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
-            tree = file._table(place.name)
-            if not isinstance(tree, Tree):
-                raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")
-            for start, stop in entry_ranges(place, tree.num_entries):
-                found.append((tree, tree._request(fields, None, {"entry_start": start, "entry_stop": stop})))
-    if not found:
-        raise InvalidArgumentError("the list of files is empty")
-    return found
+class _Inputs:
+    """The trees, each with a range of its entries. Those of files that are named are opened when they are needed."""
+
+    def __init__(self, files: Any, fields: Any, remote: "_core.Storage | None") -> None:
+        self.files = files
+        self.fields = fields
+        self.remote = remote
+        self.paths: list[str | None] = []
+        """The file of each."""
+        self.storage: _core.Storage | None = None
+        """That of the first one."""
+        self.parts: list[tuple[Tree | InputNtuple, _select.Request]] = []
+
+    def opened(self) -> Iterator[tuple["_core.Table", _select.Request]]:
+        """Opens one after the other."""
+        for one in listed(self.files, Tree):
+            if isinstance(one, Tree):
+                yield self._add(one, one, one._request(self.fields, None, {}))
+                continue
+            for place in resolve(one, self.remote):
+                tree = self._tree(place)
+                for start, stop in entry_ranges(place, tree.num_entries):
+                    request = tree._request(self.fields, None, {"entry_start": start, "entry_stop": stop})
+                    yield self._add(place, tree, request)
+
+    def open(self, number: int) -> tuple["_core.Table", _select.Request]:
+        """Opens one of them again."""
+        source, request = self.parts[number]
+        tree = source if isinstance(source, Tree) else self._tree(source)
+        return tree._core, request
+
+    def _add(
+        self, source: Tree | InputNtuple, tree: Tree, request: _select.Request
+    ) -> tuple["_core.Table", _select.Request]:
+        if not self.parts:
+            self.storage = tree._location.storage
+        self.parts.append((source, request))
+        self.paths.append(tree._location.absolute_path)
+        return tree._core, request
+
+    def _tree(self, place: InputNtuple) -> Tree:
+        file = reopen(place.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, self.remote)
+        tree = file._table(place.name)
+        if not isinstance(tree, Tree):
+            raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")
+        return tree

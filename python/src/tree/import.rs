@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use tupelo::ops::import::{self, ImportOptions, ImportPlan, Importer};
+use tupelo::ops::import::{self, ImportOptions, ImportPlan};
 use tupelo::reader::Skipped;
 use tupelo::{Error, Tree};
 
@@ -17,49 +18,115 @@ use crate::writer::FileWriter;
 /// Branch, field, number of values that were compared, and the first entry in which they differ.
 type ComparedRow = (String, String, u64, Option<u64>);
 
-/// What becomes one ntuple: a selection of each tree.
+/// Trees that become one ntuple, of which a selection is imported.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Import {
-    trees: Vec<Tree>,
-    plans: Vec<ImportPlan>,
+    inner: import::Import,
+    options: ImportOptions,
+    /// A function that opens a tree again, by its number: the table and the request.
+    open: Py<PyAny>,
     skipped: Vec<Vec<Skipped>>,
+}
+
+/// The plan for what a request selects of a tree, and what is left out.
+fn plan(table: &Table, request: Request, options: &ImportOptions) -> Result<(Tree, ImportPlan, Vec<Skipped>), Error> {
+    let found = table.inner().tree();
+    let tree = found.ok_or_else(|| Error::invalid_argument("an ntuple cannot be imported; copy it"))?;
+    let mut skipped = table.unreadable(&request);
+    let (read, _) = table.select(request)?.with_counters()?;
+    let plan = ImportPlan::new(tree, read, options)?;
+    skipped.extend_from_slice(plan.skipped());
+    Ok((tree.clone(), plan, skipped))
+}
+
+impl Import {
+    /// Runs work that opens trees again. What `open` raises cancels it, as signal handlers do.
+    fn opening<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Raised, &dyn Fn(usize) -> Result<(Tree, ImportPlan), Error>) -> Result<R, Error> + Send,
+    ) -> PyResult<R> {
+        let raised = Raised::default();
+        let done = cancellable(py, || {
+            let open = |number: usize| {
+                let opened = Python::attach(|py| {
+                    let opened = self.open.call1(py, (number,))?;
+                    opened
+                        .extract::<(PyRef<'_, Table>, Request)>(py)
+                        .map(|(table, request)| (Table::from(table.inner().clone()), request))
+                });
+                let (table, request) = opened.map_err(|error| raised.keep(error))?;
+                let (tree, plan, _) = plan(&table, request, &self.options)?;
+                Ok((tree, plan))
+            };
+            work(&raised, &open)
+        });
+        raised.or(done)
+    }
+}
+
+/// What a function of the caller raised in the engine.
+#[derive(Default)]
+struct Raised(Mutex<Option<PyErr>>);
+
+impl Raised {
+    /// An error of the engine for an exception, which is raised in its place.
+    fn keep(&self, error: PyErr) -> Error {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        Error::invalid_argument("a function of the caller failed")
+    }
+
+    fn or<T>(self, done: PyResult<T>) -> PyResult<T> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(done, Err)
+    }
 }
 
 #[pymethods]
 impl Import {
-    /// Plans the import of trees. `renames` are pairs of names; `dots` replaces dots in names; with `collections`, arrays
-    /// with the same counter become one collection.
+    /// Plans the import of `trees`, an iterable of tables with requests, which are closed as far as nothing else keeps them
+    /// open; `open` opens one again. `renames` are pairs of names; `dots` replaces dots in names; with `collections`,
+    /// arrays with the same counter become one collection.
     #[new]
     fn new(
         py: Python<'_>,
-        trees: Vec<(PyRef<'_, Table>, Request)>,
+        trees: &Bound<'_, PyAny>,
+        open: Py<PyAny>,
         renames: Vec<(String, String)>,
         dots: char,
         collections: bool,
     ) -> PyResult<Self> {
         let options = ImportOptions::default().with_renames(renames).with_dots(dots).with_collections(collections);
-        let mut made = Self { trees: Vec::new(), plans: Vec::new(), skipped: Vec::new() };
-        for (table, request) in trees {
-            let plan = || {
-                let found = table.inner().tree();
-                let tree = found.ok_or_else(|| Error::invalid_argument("an ntuple cannot be imported; copy it"))?;
-                let mut skipped = table.unreadable(&request);
-                let (read, _) = table.select(request)?.with_counters()?;
-                let plan = ImportPlan::new(tree, read, &options)?;
-                skipped.extend_from_slice(plan.skipped());
-                let plan = match made.plans.first() {
-                    Some(first) => first.matched(plan)?,
-                    None => plan,
-                };
-                Ok((tree.clone(), plan, skipped))
+        let (mut inner, mut skipped) = (None, Vec::new());
+        for tree in trees.try_iter()? {
+            let (table, request) = tree?.extract::<(PyRef<'_, Table>, Request)>()?;
+            let add = || {
+                let (tree, plan, left_out) = plan(&table, request, &options)?;
+                skipped.push(left_out);
+                match &mut inner {
+                    Some(inner) => import::Import::add(inner, &tree, plan),
+                    none => {
+                        *none = Some(import::Import::new(tree, plan)?);
+                        Ok(())
+                    }
+                }
             };
-            let (tree, plan, skipped) = plan().or_raise(py)?;
-            made.skipped.push(skipped);
-            made.trees.push(tree);
-            made.plans.push(plan);
+            add().or_raise(py)?;
         }
-        Ok(made)
+        let inner = inner.ok_or_else(|| Error::invalid_argument("the list of files is empty")).or_raise(py)?;
+        Ok(Self { inner, options, open, skipped })
+    }
+
+    /// Number of entries of all trees.
+    #[getter]
+    fn entries(&self) -> u64 {
+        self.inner.count()
+    }
+
+    /// Path of the first tree.
+    #[getter]
+    fn path(&self) -> &str {
+        self.inner.tree().path()
     }
 
     /// Copies the objects of a file whose paths match and are not among `known`. Returns all known paths, and those of
@@ -96,45 +163,28 @@ impl Import {
         options: Options,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        let mut raised = None;
-        let written = cancellable(py, || {
-            let (Some(tree), Some(first)) = (self.trees.first(), self.plans.first()) else {
-                return Err(Error::invalid_argument("no tree is imported"));
-            };
+        self.opening(py, |raised, open| {
             let options = options.to_write()?;
-            file.with(|file| {
-                let mut importer = Importer::create(first, tree, file, path, options)?;
-                let mut before = 0;
-                for plan in &self.plans {
-                    let mut progress = |done: u64| match tell
-                        .as_ref()
-                        .map(|tell| Python::attach(|py| tell.call1(py, (before + done,))))
-                    {
-                        Some(Err(error)) => {
-                            raised = Some(error);
-                            ControlFlow::Break(())
-                        }
-                        None | Some(Ok(_)) => ControlFlow::Continue(()),
-                    };
-                    if importer.append(plan, &mut progress)?.is_break() {
-                        return Ok(before);
-                    }
-                    before += plan.read().count();
+            let mut cancelled = None;
+            let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
+            {
+                Some(Err(error)) => {
+                    cancelled = Some(raised.keep(error));
+                    ControlFlow::Break(())
                 }
-                importer.finish().map(|written| written.entries)
-            })
-        });
-        match raised {
-            Some(error) => Err(error),
-            None => written,
-        }
+                None | Some(Ok(_)) => ControlFlow::Continue(()),
+            };
+            let written = file.with(|file| self.inner.write(file, path, options, open, &mut progress))?;
+            match cancelled {
+                Some(cancelled) => Err(cancelled),
+                None => Ok(written.map_or(0, |written| written.entries)),
+            }
+        })
     }
 
     /// Compares at most `most` entries of each tree with the ntuple: their number, and a row for each field.
     fn compare(&self, py: Python<'_>, ntuple: &Table, most: u64) -> PyResult<(u64, Vec<ComparedRow>)> {
-        let found = cancellable(py, || {
-            import::validate(self.plans.iter().cloned().map(Ok::<_, Error>), ntuple.inner().ntuple()?, most)
-        })?;
+        let found = self.opening(py, |_, open| self.inner.validate(ntuple.inner().ntuple()?, most, open))?;
         let rows =
             found.fields.into_iter().map(|field| (field.branch, field.field, field.values, field.first_difference));
         Ok((found.entries, rows.collect()))

@@ -5,6 +5,7 @@ use tupelo::reader::ExplainedColumn;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::inputs::one;
 
 /// Show which pages a read needs, without reading them
 ///
@@ -32,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&super::one(&args.input, args.reading.storage()?)?, None, console)?;
+    let ntuple = args.reading.open(&one(&args.input, args.reading.storage()?)?, None, console)?;
     let range = args.range.of(ntuple.entries());
     let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
     let explanation = args.condition.apply(read)?.explain()?;

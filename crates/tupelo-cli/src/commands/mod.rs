@@ -29,7 +29,7 @@ use tupelo::dataset::{Chain, FieldPolicy};
 use tupelo::reader::{Location, Read, Skipped};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
-use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
+use tupelo::{ErrorKind, Expression, File, OpenOptions, Table};
 
 use self::copy::operands::Skipping;
 use self::fields::{Fields, Matched, Selecting, SkipUnreadable};
@@ -37,7 +37,7 @@ pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
-use crate::inputs::{check_not_standard_output, one, repeated};
+use crate::inputs::{check_not_standard_output, repeated};
 use crate::parse::{Bytes, Entries};
 use crate::table::things;
 
@@ -210,12 +210,6 @@ impl Reading {
         Ok(options.with_storage(self.storage()?.clone()).open_file())
     }
 
-    /// Opens the ntuple of an argument `FILE[:NAME]` and prints its warnings.
-    fn open_ntuple(&self, argument: &str, console: &Console) -> Result<Ntuple, Failure> {
-        let table = self.open(&one(argument, self.storage()?)?, None, console)?;
-        Ok(table.ntuple()?.clone())
-    }
-
     /// Opens an ntuple, one of its attribute sets, or a tree, and prints its warnings.
     fn open(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Table, Failure> {
         let table = self.open_silently(location, attributes, console)?;
@@ -227,14 +221,8 @@ impl Reading {
     fn reopen(&self, location: &Location, identity: &str, console: &Console) -> Result<Table, Failure> {
         let table = self.open_silently(location, None, console)?;
         console.follow(&table);
-        match table.identity()? == identity {
-            true => Ok(table),
-            false => {
-                let changed =
-                    Failure::new(format_args!("{location}: the file has changed since its fields were compared"));
-                Err(changed.with_hint("run the command again"))
-            }
-        }
+        table.check_unchanged(identity)?;
+        Ok(table)
     }
 
     /// Opens an ntuple, one of its attribute sets, or a tree.

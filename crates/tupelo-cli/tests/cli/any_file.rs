@@ -4,9 +4,14 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema as ArrowSchema;
+use tupelo::schema::Schema;
+use tupelo::writer::TreeOptions;
 
 use super::{Place, data, summarise, tupelo};
 
@@ -29,7 +34,6 @@ const COMMANDS: [&[&str]; 11] = [
     &["ls", "--recover", "FILE"],
     &["schema", "--columns", "FILE"],
     &["head", "FILE"],
-    // A small file can have 2^60 entries without fields, which would be as many lines.
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.jsonl"],
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.arrow", "--binary-strings"],
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.parquet", "--binary-strings"],
@@ -195,4 +199,83 @@ fn commands_survive_mutants() {
     let runs = check_all(seconds(MUTANT_SECONDS), next);
     let files = originals.len();
     summarise("command-mutants", &format!("command: {runs} runs on mutants of {files} small files ended well"));
+}
+
+/// A tree of one batch.
+fn write_tree(path: &str, batch: &RecordBatch) {
+    let file = tupelo::create(path).expect("a file");
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let mut tree = file.tree("Events", &schema, TreeOptions::default().with_auto_flush(0)).expect("a tree");
+    tree.write(batch).expect("entries");
+    tree.finish().expect("a tree");
+    file.finish().expect("a file");
+}
+
+/// Defect: these took hours to import, to export and to count with a cut.
+#[test]
+fn entries_without_values_take_no_time() {
+    let place = Place::new();
+    let (file, out) = (place.path("nothing.root"), place.path("out.root"));
+    for entries in [1 << 48, 1 << 62] {
+        let options = RecordBatchOptions::new().with_row_count(Some(entries));
+        let batch = RecordBatch::try_new_with_options(ArrowSchema::empty().into(), Vec::new(), &options);
+        write_tree(&file, &batch.expect("a batch"));
+        if entries == 1 << 62 {
+            let error = tupelo(&["count", &file]).fails(1);
+            assert!(error.contains("a tree of 4611686018427387904 entries"), "{error}");
+            continue;
+        }
+        assert_eq!(tupelo(&["count", &file]).ok(), format!("{entries}\n"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let others: [&[&str]; 9] = [
+            &["import", "FILE", "OUT.root"],
+            &["import", "FILE", "OUT.root", "--validate", "full"],
+            &["export", "FILE", "OUT.root"],
+            &["head", "FILE", "--entries", ":"],
+            &["head", "FILE", "--entries", ":", "--format", "jsonl"],
+            &["dump", "FILE"],
+            &["dump", "FILE", "-o", "OUT.parquet"],
+            &["count", "FILE", "--cut", "1 > 0"],
+            &["verify", "FILE"],
+        ];
+        let faults = all_commands().into_iter().chain(others).filter_map(|command| {
+            let fault = check(command, Path::new(&file), folder.path()).err()?;
+            Some(format!("{command:?}: {fault}"))
+        });
+        let faults: Vec<String> = faults.collect();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+        for (command, refused) in [("import", "no branch can be imported"), ("export", "no field can be exported")] {
+            let error = tupelo(&[command, &file, &out]).fails(1);
+            assert!(error.contains(refused), "{error}");
+            assert!(!fs::exists(&out).expect("an answer"));
+        }
+    }
+}
+
+/// The others of the file are imported.
+#[test]
+fn a_tree_without_branches_is_no_ntuple() {
+    let place = Place::new();
+    let (one, other, both) = (place.path("one.root"), place.path("other.root"), place.path("both.root"));
+    let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let options = RecordBatchOptions::new().with_row_count(Some(3));
+    let file = tupelo::create(&both).expect("a file");
+    let batches = [
+        ("empty", RecordBatch::try_new_with_options(ArrowSchema::empty().into(), Vec::new(), &options)),
+        ("full", RecordBatch::try_from_iter([("x", x)])),
+    ];
+    for (name, batch) in batches {
+        let batch = batch.expect("a batch");
+        let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+        let mut tree = file.tree(name, &schema, TreeOptions::default()).expect("a tree");
+        tree.write(&batch).expect("entries");
+        tree.finish().expect("a tree");
+    }
+    file.finish().expect("a file");
+    let run = tupelo(&["import", &both, &one]);
+    assert!(run.stderr.contains("tree 'empty' is left out: it has no branch that can be imported"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(tupelo(&["count", &one]).ok(), "2\n");
+    let error = tupelo(&["import", &format!("{both}:empty"), &other]).fails(1);
+    assert!(error.contains("both.root") && error.contains("no branch can be imported"), "{error}");
 }

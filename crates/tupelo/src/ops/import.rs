@@ -4,11 +4,11 @@
 //! [`ImportOptions`]. Classes become untyped records, so that readers need no dictionaries.
 
 mod objects;
+mod parts;
 mod types;
 mod validate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -20,12 +20,12 @@ use tupelo_ttree::Layout;
 use tupelo_ttree::fields::FieldKind;
 
 pub use self::objects::copy_objects;
+pub use self::parts::Import;
 use self::types::{can_be_projected, readable, with_lists};
-pub use self::validate::{Comparison, FieldValidation, Validation, validate};
+pub use self::validate::{Comparison, FieldValidation, Validation};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped, Tree};
 use crate::schema::{Field, Kind, Schema};
-use crate::writer::{FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
 /// Batches take about this many bytes in memory.
@@ -235,6 +235,11 @@ impl ImportPlan {
         &self.schema
     }
 
+    /// The fields of the tree and of the ntuple that are equal: names in both.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.compared.iter().map(|(branch, field)| (branch.as_str(), field.as_str()))
+    }
+
     /// What is read of the tree.
     pub fn read(&self) -> &Read {
         &self.read
@@ -246,7 +251,7 @@ impl ImportPlan {
     }
 
     /// The columns of the ntuple.
-    fn convert(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    pub(super) fn convert(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let array = |(column, field): (&Column, &Arc<ArrowField>)| match column {
             Column::Field(index) => relabelled(batch.column(*index), field.data_type()),
             Column::Collection(members, counter) => {
@@ -267,66 +272,9 @@ impl ImportPlan {
     }
 
     /// The Arrow schema of the stored fields.
-    fn stored(&self) -> SchemaRef {
+    pub(super) fn stored(&self) -> SchemaRef {
         let fields = self.schema.fields.iter().filter(|field| field.projected_from.is_none()).cloned().collect();
         Arc::new(Schema { fields }.to_arrow(true))
-    }
-}
-
-/// Writes the entries of trees as an ntuple.
-#[derive(Debug)]
-pub struct Importer {
-    writer: NtupleWriter,
-}
-
-impl Importer {
-    /// Begins the ntuple.
-    ///
-    /// # Errors
-    /// As [`FileWriter::ntuple`].
-    pub fn create(
-        plan: &ImportPlan,
-        tree: &Tree,
-        file: &FileWriter,
-        path: &str,
-        options: WriteOptions,
-    ) -> Result<Self> {
-        let options = match options.description().is_empty() {
-            true => options.with_description(tree.description()),
-            false => options,
-        };
-        Ok(Self { writer: file.ntuple(path, plan.schema(), options)? })
-    }
-
-    /// Appends what a plan reads: that of [`Importer::create`], or one that was [matched](ImportPlan::matched) with it.
-    /// `progress` receives the number of entries of this plan that are done, and may cancel the import.
-    ///
-    /// # Errors
-    /// Those of reading and of writing; invalid argument where the fields are not those of the ntuple.
-    pub fn append(
-        &mut self,
-        plan: &ImportPlan,
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        let first = plan.read.range().start;
-        let stored = plan.stored();
-        let mut batches = plan.read.clone().with_binary_strings(true).batches_of_bytes(BATCH_BYTES)?;
-        while let Some(batch) = batches.next() {
-            let batch = plan.convert(&batch?, &stored).map_err(|e| plan.read.context(e))?;
-            self.writer.write(&batch)?;
-            if progress(batches.position() - first).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Ends the ntuple.
-    ///
-    /// # Errors
-    /// As [`NtupleWriter::finish`].
-    pub fn finish(mut self) -> Result<WriteProgress> {
-        self.writer.finish()
     }
 }
 

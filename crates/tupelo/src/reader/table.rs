@@ -5,11 +5,11 @@ use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::read::Read;
-use super::sources::{Ntuple, Tree};
+use super::sources::{EntrySource, Ntuple, Tree};
 use crate::evolution::ReadRule;
 use crate::schema::Schema;
 use crate::source::{Metrics, TreeCache};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// What has entries in a file: an ntuple or a tree. Cheap to clone, usable from many threads.
 #[derive(Debug, Clone)]
@@ -142,6 +142,19 @@ impl Table {
     /// Storage errors.
     pub fn identity(&self) -> Result<String> {
         both!(self, table => table.identity())
+    }
+
+    /// Compares with the identity that the table had when it was opened before.
+    ///
+    /// # Errors
+    /// Storage, if it has changed since.
+    pub fn check_unchanged(&self, identity: &str) -> Result<()> {
+        if self.identity()? == identity {
+            return Ok(());
+        }
+        let what = "the file has changed since its fields were compared; read the files again";
+        let changed = Error::new(ErrorKind::Storage, what);
+        Err(both!(self, table => EntrySource::context(table, changed)))
     }
 
     /// The same with read rules; see [`Ntuple::with_rules`].

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::dataset::find;
-use tupelo::ops::import::{ImportOptions, ImportPlan, Importer, Validation, copy_objects, validate};
+use tupelo::ops::import::{Import, ImportOptions, ImportPlan, Validation, copy_objects};
 use tupelo::reader::{Location, Skipped};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
@@ -99,33 +99,22 @@ fn extent(text: &str) -> Result<u64, String> {
     }
 }
 
-/// An ntuple to write, with its trees. Only the first one stays open.
+/// An ntuple to write.
 struct Job {
     name: String,
-    first: (Tree, ImportPlan),
-    trees: Vec<Part>,
+    import: Import,
+    /// Where its trees are.
+    trees: Vec<Location>,
     /// What is left out of them.
     skipped: Vec<Skipped>,
 }
 
-/// A tree whose entries become some of those of an ntuple.
-struct Part {
-    location: Location,
-    identity: String,
-    /// Number of entries to import.
-    count: u64,
-}
-
 impl Job {
-    fn count(&self) -> u64 {
-        self.trees.iter().map(|part| part.count).sum()
-    }
-
     /// The plan for a tree, which is opened again.
-    fn plan(&self, part: &Part, args: &Args, console: &Console) -> Result<ImportPlan, Failure> {
-        let table = args.reading.reopen(&part.location, &part.identity, console)?;
-        let (_, plan, _) = plan(args, &table)?;
-        Ok(self.first.1.matched(plan)?)
+    fn open(&self, index: usize, args: &Args, console: &Console) -> Result<(Tree, ImportPlan), Failure> {
+        let table = args.reading.open_silently(&self.trees[index], None, console)?;
+        let (tree, plan, _) = plan(args, &table)?;
+        Ok((tree, plan))
     }
 }
 
@@ -160,7 +149,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     args.report.as_deref().map_or(Ok(()), |report| check_report(report, &to, &inputs))?;
-    let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
+    let (jobs, left_out) = jobs(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         carry_objects(args, &locations, writer, console)?;
@@ -181,40 +170,54 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     compare(args, &to, &inputs, &jobs, console)?;
-    args.skip.check(jobs.iter().map(|job| job.skipped.len()).sum(), &to.to_string())
+    let skipped: usize = jobs.iter().map(|job| job.skipped.len()).sum();
+    args.skip.check(left_out + skipped, &to.to_string())
 }
 
-/// The ntuples to write, with the trees that become one.
-fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
-    let mut jobs: Vec<Job> = Vec::new();
+/// The ntuples to write, with the trees that become one, and the number of branches of trees that are left out.
+fn jobs(
+    args: &Args,
+    locations: &[Location],
+    name: Option<&str>,
+    console: &Console,
+) -> Result<(Vec<Job>, usize), Failure> {
+    let (mut jobs, mut left_out): (Vec<Job>, usize) = (Vec::new(), 0);
     for location in locations {
         let opened = open_trees(args, location, name, console);
         let Some(trees) = args.skipping.note(location, locations.len(), opened)? else { continue };
+        let is_one = trees.len() == 1;
         for (object, table) in trees {
             let (tree, plan, chosen) = plan(args, &table)?;
             chosen.tell(&table, console);
             let skipped = chosen.skipped;
-            let part = Part {
-                location: Location { file: location.file.clone(), object: Some(object) },
-                identity: tree.identity()?,
-                count: plan.read().count(),
-            };
+            if plan.schema().fields.is_empty() && !is_one {
+                console.warn(&format!("tree '{}' is left out: it has no branch that can be imported", tree.path()));
+                left_out += skipped.len();
+                continue;
+            }
+            let location = Location { file: location.file.clone(), object: Some(object) };
             let target =
                 name.map_or_else(|| tree.path().split(';').next().unwrap_or_default().to_owned(), str::to_owned);
             match jobs.iter_mut().find(|job| job.name == target) {
                 Some(job) => {
-                    job.first.1.matched(plan)?;
-                    job.trees.push(part);
+                    job.import.add(&tree, plan)?;
+                    job.trees.push(location);
                     let is_new = |it: &Skipped| !job.skipped.contains(it);
                     let new: Vec<Skipped> = skipped.into_iter().filter(is_new).collect();
                     job.skipped.extend(new);
                 }
-                None => jobs.push(Job { name: target, first: (tree, plan), trees: vec![part], skipped }),
+                None => {
+                    let import = Import::new(tree, plan)?;
+                    jobs.push(Job { name: target, import, trees: vec![location], skipped });
+                }
             }
         }
     }
     args.skipping.finish(locations.len(), console)?;
-    Ok(jobs)
+    match jobs.is_empty() {
+        true => Err(Failure::new("no tree has a branch that can be imported")),
+        false => Ok((jobs, left_out)),
+    }
 }
 
 /// Opens the trees at a location, with their names.
@@ -265,22 +268,13 @@ fn import(
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
-    let mut progress: Progress = console.progress(&job.name, job.count(), "entries");
-    let (first_tree, first) = &job.first;
-    let mut importer = Importer::create(first, first_tree, file, &job.name, args.ntuple.options())?;
-    let mut before = 0;
-    for part in &job.trees {
-        let plan = job.plan(part, args, console)?;
-        let mut report = |done| {
-            progress.set(before + done);
-            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        if importer.append(&plan, &mut report)?.is_break() {
-            return Ok(None);
-        }
-        before += part.count;
-    }
-    Ok(Some(importer.finish()?))
+    let mut progress: Progress = console.progress(&job.name, job.import.count(), "entries");
+    let mut report = |done| {
+        progress.set(done);
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let open = |index| job.open(index, args, console);
+    job.import.write(file, &job.name, args.ntuple.options(), open, &mut report)
 }
 
 /// Compares the ntuples with their trees, and reports.
@@ -293,8 +287,8 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
     let mut reports = Vec::new();
     let mut different = None;
     for job in jobs {
-        let plans = job.trees.iter().map(|part| job.plan(part, args, console));
-        let validation = validate(plans, &file.ntuple(Some(&job.name))?, args.validate)?;
+        let open = |index| job.open(index, args, console);
+        let validation = job.import.validate(&file.ntuple(Some(&job.name))?, args.validate, open)?;
         let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
         console.note(&format!(
             "{}: compared {} of {} in {}: {}",

@@ -74,7 +74,7 @@ impl FieldValidation {
 ///
 /// # Errors
 /// Those of the plans; those of reading.
-pub fn validate<E: From<Error>>(
+pub(super) fn validate<E: From<Error>>(
     plans: impl IntoIterator<Item = Result<ImportPlan, E>>,
     ntuple: &Ntuple,
     most: u64,
