@@ -1,22 +1,25 @@
-//! `tupelo cost`: requests, bytes and money of an ntuple in an object store.
+//! `tupelo cost`: requests, bytes and money of an ntuple or tree in an object store.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tupelo::ops::cost::{MappingCost, costs};
+use tupelo::ops::cost::{MappingCost, TreeCost, costs, tree_cost};
+use tupelo::reader::Read;
 use tupelo::storage::remote::REMOTE_HINTS;
 use tupelo::writer::Mapping;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::inputs::one;
 use crate::table::{Table, bytes, count};
 
-/// Compute what an ntuple costs in an object store, with each mapping
+/// Compute what an ntuple costs in an object store, with each mapping, or a tree
 ///
 /// Computes from the sizes of its pages the objects and requests to write it once and to read the selected fields of all
-/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. The built-in prices are in
+/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. A tree is one object, its
+/// file, of which its baskets are counted: `tupelo tune` compares it with ntuples. The built-in prices are in
 /// crates/tupelo-cli/src/commands/prices.json of the sources, with source and date. Prices change: edit a copy, and pass it
 /// with --prices.
 #[derive(Debug, clap::Args)]
@@ -24,7 +27,7 @@ use crate::table::{Table, bytes, count};
   tupelo cost events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
   tupelo cost events.root --mapping page --mapping cage:4MiB --reads 10")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME, or the URI of one in an object store
+    /// The ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     #[command(flatten)]
@@ -66,7 +69,7 @@ impl Pricing {
 
     /// The money for one mapping.
     pub(super) fn money(&self, price: &Price, cost: &MappingCost) -> Money {
-        price.of(cost, self.reads, self.from_outside)
+        price.of(&Line::of(cost), self.reads, self.from_outside)
     }
 }
 
@@ -117,9 +120,37 @@ impl Money {
     }
 }
 
+/// What is paid for.
+struct Line {
+    mapping: String,
+    objects: u64,
+    write_requests: u64,
+    bytes: u64,
+    read_requests: u64,
+    read_bytes: u64,
+}
+
+impl Line {
+    fn of(cost: &MappingCost) -> Self {
+        let MappingCost { mapping, objects, write_requests, bytes, read_requests, read_bytes } = *cost;
+        Self { mapping: mapping.to_string(), objects, write_requests, bytes, read_requests, read_bytes }
+    }
+
+    fn of_tree(cost: &TreeCost) -> Self {
+        Self {
+            mapping: "file".to_owned(),
+            objects: 1,
+            write_requests: cost.write_requests,
+            bytes: cost.bytes,
+            read_requests: cost.read_requests,
+            read_bytes: cost.read_bytes,
+        }
+    }
+}
+
 impl Price {
     /// To write once, to read a number of times, and to store for a month.
-    fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
+    fn of(&self, cost: &Line, reads: u64, from_outside: bool) -> Money {
         let gb = |bytes: u64| bytes as f64 / 1e9;
         let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
         let read = cost.read_requests as f64 / 1e3 * self.get_per_1000 + traffic;
@@ -133,41 +164,35 @@ impl Price {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (date, price) = args.pricing.price()?;
-    let mappings = match args.mapping.as_slice() {
-        [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
-            .iter()
-            .filter_map(|name| name.parse().ok())
-            .collect(),
-        chosen => chosen.to_vec(),
-    };
-    let ntuple = args.reading.open_ntuple(&args.input, console)?;
-    let read = args.fields.read(&ntuple.clone().into(), None)?;
-    let costs = costs(&read, &mappings, REMOTE_HINTS)?;
-    let money = |cost: &MappingCost| args.pricing.money(&price, cost);
+    let location = one(&args.input, args.reading.storage()?)?;
+    let stored = args.reading.open(&location, None, console)?;
+    let read = args.fields.read(&stored, None)?;
+    let lines = lines(args, &stored, &read)?;
+    let money = |line: &Line| price.of(line, args.pricing.reads, args.pricing.from_outside);
     if args.json {
-        let one = |cost: &MappingCost| to_json(cost, &money(cost));
+        let one = |line: &Line| to_json(line, &money(line));
         return console.print_json(
             "cost",
             json!({
-                "file": ntuple.file_name(),
-                "name": ntuple.path(),
+                "file": stored.file_name(),
+                "name": stored.path(),
                 "store": args.pricing.store,
                 "prices": { "source": price.source, "date": date },
                 "reads": args.pricing.reads,
-                "mappings": costs.iter().map(one).collect::<Value>(),
+                "mappings": lines.iter().map(one).collect::<Value>(),
             }),
         );
     }
     let columns = ["MAPPING", ">OBJECTS", ">WRITE $", ">READ REQUESTS", ">READ SIZE", ">READS $", ">MONTH $", ">SUM $"];
     let mut table = Table::new(&columns);
-    for cost in &costs {
-        let money = money(cost);
+    for line in &lines {
+        let money = money(line);
         table.line([
-            cost.mapping.to_string(),
-            count(cost.objects),
+            line.mapping.clone(),
+            count(line.objects),
             dollars(money.write),
-            count(cost.read_requests),
-            bytes(cost.read_bytes),
+            count(line.read_requests),
+            bytes(line.read_bytes),
             dollars(money.reads),
             dollars(money.month),
             dollars(money.sum()),
@@ -182,6 +207,25 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     };
     console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.pricing.store, price.source));
     Ok(())
+}
+
+/// The costs with each mapping, or that of a tree.
+fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, Failure> {
+    if stored.tree().is_some() {
+        if !args.mapping.is_empty() {
+            let refused = Failure::usage(format_args!("{location}: a tree has no mapping", location = args.input));
+            return Err(refused.with_hint("omit --mapping; `tupelo import` makes it an ntuple"));
+        }
+        return Ok(vec![Line::of_tree(&tree_cost(read, REMOTE_HINTS)?)]);
+    }
+    let mappings = match args.mapping.as_slice() {
+        [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .collect(),
+        chosen => chosen.to_vec(),
+    };
+    Ok(costs(read, &mappings, REMOTE_HINTS)?.iter().map(Line::of).collect())
 }
 
 /// The date of the table, and the prices of the store. Without a path, the table is the built-in one.
@@ -213,9 +257,9 @@ pub(super) fn dollars(sum: f64) -> String {
     format!("{sum:.*}", digits as usize)
 }
 
-fn to_json(cost: &MappingCost, money: &Money) -> Value {
+fn to_json(cost: &Line, money: &Money) -> Value {
     json!({
-        "mapping": cost.mapping.to_string(),
+        "mapping": cost.mapping,
         "objects": cost.objects,
         "write_requests": cost.write_requests,
         "bytes": cost.bytes,
@@ -261,7 +305,7 @@ mod tests {
             read_bytes: 2_000_000_000,
         };
         let sums = |outside| {
-            let Money { write, reads, month } = price.of(&cost, 4, outside);
+            let Money { write, reads, month } = price.of(&Line::of(&cost), 4, outside);
             [write, reads, month].map(dollars)
         };
         assert_eq!(sums(false), ["10.00", "2.000", "0.3000"]);

@@ -11,8 +11,9 @@ use tupelo::ops::tune::{
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::{Mapping, format_bytes};
-use tupelo::{Compression, ErrorKind, Ntuple, cancellable};
+use tupelo::{Compression, ErrorKind, cancellable};
 
+use super::Selecting;
 use super::cost::{Price, Pricing, dollars};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -24,7 +25,7 @@ use crate::text::BOLD;
 
 /// Recommend page size, cluster size, codec and mapping for an ntuple in an object store
 ///
-/// A sample of the ntuple is encoded and decoded in memory with each codec and page size. From its sizes and CPU times, and
+/// Of a tree: for the ntuple that `tupelo import` makes of it. A sample is encoded and decoded in memory with each codec and page size. From its sizes and CPU times, and
 /// from latency and bandwidth of the store, a model computes time and money of writing all entries once and reading the
 /// selected fields --reads times. Candidates within 5 % of the best count as equal; of these the smaller one is
 /// recommended, then the one with fewer requests and less memory. The last line of the output is the command that applies
@@ -39,7 +40,7 @@ use crate::text::BOLD;
   tupelo tune events.root --latency 80ms --bandwidth 1Gbit/s --by time
   tupelo tune events.root --measure ntpl+file:tuned --compression lz4:4 --compression zstd:5")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME, or the URI of one in an object store
+    /// The ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     #[command(flatten)]
@@ -161,8 +162,8 @@ impl Goal<'_> {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (date, price) = args.pricing.price()?;
     let location = one(&args.input, args.reading.storage()?)?;
-    let ntuple = args.reading.open(&location, None, console)?.ntuple()?.clone();
-    let read = args.fields.read(&ntuple.clone().into(), None)?;
+    let table = args.reading.open(&location, None, console)?;
+    let read = read(args, &table, console)?;
     let interrupt = Interrupt::watch()?;
     let speed = speed(args, &price, &interrupt)?;
     let mappings = or_default(&args.mapping, &DEFAULT_MAPPINGS);
@@ -180,15 +181,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     };
     // For ntuples that are yet to be written.
     let new = goal.best(&candidates);
-    let command = command(args, &location, chosen);
+    let verb = if table.tree().is_some() { "import" } else { "copy" };
+    let command = command(args, verb, &location, chosen);
     if args.json {
         let one = |candidate: &Candidate| to_json(candidate, &goal);
         return console.print_json(
             "tune",
             json!({
-                "file": ntuple.file_name(),
-                "name": ntuple.path(),
-                "entries": ntuple.entries(),
+                "file": table.file_name(),
+                "name": table.path(),
+                "entries": table.entries(),
                 "store": args.pricing.store,
                 "prices": { "source": price.source, "date": date },
                 "reads": args.pricing.reads,
@@ -209,14 +211,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let mut text = console.text();
     let lines = goal.summary(&candidates, present_best);
-    table(&lines, chosen, &goal).add_to(&mut text);
+    compared(&lines, chosen, &goal).add_to(&mut text);
     text.end_line().add("Recommended: ").add(sentence(chosen)).end_line();
     if let Some(new) = new.filter(|new| !std::ptr::eq(*new, chosen)) {
         text.add("Best of the new pages: ").add(sentence(new)).end_line();
     }
     text.add(&command).end_line();
     console.print(&text)?;
-    notes(&ntuple, &measured, &speed, &goal, (cores, &date), console);
+    notes(table.entries(), &measured, &speed, &goal, (cores, &date), console);
     if let Some(present) = present_best.filter(|present| !std::ptr::eq(*present, chosen)) {
         let (old, new) = (goal.value(present), goal.value(chosen));
         let what = match args.by {
@@ -227,6 +229,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         console.note(&format!("{what} of the existing pages: {:.2} times as much", old / new.max(f64::MIN_POSITIVE)));
     }
     Ok(())
+}
+
+/// What is read; of a tree without the branches that cannot be decoded.
+fn read(args: &Args, table: &tupelo::Table, console: &Console) -> Result<Read, Failure> {
+    if table.tree().is_none() {
+        return args.fields.read(table, None);
+    }
+    let selecting = Selecting { entries: 0..table.entries(), with_counters: true, ..Selecting::default() };
+    let chosen = args.fields.select(table, None, &selecting)?;
+    chosen.tell(table, console);
+    Ok(chosen.read)
 }
 
 fn or_default<T: Copy>(given: &[T], default: &[T]) -> Vec<T> {
@@ -288,7 +301,7 @@ fn codec(candidate: &Candidate) -> String {
     candidate.layout.map_or_else(|| "as it is".to_owned(), |layout| layout.compression.to_string())
 }
 
-fn table(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table {
+fn compared(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table {
     let heads = [
         "CODEC",
         ">PAGES",
@@ -342,7 +355,7 @@ fn sentence(chosen: &Candidate) -> String {
 
 /// What was measured and assumed.
 fn notes(
-    ntuple: &Ntuple,
+    entries: u64,
     measured: &Measured,
     speed: &Speed,
     goal: &Goal<'_>,
@@ -353,7 +366,7 @@ fn notes(
     console.note(&format!(
         "sample: {} of {}, {} before compression; times are for {}",
         count(measured.sample_entries()),
-        things(ntuple.entries(), "entry"),
+        things(entries, "entry"),
         bytes(measured.trials().first().map_or(0, Trial::unpacked_bytes)),
         things(cores as u64, "core")
     ));
@@ -371,14 +384,14 @@ fn notes(
 }
 
 /// The command that applies a recommendation.
-fn command(args: &Args, location: &Location, chosen: &Candidate) -> String {
+fn command(args: &Args, verb: &str, location: &Location, chosen: &Candidate) -> String {
     let place = match (&args.measure, args.pricing.store.split(':').next()) {
         (Some(uri), _) if is_object_uri(uri) => display_name(uri),
         (_, Some(scheme @ ("gs" | "s3"))) => format!("ntpl+{scheme}://BUCKET/PREFIX"),
         (_, Some("az")) => "ntpl+az://CONTAINER/PREFIX".to_owned(),
         _ => "URI".to_owned(),
     };
-    let mut command = format!("tupelo copy {} {}", quoted(&location.to_string()), quoted(&place));
+    let mut command = format!("tupelo {verb} {} {}", quoted(&location.to_string()), quoted(&place));
     if let Some(layout) = chosen.layout {
         let (pages, clusters) = (format_bytes(layout.page_bytes), format_bytes(layout.cluster_bytes));
         command += &format!(" --compression {} --page-bytes {pages} --cluster-bytes {clusters}", layout.compression);

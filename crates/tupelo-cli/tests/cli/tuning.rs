@@ -116,3 +116,51 @@ fn nonsense_is_refused() {
     let both = [&here[..], &["--bandwidth", "1GB/s", "--compression", "none"]].concat();
     assert!(tupelo(&both).ok().contains(" URI "));
 }
+
+/// Defect: trees were refused.
+#[test]
+fn a_tree_is_tuned_as_the_ntuple_that_it_becomes() {
+    let place = Place::new();
+    let (tree, out) = (place.path("tree.root"), place.path("out.root"));
+    tupelo(&["export", &place.nanoaod(), &tree]).ok();
+    let sizes = ["--page-bytes", "4KiB", "--cluster-bytes", "1MB", "--by", "size", "--compression", "zstd:5"];
+    let arguments = [&["tune", &tree, "--fields", "Muon_*,MET_pt"], &sizes[..]].concat();
+    let printed = tupelo(&arguments).ok();
+    let command = printed.lines().last().expect("a command");
+    assert!(command.starts_with(&format!("tupelo import {tree} ntpl+s3://BUCKET/PREFIX ")), "{command}");
+    let document = tupelo(&[&arguments[..], &["--json"]].concat()).json();
+    assert_eq!(document["present"], serde_json::json!([]));
+    assert_eq!(document["entries"], 500);
+    // What it says is what the import takes.
+    let import = ["import", &tree, &out, "--page-bytes", "4KiB", "--cluster-bytes", "1MB", "--compression", "zstd:5"];
+    tupelo(&import).ok();
+    let mapping = document["recommendation"]["mapping"].as_str().expect("a mapping");
+    let costs = tupelo(&["cost", &out, "--mapping", mapping, "--fields", "Muon_*,MET_pt", "--json"]).json();
+    for what in ["bytes", "read_bytes"] {
+        let number = |document: &Value| document[what].as_f64().expect("a number");
+        let ratio = number(&document["recommendation"]) / number(&costs["mappings"][0]);
+        assert!((0.97..1.03).contains(&ratio), "{what}: {ratio}");
+    }
+}
+
+#[test]
+fn a_tree_costs_what_its_baskets_take() {
+    let place = Place::new();
+    let tree = place.path("tree.root");
+    tupelo(&["export", &place.nanoaod(), &tree]).ok();
+    let cost = |fields: &str| tupelo(&["cost", &tree, "--fields", fields, "--reads", "1000", "--json"]).json();
+    let (one, all) = (cost("MET_pt"), cost("*"));
+    let number = |document: &Value, what: &str| document["mappings"][0][what].as_f64().expect("a number");
+    assert_eq!(
+        (one["mappings"][0]["mapping"].as_str(), one["mappings"][0]["objects"].as_u64()),
+        (Some("file"), Some(1))
+    );
+    let size = std::fs::metadata(&tree).expect("a file").len() as f64;
+    for document in [&one, &all] {
+        assert!((0.5 * size..=1.2 * size).contains(&number(document, "bytes")), "{document}");
+    }
+    assert!(number(&one, "read_bytes") < number(&all, "read_bytes"));
+    assert!(number(&all, "read_bytes") <= number(&all, "bytes") * 1.1);
+    let error = tupelo(&["cost", &tree, "--mapping", "page"]).fails(2);
+    assert!(error.contains("a tree has no mapping") && error.contains("tupelo import"), "{error}");
+}

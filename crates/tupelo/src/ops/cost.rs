@@ -1,4 +1,5 @@
-//! Objects and requests of an ntuple in an object store, computed from its page sizes for any mapping.
+//! Objects and requests of an ntuple in an object store, computed from its page sizes for any mapping; requests for a tree
+//! in a file there.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,7 +10,8 @@ use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 
 use crate::Result;
-use crate::reader::Read;
+use crate::decode::branches_of;
+use crate::reader::{Read, Tree};
 use crate::sink::Mapping;
 use crate::source::{Cluster, Metadata};
 use crate::{Error, plan};
@@ -18,6 +20,10 @@ use crate::{Error, plan};
 const OTHER_OBJECTS: u64 = 4;
 /// Requests that open an ntuple: for anchor, header and footer.
 const OPENING_REQUESTS: u64 = 3;
+/// Requests that open a tree: for head and tail of the file, streamer info and the record of the tree.
+const OPENING_TREE_REQUESTS: u64 = 3;
+/// Baskets that are fetched together, in bytes.
+const FETCH_BYTES: u64 = 16 << 20;
 
 /// What an ntuple takes with a mapping. Attribute sets are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +48,72 @@ pub struct MappingCost {
 /// # Errors
 /// Corrupt if a page list is damaged; unsupported for what is not an ntuple.
 pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
-    let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("costs are those of one ntuple"))?;
+    let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("a tree has no mapping"))?;
     ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
+}
+
+/// What a tree takes in a store, which has its file as one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeCost {
+    /// Requests that write the object: a large one is uploaded in parts.
+    pub write_requests: u64,
+    /// Bytes of its baskets and of its own record. What else the file holds is not counted.
+    pub bytes: u64,
+    /// Requests to open it and to read the selected fields of all entries once.
+    pub read_requests: u64,
+    /// Bytes of these, with gaps between baskets that a request reads too.
+    pub read_bytes: u64,
+}
+
+/// The cost of a tree: to write it, and to read the fields of a request for all entries. `hints` are those of the store.
+/// Nothing but metadata is read; the tree may be stored anywhere.
+///
+/// # Errors
+/// Corrupt if a basket lies outside of the file; unsupported for what is not a tree.
+pub fn tree_cost(read: &Read, hints: Hints) -> Result<TreeCost> {
+    let tree = read.source().as_tree().ok_or_else(|| Error::unsupported("what has a mapping is an ntuple"))?;
+    tree_cost_in(tree, read, hints).map_err(|e| read.context(e))
+}
+
+fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
+    let (source, branches) = (tree.source(), &tree.metadata().branches);
+    let (cut, others) = read.fields_in_order();
+    let mut selected = HashSet::new();
+    for field in cut.iter().chain(&others) {
+        let mut found = Vec::new();
+        branches_of(tree.tree_field(field)?, &field.name, &mut found);
+        selected.extend(found.into_iter().map(|(_, branch, _)| branch));
+    }
+    let mut bytes = source.stored_record_bytes();
+    let mut wanted: Vec<(usize, Range<u64>)> = Vec::new();
+    for (index, branch) in branches.iter().enumerate() {
+        for (basket, place) in branch.baskets.iter().enumerate() {
+            let Some(range) = source.range(branch, basket)? else { continue };
+            bytes = bytes.saturating_add(range.end - range.start);
+            if selected.contains(&index) {
+                wanted.push((source.cluster_of(place.entries.start), range));
+            }
+        }
+    }
+    // As they are read: one cluster after the other.
+    wanted.sort_unstable_by_key(|(cluster, range)| (*cluster, range.start));
+    let ranges: Vec<Range<u64>> = wanted.into_iter().map(|(_, range)| range).collect();
+    let (mut read_requests, mut read_bytes) = (OPENING_TREE_REQUESTS, source.stored_record_bytes());
+    let mut rest = ranges.as_slice();
+    while !rest.is_empty() {
+        let mut together = 0;
+        let fits = |range: &&Range<u64>| {
+            together += range.end - range.start;
+            together <= FETCH_BYTES
+        };
+        let (group, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+        rest = others;
+        let plan = range::coalesce(group, hints.gap_bytes, hints.max_request_bytes);
+        read_requests += plan.requests().len() as u64;
+        read_bytes = read_bytes.saturating_add(plan.request_bytes());
+    }
+    Ok(TreeCost { write_requests: put_requests(bytes), bytes, read_requests, read_bytes })
 }
 
 fn costs_in(source: &Metadata, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {

@@ -44,7 +44,8 @@ pub(crate) struct TreeSource {
     clusters: Vec<Range<u64>>,
     identity: u64,
     record_bytes: u64,
-    _reserved: [Reservation; 2],
+    stored_record_bytes: u64,
+    _reserved: [Reservation; 3],
 }
 
 impl TreeSource {
@@ -61,6 +62,9 @@ impl TreeSource {
         let (fields, refused) = tree.fields(&infos, &memory)?;
         let schema_memory = budget.reserve(memory.used().saturating_mul(SCHEMAS), "the fields of the tree")?;
         let clusters = tree.clusters(CLUSTER_BYTES);
+        // They cost a file nothing, but are bounded.
+        let cluster_bytes = size_of_val(clusters.as_slice()) as u64;
+        let cluster_memory = budget.reserve(cluster_bytes, "the clusters of the tree")?;
         let identity = xxh3(&[&bytes[..], &file.size().to_le_bytes()].concat());
         Ok(Self {
             file,
@@ -71,7 +75,8 @@ impl TreeSource {
             clusters,
             identity,
             record_bytes: bytes.len() as u64,
-            _reserved: [tree_memory, schema_memory],
+            stored_record_bytes: key.nbytes.into(),
+            _reserved: [tree_memory, schema_memory, cluster_memory],
         })
     }
 
@@ -86,6 +91,11 @@ impl TreeSource {
 
     pub(crate) fn record_bytes(&self) -> u64 {
         self.record_bytes
+    }
+
+    /// Bytes of the record of the tree in the file.
+    pub(crate) fn stored_record_bytes(&self) -> u64 {
+        self.stored_record_bytes
     }
 
     pub(crate) fn session(&self) -> &Session {

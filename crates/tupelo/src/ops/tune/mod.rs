@@ -1,6 +1,7 @@
-//! Recommends page size, cluster size, codec and mapping for an ntuple in an object store.
+//! Recommends page size, cluster size, codec and mapping for an ntuple in an object store, or for the one that a tree
+//! becomes when it is imported.
 //!
-//! A sample of the ntuple is encoded and decoded in memory with each codec and page size, which gives stored bytes and
+//! A sample is encoded and decoded in memory with each codec and page size, which gives stored bytes and
 //! CPU times ([`measure`]). A model adds requests, bandwidth and latency of the store for each cluster size and mapping
 //! ([`Measured::candidates`]), and [`best`] chooses. The store is described, or measured by a [`Probe`].
 
@@ -45,7 +46,7 @@ pub fn default_codecs() -> Result<Vec<Compression>> {
     Ok(DEFAULT_CODECS.iter().map(|name| name.parse()).collect::<std::result::Result<_, tupelo_format::Error>>()?)
 }
 
-/// What was measured of an ntuple, independent of the store.
+/// What was measured of an ntuple or tree, independent of the store.
 #[derive(Debug)]
 pub struct Measured {
     read: Read,
@@ -54,13 +55,13 @@ pub struct Measured {
     present_read_seconds: f64,
 }
 
-/// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple in memory, with each codec and page size. The
-/// sample has all fields; those of the request are read. `progress` receives the number of measurements that are done,
+/// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple or tree in memory, as an ntuple with each codec
+/// and page size. The sample has all fields; those of the request are read. `progress` receives the number of measurements that are done,
 /// and may end them: the result is then `None`.
 ///
 /// # Errors
-/// Invalid argument for an ntuple without entries and for page sizes that writers refuse; unsupported for what is not an
-/// ntuple, and for fields that cannot be written; those of reading.
+/// Invalid argument where there are no entries and for page sizes that writers refuse; unsupported for what is not in one
+/// file, and for fields that cannot be written; those of reading.
 pub fn measure(
     read: &Read,
     compressions: &[Compression],
@@ -68,14 +69,19 @@ pub fn measure(
     sample_bytes: u64,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Measured>> {
-    let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("what is tuned is one ntuple"))?;
-    if ntuple.entries() == 0 {
-        return Err(ntuple.context(Error::invalid_argument("it has no entries to measure")));
+    let source = read.source();
+    if source.entries() == 0 {
+        return Err(read.context(Error::invalid_argument("it has no entries to measure")));
     }
     let mut page_sizes = page_sizes.to_vec();
     page_sizes.sort_unstable();
     page_sizes.dedup();
-    let sample = Sample::take(read, ntuple, sample_bytes).map_err(|e| ntuple.context(e))?;
+    let sample = match (source.as_ntuple(), source.as_tree()) {
+        (Some(ntuple), _) => Sample::of_ntuple(read, ntuple, sample_bytes),
+        (None, Some(tree)) => Sample::of_tree(read, tree, sample_bytes),
+        (None, None) => Err(Error::unsupported("what is tuned is one ntuple or tree")),
+    };
+    let sample = sample.map_err(|e| read.context(e))?;
     let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());
     for &compression in compressions {
         for &page_bytes in &page_sizes {
@@ -83,7 +89,7 @@ pub fn measure(
             let trial = match alike {
                 // Larger pages are the same pages in the sample.
                 Some(last) => last.clone().with_page_bytes(page_bytes),
-                None => sample.trial(compression, page_bytes).map_err(|e| ntuple.context(e))?,
+                None => sample.trial(compression, page_bytes).map_err(|e| read.context(e))?,
             };
             trials.push(trial);
             if progress(trials.len()).is_break() {
@@ -131,12 +137,15 @@ impl Measured {
     }
 
     /// What the existing pages take in a store with each mapping, if they are moved as they are: that takes no CPU time
-    /// to write.
+    /// to write. A tree has none.
     ///
     /// # Errors
     /// As [`costs`].
     pub fn present(&self, store: &Store, cores: usize, mappings: &[Mapping]) -> Result<Vec<Candidate>> {
         let source = self.read.source();
+        if source.as_tree().is_some() {
+            return Ok(Vec::new());
+        }
         let clusters = source.as_ntuple().map_or(0, |ntuple| ntuple.clusters());
         let read_cpu = self.present_read_seconds * source.entries() as f64 / self.sample_entries.max(1) as f64;
         let resolved: Vec<Mapping> = mappings

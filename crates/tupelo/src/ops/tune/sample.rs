@@ -1,6 +1,6 @@
-//! Measurements: a part of the ntuple is encoded and decoded in memory.
+//! Measurements: a part of the ntuple or tree is encoded as an ntuple, and decoded, in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,13 @@ use tupelo_storage::{MemoryFile, MemorySink};
 use super::model::{ColumnBytes, Trial};
 use crate::ops::copy::schema;
 use crate::ops::cost::{each_page, metadata_bytes, selected};
-use crate::reader::{File, Ntuple, Read};
-use crate::schema::{Field, Schema};
+use crate::ops::import::{ImportOptions, ImportPlan};
+use crate::reader::{File, Ntuple, Read, Tree};
+use crate::schema::{Field, Schema, escaped};
 use crate::writer::{FileWriter, WriteOptions};
 use crate::{Error, Result};
 
-/// The sample comes from this many clusters, spread over the ntuple.
+/// The sample comes from this many clusters, spread over all.
 const PIECES: usize = 4;
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -34,7 +35,7 @@ const WHOLE: u64 = 1 << 40;
 /// Name of the ntuples in memory.
 const NAME: &str = "sample";
 
-/// Entries of an ntuple, with all fields, in memory.
+/// Entries of an ntuple, or those that a tree has as an ntuple, with all fields, in memory.
 #[derive(Debug)]
 pub(super) struct Sample {
     batches: Vec<RecordBatch>,
@@ -49,31 +50,54 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads about `bytes` bytes in memory of all fields.
-    pub(super) fn take(read: &Read, ntuple: &Ntuple, bytes: u64) -> Result<Self> {
+    /// Reads about `bytes` bytes in memory of all fields of an ntuple.
+    pub(super) fn of_ntuple(read: &Read, ntuple: &Ntuple, bytes: u64) -> Result<Self> {
         let all = ntuple.read_all().with_projected_sources().with_binary_strings(true);
+        Ok(Self {
+            schema: schema(&all)?,
+            infos: ntuple.streamer_infos()?,
+            extra: ntuple.descriptor().extra_type_info().to_vec(),
+            paths: paths(read),
+            ..Self::take(read, &all, bytes, &mut |batch| Ok(batch))?
+        })
+    }
+
+    /// The same of a tree, as its import would write it.
+    pub(super) fn of_tree(read: &Read, tree: &Tree, bytes: u64) -> Result<Self> {
+        let plan = ImportPlan::new(tree, tree.read_all(), &ImportOptions::default())?;
+        let all = plan.read().clone().with_binary_strings(true);
+        let chosen: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
+        let chosen = plan.names().filter(|(branch, _)| chosen.contains(*branch)).map(|(_, field)| escaped(field));
+        let stored = plan.stored();
+        Ok(Self {
+            schema: plan.schema().clone(),
+            paths: chosen.collect(),
+            ..Self::take(read, &all, bytes, &mut |batch| plan.convert(&batch, &stored))?
+        })
+    }
+
+    /// Entries of all fields, and how long those of the request take to read.
+    fn take(
+        read: &Read,
+        all: &Read,
+        bytes: u64,
+        convert: &mut dyn FnMut(RecordBatch) -> Result<RecordBatch>,
+    ) -> Result<Self> {
         let wanted = (bytes as f64 / all.bytes_per_entry()?.max(1.0)) as u64;
-        let ranges = pieces(ntuple, wanted.max(1))?;
+        let ranges = pieces(all, wanted.max(1))?;
         let entries = ranges.iter().map(|range| range.end - range.start).sum();
         let mut batches = Vec::new();
         for range in &ranges {
             for batch in all.clone().entries(range.clone()).batches_of_bytes(BATCH_BYTES)? {
-                batches.push(batch?);
+                batches.push(convert(batch?)?);
             }
         }
         let read_seconds = median(|| {
             // A cut keeps less.
             ranges.iter().try_for_each(|range| decode(read.clone().entries(range.clone())).map(drop))
         })?;
-        Ok(Self {
-            batches,
-            schema: schema(&all)?,
-            infos: ntuple.streamer_infos()?,
-            extra: ntuple.descriptor().extra_type_info().to_vec(),
-            paths: paths(read),
-            entries,
-            read_seconds,
-        })
+        let (infos, extra, paths) = (StreamerInfos::default(), Vec::new(), Vec::new());
+        Ok(Self { batches, schema: Schema { fields: Vec::new() }, infos, extra, paths, entries, read_seconds })
     }
 
     /// Measures one codec and page size.
@@ -140,20 +164,24 @@ impl Sample {
         let mut ntuple = writer.ntuple(NAME, &self.schema, options)?;
         let order = ntuple.schema().order_of(&self.schema)?;
         for batch in &self.batches {
-            ntuple.write(&batch.project(&order)?)?;
+            // What is imported has no columns for projected fields, and the order of the ntuple.
+            match batch.num_columns() == order.len() {
+                true => ntuple.write(&batch.project(&order)?)?,
+                false => ntuple.write(batch)?,
+            }
         }
         ntuple.finish()?;
         writer.finish()
     }
 }
 
-/// The entries of the sample: at the beginning of clusters that are spread over the ntuple.
-pub(super) fn pieces(ntuple: &Ntuple, wanted: u64) -> Result<Vec<Range<u64>>> {
-    let entries = ntuple.entries();
+/// The entries of the sample: at the beginning of clusters that are spread over all.
+pub(super) fn pieces(all: &Read, wanted: u64) -> Result<Vec<Range<u64>>> {
+    let entries = all.source().entries();
     if wanted >= entries {
         return Ok(std::iter::once(0..entries).collect());
     }
-    let clusters = ntuple.source().clusters(0..entries)?;
+    let clusters = all.source().clusters(0..entries, usize::MAX)?;
     let count = PIECES.min(clusters.len()).max(1);
     let starts = (0..count).filter_map(|piece| clusters.get(piece * clusters.len() / count));
     let starts: Vec<u64> = starts.map(|cluster| cluster.entry_range().start).collect();

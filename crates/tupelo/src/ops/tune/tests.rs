@@ -254,12 +254,12 @@ fn the_model_agrees_with_the_writer() {
 fn samples_come_from_all_parts_of_an_ntuple() {
     let ntuple = ntuple(200_000, 20_000);
     assert!(ntuple.clusters() >= 8);
-    let ranges = sample::pieces(&ntuple, 1000).unwrap();
+    let ranges = sample::pieces(&ntuple.read_all(), 1000).unwrap();
     assert!(ranges.len() == 4 && ranges.iter().all(|range| range.end - range.start == 250), "{ranges:?}");
     let quarters: Vec<u64> = ranges.iter().map(|range| (range.start + 10_000) / 50_000).collect();
     assert_eq!(quarters, [0, 1, 2, 3], "{ranges:?}");
-    assert_eq!(sample::pieces(&ntuple, 200_000).unwrap(), std::slice::from_ref(&(0..200_000)));
-    let sample = Sample::take(&ntuple.read_all(), &ntuple, 100_000).unwrap();
+    assert_eq!(sample::pieces(&ntuple.read_all(), 200_000).unwrap(), std::slice::from_ref(&(0..200_000)));
+    let sample = Sample::of_ntuple(&ntuple.read_all(), &ntuple, 100_000).unwrap();
     assert!(sample.entries > 4 && sample.entries < 20_000, "{} entries", sample.entries);
     let trial = sample.trial(codec("none"), 1 << 20).unwrap();
     assert_eq!(trial.unpacked_bytes(), sample.entries * 12);

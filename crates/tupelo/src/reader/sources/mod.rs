@@ -74,6 +74,11 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// The ntuple, if this is one.
     fn as_ntuple(&self) -> Option<&Ntuple>;
 
+    /// The tree, if this is one.
+    fn as_tree(&self) -> Option<&Tree> {
+        None
+    }
+
     /// Lists, each with the field that has the numbers of their items: names of both.
     fn counters(&self) -> Vec<(String, String)> {
         self.schema().schema().projected_counters()

@@ -224,7 +224,7 @@ impl Tree {
     }
 
     /// The field of the tree that a field of the schema stands for.
-    fn tree_field(&self, field: &Field) -> Result<&TreeField> {
+    pub(crate) fn tree_field(&self, field: &Field) -> Result<&TreeField> {
         let index = field.id.map(FieldId::index);
         let found = index.and_then(|index| self.source.fields().get(index));
         found.ok_or_else(|| Error::not_found(format!("field '{}' is not stored", field.name)))
@@ -410,6 +410,10 @@ impl EntrySource for Tree {
 
     fn as_ntuple(&self) -> Option<&Ntuple> {
         None
+    }
+
+    fn as_tree(&self) -> Option<&Tree> {
+        Some(self)
     }
 
     fn counters(&self) -> Vec<(String, String)> {
