@@ -48,6 +48,9 @@ pub const MANIFEST_FORMAT: &str = "tupelo-manifest";
 /// Version of manifests. Readers refuse those of a later one.
 pub const MANIFEST_VERSION: u32 = 1;
 
+/// Memory for each cluster while a file is added: twice as numbers, and as text.
+const MEMORY_PER_CLUSTER: u64 = 160;
+
 /// Entries that are stored together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cluster {
@@ -130,7 +133,8 @@ pub fn choose(schema: &ArrowSchema, patterns: &[String], binary_strings: bool) -
 #[derive(Debug, Default)]
 pub struct Manifest {
     schemas: Vec<ArrowSchema>,
-    files: Vec<Value>,
+    /// A JSON object of each: as text, a fraction of what values take for very many clusters.
+    files: Vec<String>,
     left_out: Vec<Value>,
 }
 
@@ -143,8 +147,14 @@ impl Manifest {
     /// Adds an ntuple or a tree. It is not kept open.
     ///
     /// # Errors
-    /// Corrupt if a page list is damaged; storage errors.
+    /// Corrupt if a page list is damaged; limit if there are more clusters than the memory budget allows; storage errors.
     pub fn add(&mut self, table: &Table) -> Result<()> {
+        let (count, session) = match table {
+            Table::Ntuple(ntuple) => (ntuple.clusters(), ntuple.source().session()),
+            Table::Tree(tree) => (tree.clusters(), tree.source().session()),
+        };
+        let memory = count.saturating_mul(MEMORY_PER_CLUSTER);
+        let _reserved = session.budget().reserve(memory, "the clusters of a manifest")?;
         let schema = ArrowSchema::new(table.arrow_schema().fields().clone());
         let (clusters, size, field_bytes): (_, _, Vec<u64>) = match table {
             Table::Ntuple(ntuple) => {
@@ -157,22 +167,20 @@ impl Manifest {
                 (tree_clusters(tree), tree.source().file().size(), own.collect())
             }
         };
-        let clusters =
-            clusters.iter().map(|cluster| json!([cluster.first_entry, cluster.entries, cluster.stored_bytes]));
+        let place = self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len());
         let file = json!({
             "uri": uri(&table.file_name())?,
             "ntuple": table.path(),
             "size_bytes": size,
             "identity": table.identity()?,
             "entries": table.entries(),
-            "schema": self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len()),
+            "schema": place,
             "field_bytes": field_bytes,
-            "clusters": clusters.collect::<Vec<_>>(),
         });
-        if file["schema"] == self.schemas.len() {
+        self.files.push(with_list(&file, "clusters", clusters.iter().map(Cluster::to_json)));
+        if place == self.schemas.len() {
             self.schemas.push(schema);
         }
-        self.files.push(file);
         Ok(())
     }
 
@@ -195,12 +203,32 @@ impl Manifest {
             "format": MANIFEST_FORMAT,
             "version": MANIFEST_VERSION,
             "schemas": schemas,
-            "files": self.files,
         });
         if !self.left_out.is_empty() {
             manifest["left_out"] = self.left_out.as_slice().into();
         }
-        Ok(manifest.to_string())
+        Ok(with_list(&manifest, "files", self.files.iter()))
+    }
+}
+
+/// The text of a JSON object, with a list of texts as its last member.
+fn with_list(object: &Value, key: &str, items: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let mut text = object.to_string();
+    text.truncate(text.len() - 1);
+    text.push_str(&format!(",\"{key}\":["));
+    for (number, item) in items.enumerate() {
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(item.as_ref());
+    }
+    text.push_str("]}");
+    text
+}
+
+impl Cluster {
+    fn to_json(&self) -> String {
+        format!("[{},{},{}]", self.first_entry, self.entries, self.stored_bytes)
     }
 }
 
@@ -240,12 +268,13 @@ fn schema_to_json(schema: &ArrowSchema) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use arrow_array::{ArrayRef, Int64Array, RecordBatchOptions, StringArray};
     use arrow_ipc::reader::StreamReader;
 
     use super::*;
     use crate::WriteOptions;
     use crate::ops::inspect;
+    use crate::writer::TreeOptions;
 
     /// Clusters of 10, 20 and 30 entries.
     fn write(path: &Path, first: i64) -> Ntuple {
@@ -297,6 +326,31 @@ mod tests {
         let clusters: u64 = file["clusters"].as_array().unwrap().iter().map(|c| c[2].as_u64().unwrap()).sum();
         assert_eq!(fields, clusters);
         assert!(file["uri"].as_str().unwrap().starts_with('/') && file["identity"] != json["files"][0]["identity"]);
+    }
+
+    /// A tree has up to 2^20 clusters that cost its file nothing.
+    #[test]
+    fn the_clusters_of_a_manifest_count_against_the_budget() {
+        const ENTRIES: usize = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tree.root");
+        let file = crate::create(&path).unwrap();
+        let mut tree =
+            file.tree("Events", &Schema { fields: Vec::new() }, TreeOptions::default().with_auto_flush(1)).unwrap();
+        let options = RecordBatchOptions::new().with_row_count(Some(ENTRIES));
+        let empty = Arc::new(ArrowSchema::empty());
+        tree.write(&RecordBatch::try_new_with_options(empty, Vec::new(), &options).unwrap()).unwrap();
+        tree.finish().unwrap();
+        file.finish().unwrap();
+        let open = |budget| crate::open(path.to_str().unwrap()).with_memory_budget(budget).table().unwrap();
+        let table = open(1 << 30);
+        assert_eq!(table.tree().unwrap().clusters(), ENTRIES as u64);
+        let mut manifest = Manifest::new();
+        manifest.add(&table).unwrap();
+        let json = manifest.to_json().unwrap();
+        assert!(json.len() < ENTRIES * 24 && json.contains("[1048575,1,0]]"), "{} bytes", json.len());
+        let error = manifest.add(&open(64 << 20)).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Limit, "{error}");
     }
 
     #[test]
