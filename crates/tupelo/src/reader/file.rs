@@ -209,7 +209,7 @@ impl File {
     }
 
     /// The same file for an operation that reads everything in batches, which may need the same bytes: what was read last
-    /// from a server is kept, in at most a quarter of the memory budget.
+    /// from a server is kept, in at most half of the memory budget.
     #[must_use]
     pub fn with_recent_requests(self) -> Self {
         let is_local = |file: &source::File| file.source().reads_in_place(&(0..file.size()));

@@ -51,7 +51,7 @@ use crate::{Error, Result};
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
 /// What was read last is kept in this part of the memory budget.
-const RECENT_BUDGET_PART: u64 = 4;
+const RECENT_BUDGET_PART: u64 = 2;
 
 /// A ROOT file of which head and tail are at hand.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ impl File {
     }
 
     /// The same file for an operation that reads the same pages several times: what was read last is kept, in at most
-    /// a quarter of the memory budget.
+    /// half of the memory budget.
     pub(crate) fn with_recent_reads(self) -> Self {
         let max_bytes = self.session.budget().limit_bytes() / RECENT_BUDGET_PART;
         Self { source: Arc::new(RecentSource::new(self.source, max_bytes)), ..self }
