@@ -1,6 +1,7 @@
 //! Random damage to files, without and with repaired checksums. The same number gives the same damage.
 
 use bytes::Bytes;
+use tupelo_format::container::{FetchedRanges, RecordKind, walk_keys};
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 
@@ -85,6 +86,63 @@ pub fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     if random.below(16) == 0 {
         bytes.truncate(random.below(bytes.len() as u64) as usize);
     }
+}
+
+/// Bits of a word in a ROOT file that say that it is a byte count, and all that may be set beside them in one.
+const BYTE_COUNT: [u32; 2] = [0x4000_0000, 0xc000_0000];
+
+/// Changes numbers, references, counters and names in a record that is stored without compression, and no length of it:
+/// byte counts stay as they are, so that what they enclose is read. Does nothing where there is no such record.
+pub fn values(file: &mut [u8], random: &mut Random) {
+    let mut fetched = FetchedRanges::new(file.len() as u64);
+    fetched.provide(0, Bytes::copy_from_slice(file));
+    let records = walk_keys(&fetched).unwrap_or_default().into_iter();
+    let payloads = records.filter_map(|record| match record.kind {
+        RecordKind::Key(key) if key.nbytes == u32::from(key.key_bytes) + key.object_bytes && key.object_bytes >= 16 => {
+            let start = record.offset as usize;
+            Some(start + usize::from(key.key_bytes)..start + key.nbytes as usize)
+        }
+        _ => None,
+    });
+    let payloads: Vec<_> = payloads.collect();
+    if payloads.is_empty() {
+        return;
+    }
+    let Some(payload) = file.get_mut(random.choose(&payloads).clone()) else { return };
+    for _ in 0..=random.below(6) {
+        value(payload, random);
+    }
+}
+
+/// Changes one of them.
+fn value(payload: &mut [u8], random: &mut Random) {
+    let width = *random.choose(&[1, 2, 4, 4, 8, 16]);
+    let last = (payload.len() - width + 1) as u64;
+    let at = random.below(last) as usize;
+    let is_count = |start: usize| {
+        let word =
+            payload.get(start..start + 4).map_or(0, |word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+        word & BYTE_COUNT[1] == BYTE_COUNT[0] && (word & !BYTE_COUNT[0]) as usize <= payload.len()
+    };
+    if (at.saturating_sub(3)..at + width).any(is_count) {
+        return;
+    }
+    let old = &payload[at..at + width];
+    let new = match random.below(4) {
+        // A number.
+        0 => random.choose(&NUMBERS).to_be_bytes()[8 - width.min(8)..].to_vec(),
+        1 => {
+            let word = old.iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+            let near = word.wrapping_add(random.below(7)).wrapping_sub(3);
+            near.to_be_bytes()[8 - width.min(8)..].to_vec()
+        }
+        // Names, references to objects and classes, and counters of other members.
+        _ => {
+            let from = random.below(last) as usize;
+            payload[from..from + width].to_vec()
+        }
+    };
+    payload[at..at + new.len()].copy_from_slice(&new);
 }
 
 /// A file with something wrong in it, made from a whole one.

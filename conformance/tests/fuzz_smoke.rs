@@ -12,6 +12,7 @@ use conformance::bad::{self, Base};
 use conformance::mutate::{self, Random};
 use conformance::{outcome, summary, updating};
 use peak_alloc::PeakAlloc;
+use tupelo_storage::xrootd::message::parse_listing;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -101,7 +102,12 @@ fn damaged_trees_are_an_error_or_data_soon_in_bounded_memory() {
         }
         let mut random = Random::new(series.wrapping_mul(1 << 32).wrapping_add(case));
         let mut file = random.choose(&seeds).to_vec();
-        mutate::bytes(&mut file, &mut random);
+        // Half of them with right lengths, so that what is within is read.
+        let damage: fn(&mut Vec<u8>, &mut Random) = match random.below(2) {
+            0 => mutate::bytes,
+            _ => |file, random| mutate::values(file, random),
+        };
+        damage(&mut file, &mut random);
         let what = format!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case} (a file of {} bytes)", file.len());
         let file = Bytes::from(file);
         let before = ALLOCATOR.current_usage();
@@ -148,4 +154,30 @@ fn damaged_files_are_added_to_without_loss_or_refused() {
         }
     }
     summary::note("fuzz_smoke_update", &format!("{kept} damaged files added to, {refused} refused"));
+}
+
+/// Listings of directories of an XRootD server: names that lead elsewhere, other numbers, parts that are missing.
+#[test]
+fn damaged_listings_of_directories_are_an_error_or_names() {
+    let seeds = [
+        ".\n0 0 0 0\nevents.root\n140 2048 48 1700000000\nold\n141 4096 19 1700000001\n",
+        "events.root\nold\nother.root\n",
+    ];
+    let (series, first) = (number("FUZZ_SEED").unwrap_or(1), number("FUZZ_CASE"));
+    for case in first.unwrap_or(0)..first.map_or(100_000, |first| first + 1) {
+        let mut random = Random::new(series.wrapping_mul(1 << 32).wrapping_add(case));
+        let mut listing = random.choose(&seeds).as_bytes().to_vec();
+        for piece in ["../", "\n", ".\n", " -1 ", "99999999999999999999", "\u{1b}[2J"] {
+            if random.below(4) == 0 {
+                let at = random.below(listing.len() as u64 + 1) as usize;
+                listing.splice(at..at, piece.bytes());
+            }
+        }
+        mutate::bytes(&mut listing, &mut random);
+        let parsed = catch_unwind(|| parse_listing(&listing));
+        let parsed = parsed.unwrap_or_else(|_| panic!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case}"));
+        for entry in parsed.unwrap_or_default() {
+            assert!(!entry.name.contains('/') && entry.name != "..", "{entry:?}");
+        }
+    }
 }

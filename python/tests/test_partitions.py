@@ -1,14 +1,17 @@
 """Plans: coverage and balance, size of pickles, and identity of files."""
 
+import contextlib
+import functools
 import json
 import multiprocessing
+import operator
 import os
 import pickle
 import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -520,3 +523,32 @@ def test_planning_loads_no_dask() -> None:
         "import sys, tupelo; tupelo.partitions('f.root')[0].arrays(); tupelo.dask; sys.exit('dask' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_damaged_manifests_are_refused_or_planned(tmp_path: Path) -> None:
+    """Every value of a manifest is replaced by others, and by none."""
+    with tupelo.recreate(tmp_path / "a.root") as file:
+        file["Events"] = {"x": [1.5, 2.5]}
+    whole = json.dumps(tupelo.index(tmp_path / "a.root"))
+
+    def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, below in items:
+            yield (*path, key)
+            yield from places(below, (*path, key))
+
+    others: list[Any] = [None, -1, 1 << 64, 1e300, True, "", "x" * 10_000, "\0", "AAAA", [], [[]], {}, {"a": 1}]
+    cases = 0
+    for path in places(json.loads(whole)):
+        for other in [*others, "left out"]:
+            manifest = json.loads(whole)
+            *above, last = path
+            around = functools.reduce(operator.getitem, above, manifest)
+            if other == "left out":
+                del around[last]
+            else:
+                around[last] = other
+            with contextlib.suppress(tupelo.Error):
+                tupelo.partitions(manifest=manifest)
+            cases += 1
+    assert cases > 200

@@ -347,6 +347,51 @@ fn a_listing_that_does_not_say_how_it_continues_is_an_error() {
     assert_eq!(list("s3://box/a/", &options).unwrap().len(), 1);
 }
 
+/// Any page is names or an error, soon, and no name leads out of the folder.
+#[test]
+fn damaged_listings_are_an_error_or_names() {
+    const CASES: u64 = 400;
+    const PIECES: [&str; 12] = [
+        "<Contents>",
+        "</Contents>",
+        "<Key>a/../../x</Key>",
+        "<Key>/etc/x</Key>",
+        "<Key></Key>",
+        "<Size>-1</Size>",
+        "<Size>99999999999999999999</Size>",
+        "<LastModified>never</LastModified>",
+        "<CommonPrefixes><Prefix>a/b//</Prefix></CommonPrefixes>",
+        "<IsTruncated>false</IsTruncated>",
+        "&#0;&lt;&unknown;",
+        "]]><!--",
+    ];
+    let server = Server::start();
+    let [_, (_, options)] = both(&server, "2");
+    let (namespace, _) = crate::objects::source("ntpl+s3://box/a/x", &options).unwrap();
+    for case in 0..CASES {
+        let mut random = fastrand::Rng::with_seed(case);
+        let mut page = [listed_object("a/f"), listed_object("a/g"), listed_object("a/h/i")].concat().into_bytes();
+        for _ in 0..=random.usize(..3) {
+            let at = random.usize(..page.len());
+            match random.u8(..4) {
+                0 => drop(page.drain(at..(at + random.usize(..24)).min(page.len()))),
+                1 => page[at] = random.u8(0x20..0x7f),
+                2 => page.extend_from_within(at..),
+                _ => drop(page.splice(at..at, PIECES[random.usize(..PIECES.len())].bytes())),
+            }
+        }
+        let page = String::from_utf8(page).unwrap();
+        server.fault(move |_, _| Some(listing(&page)));
+        for entry in list("s3://box/a/", &options).unwrap_or_default() {
+            assert!(entry.url.starts_with("s3://box/a/"), "case {case}: {}", entry.url);
+            assert!(!entry.url.split('/').any(|part| part == ".."), "case {case}: {}", entry.url);
+        }
+        for object in namespace.list("").unwrap_or_default() {
+            assert!(!object.key.split('/').any(|part| part == ".."), "case {case}: {}", object.key);
+        }
+    }
+}
+
 /// Regression: `object_store` panics where a URL has more than 64 KiB.
 #[test]
 fn names_that_are_too_long_for_a_url_are_refused() {
