@@ -67,8 +67,9 @@ def import_trees(
     """Writes trees (``TTree``) as one ntuple of a new file, and compares both.
 
     ``files`` are those of `iterate`, or open trees; their entries are concatenated, or ranges of them if they have
-    ``steps``. The ntuple has the path of the first tree, or the path ``name``. ``fields`` selects branches by dotted
-    paths and globs, by default all that can be read.
+    ``steps``. Files that are named are opened one after the other, for each step again. The ntuple has the path of
+    the first tree, or the path ``name``. ``fields`` selects branches by dotted paths and globs, by default all that
+    can be read.
 
     Fields have the C++ types of the branches. Split objects become records, and classes are not named, so that ROOT
     needs no dictionaries. With ``collections``, arrays with the same counter become one collection, and appear under
@@ -88,8 +89,9 @@ def import_trees(
     entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
     `iterate`. An existing file is replaced when the new one is complete.
 
-    Raises `InvalidArgumentError` for ntuples, invalid options and names that two fields would have, `Error` if the
-    ntuple differs from the trees, and the errors of `open`, `Ntuple.arrays` and `recreate`.
+    Raises `InvalidArgumentError` for ntuples, invalid options and names that two fields would have,
+    `UnsupportedError` if no branch can be imported, `Error` if a file changes meanwhile or the ntuple differs from
+    the trees, and the errors of `open`, `Ntuple.arrays` and `recreate`.
 
     >>> import tupelo, uproot
     >>> with uproot.recreate("tree.root") as file:
