@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, RecordBatch, StructArray};
+use arrow_array::{ArrayRef, Int32Array, LargeListArray, LargeStringArray, RecordBatch, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::Field as ArrowField;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tupelo::WriteOptions;
 use tupelo::schema::Schema;
@@ -93,19 +95,30 @@ fn copies_to_other_formats_are_refused() {
 
 /// A number and two records without members, one of them the only member of another record.
 fn empty_records(place: &Place) -> String {
-    let path = place.path("empty.root");
     let nothing = || Arc::new(StructArray::new_empty_fields(2, None)) as ArrayRef;
     let around = RecordBatch::try_from_iter([("nothing", nothing())]).expect("a batch");
     let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
     let around: ArrayRef = Arc::new(StructArray::from(around));
     let batch = RecordBatch::try_from_iter([("nothing", nothing()), ("around", around), ("x", x)]).expect("a batch");
+    ntuple_of(place, &batch)
+}
+
+/// An ntuple `Events` of a batch.
+fn ntuple_of(place: &Place, batch: &RecordBatch) -> String {
+    let path = place.path("made.root");
     let file = tupelo::create(&path).expect("a file");
     let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
     let mut ntuple = file.ntuple("Events", &schema, WriteOptions::default()).expect("an ntuple");
-    ntuple.write(&batch).expect("entries");
+    ntuple.write(batch).expect("entries");
     ntuple.finish().expect("an ntuple");
     file.finish().expect("a file");
     path
+}
+
+/// Lists of 0 and 2 items.
+fn lists(items: ArrayRef) -> ArrayRef {
+    let item = Arc::new(ArrowField::new("item", items.data_type().clone(), false));
+    Arc::new(LargeListArray::new(item, OffsetBuffer::from_lengths([0, 2]), items, None))
 }
 
 /// Names and number of entries of a Parquet file.
@@ -160,4 +173,42 @@ fn lines_are_the_same_with_any_number_of_threads() {
         assert!(one.lines().count() >= 3000);
         assert!(dump("2") == one && dump("5") == one, "{format}");
     }
+}
+
+/// Defect: a field that only has the name of a counter refused the export.
+#[test]
+fn fields_that_are_no_counters_in_spite_of_their_names_are_exported() {
+    let place = Place::new();
+    let numbers = |numbers: [i32; 2]| Arc::new(Int32Array::from(numbers.to_vec())) as ArrayRef;
+    let list = || lists(numbers([1, 2]));
+    let columns = [("nx", numbers([0, 2])), ("x", list()), ("ny", numbers([0, 3])), ("y", list())];
+    let ntuple = ntuple_of(&place, &RecordBatch::try_from_iter(columns).expect("a batch"));
+    let out = place.path("tree.root");
+    tupelo(&["export", &ntuple, &out]).ok();
+    let dumped = tupelo(&["dump", &out, "--fields", "nx,x,ny,ny_,y"]).ok();
+    let [first, second] =
+        ["{\"nx\":0,\"x\":[],\"ny\":0,\"ny_\":0,\"y\":[]}", "{\"nx\":2,\"x\":[1,2],\"ny\":3,\"ny_\":2,\"y\":[1,2]}"];
+    assert_eq!(dumped, format!("{first}\n{second}\n"));
+}
+
+/// Defect: ROOT ended with a crash where a vector of objects had texts, and read a text with a zero byte up to there.
+#[test]
+fn texts_that_root_could_not_read_are_not_exported() {
+    let place = Place::new();
+    let texts = |texts: [&str; 2]| Arc::new(LargeStringArray::from(texts.to_vec())) as ArrayRef;
+    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let items = RecordBatch::try_from_iter([("s", texts(["a", "b"])), ("i", numbers)]).expect("a batch");
+    let hits = lists(Arc::new(StructArray::from(items)));
+    let columns = [("hits", hits), ("cut", texts(["a", "b\0c"]))];
+    let ntuple = ntuple_of(&place, &RecordBatch::try_from_iter(columns).expect("a batch"));
+    let out = place.path("tree.root");
+    let export = |options: &[&str]| tupelo(&[&["export", &ntuple, &out], options].concat());
+    let error = export(&[]).fails(1);
+    assert!(error.contains("entry 1: a text with a zero byte"), "{error}");
+    assert!(!std::fs::exists(&out).expect("an answer"));
+    let error = export(&["--jagged", "vector", "--exclude", "cut"]).fails(1);
+    assert!(error.contains("'hits.s' is left out: a text in a vector of objects"), "{error}");
+    assert_eq!(tupelo(&["dump", &out]).ok(), "{\"hits\":[]}\n{\"hits\":[{\"i\":1},{\"i\":2}]}\n");
+    export(&["--exclude", "cut", "--force"]).ok();
+    assert!(tupelo(&["dump", &out]).ok().contains("\"hits_s\":[\"a\",\"b\"]"));
 }

@@ -14,9 +14,11 @@ pub mod plan;
 pub mod record;
 #[cfg(test)]
 mod tests;
+pub mod values;
 
 pub use basket::{FinishedBasket, OpenBasket};
 pub use encode::{Encoding, column};
 pub use form::{Field, Form, Record};
 pub use plan::{Branch, Jagged, Plan, Planning};
 pub use record::{BasketPlace, TreeRecord, Written};
+pub use values::{check_fixed, check_member, text_in_items};

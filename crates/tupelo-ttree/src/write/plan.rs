@@ -9,12 +9,11 @@ use tupelo_format::{Error, Result};
 
 use super::classes::{self, CLASS_VERSION, checksum};
 use super::form::{OBJECT, number, vector};
+use super::values::{check_member, check_name, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
 
-/// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`) …
-const CONTAINER_HEAD: u16 = 9;
-/// … and in branches (that of `TCollectionProxyInfo`).
+/// Version that ROOT gives to containers in branches (that of `TCollectionProxyInfo`).
 const CONTAINER_VERSION: i32 = 6;
 /// The most dimensions of a leaf that readers are known to take.
 const MAX_DIMENSIONS: usize = 5;
@@ -126,23 +125,16 @@ impl Plan {
             branches: Vec::new(),
             counters: HashMap::new(),
             unsigned: unsigned.map(|field| field.name.as_str()).collect(),
+            names: fields.iter().map(|field| field.name.clone()).collect(),
             infos: StreamerInfos::default(),
         };
-        let is_counted = |field: &&Field| match &field.form {
-            Form::List(item) if planning.jagged == Jagged::Counter => match &**item {
-                Form::Record(record) => {
-                    record.members.is_empty() || record.members.iter().any(|(_, member)| member.numbers().is_some())
-                }
-                item => item.numbers().is_some(),
-            },
-            _ => false,
-        };
+        let is_counted = |field: &&Field| field.is_counted(planning.jagged);
         let named: Vec<&str> = fields.iter().filter(is_counted).filter_map(|field| field.counter.as_deref()).collect();
         for (index, field) in fields.iter().enumerate() {
             // The counter of lists stands for the field itself.
             if field.form.numbers().is_none() || !named.contains(&field.name.as_str()) {
                 let within = |error: Error| error.within(format_args!("field '{}'", field.name));
-                planner.field(index, field, fields).map_err(within)?;
+                planner.field(index, field).map_err(within)?;
             }
         }
         for field in fields.iter().filter(|field| !field.title.is_empty()) {
@@ -171,6 +163,26 @@ impl Plan {
     }
 }
 
+impl Field {
+    /// Whether the field becomes arrays with a counter.
+    pub fn is_counted(&self, jagged: Jagged) -> bool {
+        match &self.form {
+            Form::List(item) => match &**item {
+                Form::Record(record) if jagged == Jagged::Counter => {
+                    record.members.iter().any(|(_, member)| is_array(member, jagged))
+                }
+                item => is_array(item, jagged),
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Whether a list of such items becomes an array with a counter. There are no vectors of fixed arrays.
+fn is_array(item: &Form, jagged: Jagged) -> bool {
+    item.numbers().is_some() && (jagged == Jagged::Counter || matches!(item, Form::Fixed(..)))
+}
+
 impl LeafClass {
     pub(super) fn name(self) -> String {
         match self {
@@ -193,17 +205,22 @@ struct Planner<'p> {
     counters: HashMap<String, usize>,
     /// Fields that are counted in unsigned numbers.
     unsigned: HashSet<&'p str>,
+    /// Names of fields, and of the branches of members and counters, which differ from them.
+    names: HashSet<String>,
     infos: StreamerInfos,
 }
 
 impl Planner<'_> {
-    fn field(&mut self, index: usize, field: &Field, fields: &[Field]) -> Result<()> {
+    fn field(&mut self, index: usize, field: &Field) -> Result<()> {
         check_name(&field.name)?;
         let path = vec![index];
         match &field.form {
             Form::List(item) => match &**item {
-                Form::Record(record) => self.records(field, record, path, fields),
-                item => self.list(&field.name, item, path, self.counter_name(field, fields)),
+                Form::Record(record) => self.records(field, record, path),
+                item => {
+                    let counter = self.counter_name(field, is_array(item, self.planning.jagged));
+                    self.list(&field.name, item, path, counter)
+                }
             },
             Form::Record(record) => self.record(&field.name, record, path),
             form => self.flat(&field.name, form, path),
@@ -247,13 +264,21 @@ impl Planner<'_> {
         self.push(Branch::leaves(leaf, number(basic).2, Some(values)))
     }
 
-    /// The name of the counter of a list: its own, or another that no field has.
-    fn counter_name(&self, field: &Field, fields: &[Field]) -> String {
-        if let Some(counter) = &field.counter {
-            return counter.clone();
+    /// The name of the counter of a list: its own, or another that nothing has.
+    fn counter_name(&mut self, field: &Field, is_needed: bool) -> String {
+        match &field.counter {
+            Some(counter) => {
+                self.names.insert(counter.clone());
+                counter.clone()
+            }
+            None if is_needed => self.free_name(format!("n{}", field.name)),
+            None => String::new(),
         }
-        let mut name = format!("n{}", field.name);
-        while fields.iter().any(|other| other.name == name) {
+    }
+
+    /// A name that neither a field nor another branch has.
+    fn free_name(&mut self, mut name: String) -> String {
+        while !self.names.insert(name.clone()) {
             name.push('_');
         }
         name
@@ -276,10 +301,8 @@ impl Planner<'_> {
 
     /// Lists: counted numbers, or vectors.
     fn list(&mut self, name: &str, item: &Form, path: Vec<usize>, counter: String) -> Result<()> {
-        let numbers = item.numbers();
-        let vectors = self.planning.jagged == Jagged::Vector && !matches!(item, Form::Fixed(..));
-        match numbers {
-            Some((basic, sizes)) if !vectors => {
+        match item.numbers() {
+            Some((basic, sizes)) if is_array(item, self.planning.jagged) => {
                 let counter_branch = self.counter(&counter, path.clone())?;
                 let encoding = Encoding::Items(Box::new(value(item)?));
                 let counted = format!("[{counter}]");
@@ -374,23 +397,24 @@ impl Planner<'_> {
     }
 
     /// A list of records: its members as lists with one counter, or as a vector of objects, split or whole.
-    fn records(&mut self, field: &Field, record: &Record, path: Vec<usize>, fields: &[Field]) -> Result<()> {
+    fn records(&mut self, field: &Field, record: &Record, path: Vec<usize>) -> Result<()> {
         let name = &field.name;
-        if self.planning.jagged == Jagged::Counter {
-            let counter = self.counter_name(field, fields);
-            if record.members.is_empty() {
-                return self.counter(&counter, path).map(|_| ());
-            }
+        // Only a vector shows how many items there are without members.
+        if self.planning.jagged == Jagged::Counter && !record.members.is_empty() {
+            let counter = self.counter_name(field, field.is_counted(Jagged::Counter));
             for (id, (member_name, form)) in record.members.iter().enumerate() {
                 let within = |error: Error| error.within(format_args!("member '{member_name}'"));
                 let path = [path.as_slice(), &[id]].concat();
-                let branch = format!("{name}_{member_name}");
+                let branch = self.free_name(format!("{name}_{member_name}"));
                 check_name(&branch).and_then(|()| self.list(&branch, form, path, counter.clone())).map_err(within)?;
             }
             return Ok(());
         }
         let is_flat = record.members.iter().all(|(_, form)| form.numbers().is_some());
-        if self.planning.split_level == 0 || !is_flat {
+        // ROOT takes a member with the name of the field but for its last letter for the field.
+        let is_mistaken =
+            record.members.iter().any(|(it, _)| name.strip_prefix(it).is_some_and(|rest| rest.len() == 1));
+        if self.planning.split_level == 0 || !is_flat || is_mistaken {
             return self.whole(name, &Form::List(Box::new(Form::Record(record.clone()))), path);
         }
         record.add_to(&mut self.infos);
@@ -406,7 +430,8 @@ impl Planner<'_> {
             is_any: true,
             ..ObjectBranch::default()
         };
-        let counted = format!("{name}_");
+        // Readers would take a field with the name of this leaf for it.
+        let counted = self.free_name(format!("{name}_"));
         let mut branch = Branch::object(name, &counted, object, Some((path.clone(), Encoding::Count)));
         branch.leaf.name.clone_from(&counted);
         branch.split_level = self.planning.split_level;
@@ -434,67 +459,6 @@ impl Planner<'_> {
             self.push(branch)?;
         }
         Ok(())
-    }
-}
-
-/// How a member of an object is stored.
-fn member(form: &Form) -> Result<Encoding> {
-    Ok(match form {
-        Form::Text | Form::List(_) => Encoding::Headed(CONTAINER_HEAD, None, Box::new(value(form)?)),
-        form => value(form)?,
-    })
-}
-
-/// How values are stored: numbers, and items of containers.
-fn value(form: &Form) -> Result<Encoding> {
-    Ok(match form {
-        Form::Number(basic) => Encoding::Number(*basic),
-        Form::Text => Encoding::Text,
-        Form::Fixed(size, item) if item.numbers().is_some() => Encoding::Fixed(*size, Box::new(value(item)?)),
-        Form::Fixed(..) => return Err(no_form(form)),
-        Form::List(item) => match **item {
-            // There is no class for them.
-            Form::Fixed(..) => {
-                return Err(Error::unsupported("a vector of fixed arrays, which trees have only as counted arrays"));
-            }
-            _ => Encoding::Counted(Box::new(value(item)?)),
-        },
-        // Classes without a version are identified by their checksums.
-        Form::Record(record) => Encoding::Headed(0, Some(record.checksum()), Box::new(members(record)?)),
-    })
-}
-
-fn members(record: &Record) -> Result<Encoding> {
-    let encode = |(name, form): &(String, Form)| {
-        check_member(name)?;
-        member(form).map_err(|error| error.within(format_args!("member '{name}'")))
-    };
-    Ok(Encoding::Members(record.members.iter().map(encode).collect::<Result<_>>()?))
-}
-
-#[cold]
-fn no_form(form: &Form) -> Error {
-    match form {
-        Form::Fixed(..) => Error::unsupported("a fixed array of something else than numbers, which trees do not have"),
-        form => Error::unsupported(format!("values of type {}", form.type_name())),
-    }
-}
-
-/// Names of branches: what ROOT would take for something else is refused.
-fn check_name(name: &str) -> Result<()> {
-    match name.chars().find(|c| matches!(c, '[' | ']' | '/' | ':' | '.') || c.is_control() || c.is_whitespace()) {
-        Some(letter) => Err(Error::unsupported(format!("'{}' in the name of a branch", letter.escape_default()))),
-        None if name.is_empty() => Err(Error::unsupported("a branch without a name")),
-        None => Ok(()),
-    }
-}
-
-/// Names of members are those of C++.
-fn check_member(name: &str) -> Result<()> {
-    let is_legal = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
-    match is_legal && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!("'{name}' as the name of a member of a class"))),
     }
 }
 

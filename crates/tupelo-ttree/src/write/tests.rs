@@ -331,3 +331,75 @@ fn fixed_arrays_in_classes_are_described_as_arrays() {
     let info = plan.infos.named("Point").next().unwrap();
     assert_eq!((info.elements[0].code, info.elements[0].array_length), (25, 3));
 }
+
+fn names(fields: &[Field], planning: Planning) -> Vec<String> {
+    Plan::new("t", fields, planning).unwrap().branches.into_iter().map(|branch| branch.name).collect()
+}
+
+fn class(name: &str, member: &str, form: Form) -> Form {
+    Form::Record(Record { class_name: name.into(), members: vec![(member.into(), form)] })
+}
+
+/// Defect: `GTT1_zvtx` beside a list of records `GTT1` with a member `zvtx` refused the whole tree.
+#[test]
+fn branches_of_members_and_counters_are_told_apart_from_fields() {
+    let fields = [
+        field("a", list_of(class("A", "b_c", Form::Number(Basic::F32)))),
+        field("a_b", list_of(class("B", "c", Form::Number(Basic::F32)))),
+        field("a_b_c", Form::Number(Basic::F32)),
+        field("na", Form::Number(Basic::F32)),
+    ];
+    assert_eq!(names(&fields, COUNTER), ["na_", "a_b_c_", "na_b", "a_b_c__", "a_b_c", "na"]);
+    assert_eq!(names(&fields, VECTOR), ["a", "a.b_c", "a_b", "a_b.c", "a_b_c", "na"]);
+}
+
+/// Defect: ROOT looked for the members of `a_` in `a`.
+#[test]
+fn leaves_of_split_vectors_are_told_apart_from_fields() {
+    let fields = ["a", "a_"].map(|name| field(name, list_of(class(name, "x", Form::Number(Basic::F32)))));
+    let plan = Plan::new("t", &fields, VECTOR).unwrap();
+    let leaves: Vec<&str> = plan.branches.iter().map(|branch| branch.leaf.name.as_str()).collect();
+    assert_eq!(leaves, ["a__", "a.x", "a___", "a_.x"]);
+}
+
+/// Defect: ROOT read zeros for a member `hit` of the vector `hits`, and cannot write it split itself.
+#[test]
+fn vectors_with_a_member_that_root_takes_for_them_are_not_split() {
+    for (member, branches) in [("hit", 1), ("hi", 2), ("hits", 2), ("hitx", 2)] {
+        let list = list_of(class("Hit", member, Form::Number(Basic::F32)));
+        assert_eq!(names(&[field("hits", list)], VECTOR).len(), branches, "{member}");
+    }
+}
+
+/// Defect: with vectors, the counter of fixed arrays was written beside the field that it stands for.
+#[test]
+fn lists_of_fixed_arrays_use_their_counters_with_vectors() {
+    let item = Form::Fixed(2, Box::new(Form::Number(Basic::F32)));
+    let list = Field { counter: Some("n".into()), ..field("x", list_of(item)) };
+    let fields = [field("n", Form::Number(Basic::I32)), list];
+    assert_eq!(names(&fields, COUNTER), ["n", "x"]);
+    assert_eq!(names(&fields, VECTOR), ["n", "x"]);
+}
+
+/// Defect: only the counter was written.
+#[test]
+fn lists_of_records_without_members_are_vectors() {
+    let record = Record { class_name: "Empty".into(), members: Vec::new() };
+    let plan = Plan::new("t", &[field("v", list_of(Form::Record(record)))], COUNTER).unwrap();
+    let classes = plan.branches.iter().filter_map(|branch| Some(branch.object.as_ref()?.class_name.as_str()));
+    assert_eq!(classes.collect::<Vec<_>>(), ["vector<Empty>"]);
+}
+
+/// Defect: ROOT ended with a crash when it read them.
+#[test]
+fn texts_in_vectors_of_objects_are_refused() {
+    let is_refused = |form: Form, planning| Plan::new("t", &[field("f", form)], planning).is_err();
+    let with_text = || class("Text", "s", Form::Text);
+    assert!(is_refused(list_of(with_text()), VECTOR));
+    assert!(is_refused(list_of(class("Outer", "m", with_text())), COUNTER));
+    assert!(is_refused(list_of(list_of(with_text())), COUNTER));
+    assert!(is_refused(class("Outer", "m", list_of(with_text())), COUNTER));
+    assert!(!is_refused(list_of(with_text()), COUNTER), "a vector of texts");
+    assert!(!is_refused(class("Outer", "m", with_text()), COUNTER));
+    assert!(!is_refused(list_of(class("Lists", "m", list_of(Form::Text))), VECTOR));
+}

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use arrow_array::RecordBatch;
 
 use crate::reader::{Read, Skipped};
-use crate::writer::{FileWriter, TreeOptions, TreeWriter, WriteProgress, without_branch};
+use crate::writer::{
+    FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, free_counter, usual_counters, without_branch,
+};
 use crate::{Error, Result};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
@@ -28,6 +30,21 @@ pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec
     }
 }
 
+/// Whether a field has the numbers of items of a list.
+fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
+    let others = like.schema().fields.iter().filter(|field| ![list, counter].contains(&field.name.as_str()));
+    let others: Vec<Skipped> = others.map(|field| Skipped::new(&field.name, "")).collect();
+    for batch in like.clone().without_paths(&others)?.batches_of_bytes(BATCH_BYTES)? {
+        let batch = batch?;
+        if let (Some(list), Some(counts)) = (batch.column_by_name(list), batch.column_by_name(counter))
+            && contradiction(list, counts)?.is_some()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// A tree that is filled with entries of ntuples or other trees, one after the other.
 ///
 /// What is chosen is exported: fields, entries, those that a cut keeps, and computed columns. Projected fields become
@@ -39,9 +56,12 @@ pub struct Exporter {
 
 impl Exporter {
     /// Begins a tree with the fields of `like`; its title is the description of the source, unless the options have one.
+    /// A field with the name of a counter, such as `nx` of `x`, becomes it if it has the numbers of items in all entries
+    /// of `like`.
     ///
     /// # Errors
-    /// As [`FileWriter::tree`]; unsupported if there is no field: the entries would be a number without values.
+    /// As [`FileWriter::tree`]; those of reading; unsupported if there is no field: the entries would be a number without
+    /// values.
     pub fn create(like: &Read, file: &FileWriter, path: &str, options: TreeOptions) -> Result<Self> {
         let options = match like.source().as_ntuple() {
             Some(ntuple) if options.title().is_empty() => options.with_title(ntuple.description()),
@@ -55,6 +75,13 @@ impl Exporter {
         counters.retain(|(list, counter)| {
             [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))
         });
+        for (list, counter) in usual_counters(&schema) {
+            let is_known = counters.iter().any(|(known, _)| *known == list);
+            if !is_known && !has_counts(like, &list, &counter)? {
+                let free = free_counter(&schema, &list);
+                counters.push((list, free));
+            }
+        }
         Ok(Self { writer: file.tree(path, &schema, options.with_counters(counters))? })
     }
 

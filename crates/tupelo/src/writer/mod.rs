@@ -37,10 +37,10 @@ pub use self::options::{
     ObjectOptions, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
 use self::transfer::Transfer;
-pub(crate) use self::tree::without_branch;
 pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions, TreeWriter,
 };
+pub(crate) use self::tree::{contradiction, free_counter, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target, name_of};

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
-use tupelo_ttree::write::{Field as TreeField, Form, Record};
+use tupelo_ttree::write::{Field as TreeField, Form, Jagged, Record, check_fixed, check_member, text_in_items};
 
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
@@ -12,8 +13,9 @@ use crate::{Error, Result};
 /// collection are counted by the field with its size, if there is one.
 pub(super) fn fields(schema: &Schema, counters: &HashMap<String, String>) -> Result<Vec<TreeField>> {
     let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
+    let mut classes = Classes::default();
     let field = |field: &Field| {
-        let form = form(field, &field.name).map_err(|error| error.in_field(&field.name))?;
+        let form = form(field, &field.name, &mut classes).map_err(|error| error.in_field(&field.name))?;
         let counter = counters.get(&field.name).or_else(|| projected.get(&field.name)).cloned();
         let counter = counter.or_else(|| usual_counter(schema, field));
         Ok(TreeField { name: field.name.clone(), form, title: field.description.clone(), counter })
@@ -21,7 +23,21 @@ pub(super) fn fields(schema: &Schema, counters: &HashMap<String, String>) -> Res
     schema.fields.iter().map(field).collect()
 }
 
-/// The integer field with the name that the counter of a list would get: `nx` of `x`.
+/// Lists, each with the integer field that has the name which its counter would get: `x` and `nx`. It may be something
+/// else.
+pub(crate) fn usual_counters(schema: &Schema) -> Vec<(String, String)> {
+    schema.fields.iter().filter_map(|list| Some((list.name.clone(), usual_counter(schema, list)?))).collect()
+}
+
+/// A name that no field has, for the counter of a list.
+pub(crate) fn free_counter(schema: &Schema, list: &str) -> String {
+    let mut name = format!("n{list}");
+    while schema.fields.iter().any(|field| field.name == name) {
+        name.push('_');
+    }
+    name
+}
+
 fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     let name = matches!(list.kind, Kind::Collection(_)).then(|| format!("n{}", list.name))?;
     let is_integer = |field: &Field| match &field.kind {
@@ -34,8 +50,48 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
-fn form(field: &Field, path: &str) -> Result<Form> {
-    let inner = |item: &Field| form(item, path);
+/// The classes of records. ROOT knows a class by its name, in all files that it has open: what has other members needs
+/// another name.
+#[derive(Default)]
+struct Classes {
+    /// By the names of their types in the schema.
+    known: HashMap<String, Vec<Record>>,
+    /// The names of classes, and whether they were made here.
+    names: HashMap<String, bool>,
+}
+
+impl Classes {
+    /// The class of a record: that of another field with the same type and members, or a new one with the name of the
+    /// type, or of the field where it cannot have that name.
+    fn record(&mut self, type_name: &str, path: &str, members: Vec<(String, Form)>) -> Record {
+        let known = self.known.get(type_name).into_iter().flatten();
+        if let Some(same) = known.filter(|_| !type_name.is_empty()).find(|class| class.members == members) {
+            return same.clone();
+        }
+        let keeps = is_free(type_name) && !self.names.contains_key(type_name);
+        let keeps = keeps && !members.iter().any(|(_, member)| self.has_made_class(member));
+        let class_name = match keeps {
+            true => type_name.to_owned(),
+            false => format!("{}_record_{:08x}", identifier(path), xxh3(format!("{members:?}").as_bytes()) as u32),
+        };
+        self.names.insert(class_name.clone(), !keeps);
+        let class = Record { class_name, members };
+        self.known.entry(type_name.to_owned()).or_default().push(class.clone());
+        class
+    }
+
+    /// Whether a value has a class whose name was made here. A class that has such members is not that of its type.
+    fn has_made_class(&self, form: &Form) -> bool {
+        match form {
+            Form::Number(_) | Form::Text => false,
+            Form::Fixed(_, item) | Form::List(item) => self.has_made_class(item),
+            Form::Record(class) => self.names.get(&class.class_name).copied().unwrap_or(false),
+        }
+    }
+}
+
+fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
+    let mut inner = |item: &Field| form(item, path, classes);
     Ok(match &field.kind {
         Kind::Primitive(primitive) => Form::Number(basic(*primitive)),
         Kind::Cardinality { wide } => Form::Number(if *wide { Basic::U64 } else { Basic::U32 }),
@@ -45,15 +101,12 @@ fn form(field: &Field, path: &str) -> Result<Form> {
         Kind::Wrapper(item) => inner(item)?,
         Kind::Collection(item) => Form::List(Box::new(inner(item)?)),
         Kind::Record(members) => {
-            let member = |member: &Field| {
-                let form = form(member, &format!("{path}_{}", member.name));
+            let mut member = |member: &Field| {
+                let form = form(member, &format!("{path}_{}", member.name), classes);
                 Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
             };
-            let class_name = match field.type_name.as_str() {
-                name if name.is_empty() || is_of_root(name) => format!("{path}_record"),
-                name => name.to_owned(),
-            };
-            Form::Record(Record { class_name, members: members.iter().map(member).collect::<Result<_>>()? })
+            let members = members.iter().map(&mut member).collect::<Result<_>>()?;
+            Form::Record(classes.record(&field.type_name, path, members))
         }
         Kind::Streamer => return Err(no_branch("an object that is stored as the bytes of a ROOT streamer")),
         Kind::Map(_) => return Err(no_branch("a map")),
@@ -63,24 +116,62 @@ fn form(field: &Field, path: &str) -> Result<Form> {
     })
 }
 
-/// Whether ROOT may know a class itself, with other members or another version than those that are written.
-fn is_of_root(class_name: &str) -> bool {
+/// Whether a class can have the name of a type: not one that ROOT may know itself, with other members or another version
+/// than those that are written.
+fn is_free(type_name: &str) -> bool {
     let is_prefixed =
-        class_name.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    is_prefixed || class_name.contains('<') || ["std::", "ROOT::"].iter().any(|space| class_name.starts_with(space))
+        type_name.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    let is_of_root = is_prefixed || ["std::", "ROOT::"].iter().any(|space| type_name.starts_with(space));
+    !is_of_root && !type_name.is_empty() && type_name.split("::").all(|part| identifier(part) == part)
+}
+
+/// A name in C++ that is like another.
+fn identifier(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let digit = if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+    digit.chars().chain(name.chars().map(legal)).collect()
 }
 
 /// The paths of the members of a field, or of the field itself, that have no branch in a tree, and why.
-pub(super) fn without_branch(field: &Field, path: &str, found: &mut Vec<(String, Error)>) {
-    let mut inner = field;
-    while let Kind::Array { item, .. } | Kind::Wrapper(item) | Kind::Collection(item) = &inner.kind {
-        inner = item;
+pub(super) fn without_branch(field: &Field, jagged: Jagged, found: &mut Vec<(String, Error)>) {
+    if let (Jagged::Counter, Kind::Collection(item)) = (jagged, &field.kind)
+        && let Kind::Record(members) = &item.kind
+    {
+        // The members are lists of their own.
+        return members_without_branch(members, &field.name, Place { is_member: false, is_item: true }, found);
     }
-    match &inner.kind {
-        Kind::Record(members) => {
-            members.iter().for_each(|member| without_branch(member, &format!("{path}.{}", member.name), found));
+    part_without_branch(field, &field.name, Place { is_member: false, is_item: false }, found);
+}
+
+/// Where a value is in a field.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In a class.
+    is_member: bool,
+    /// In the items of a list.
+    is_item: bool,
+}
+
+fn part_without_branch(field: &Field, path: &str, place: Place, found: &mut Vec<(String, Error)>) {
+    match &field.kind {
+        Kind::Record(members) => members_without_branch(members, path, Place { is_member: true, ..place }, found),
+        Kind::Wrapper(item) => part_without_branch(item, path, place, found),
+        Kind::Collection(item) => part_without_branch(item, path, Place { is_member: false, is_item: true }, found),
+        Kind::String if place.is_member && place.is_item => found.push((path.to_owned(), text_in_items().into())),
+        _ => {
+            let form = form(field, path, &mut Classes::default()).and_then(|form| Ok(check_fixed(&form)?));
+            found.extend(form.err().map(|error| (path.to_owned(), error)));
         }
-        _ => found.extend(form(field, path).err().map(|error| (path.to_owned(), error))),
+    }
+}
+
+fn members_without_branch(members: &[Field], path: &str, place: Place, found: &mut Vec<(String, Error)>) {
+    for member in members {
+        let path = format!("{path}.{}", member.name);
+        match check_member(&member.name) {
+            Err(error) => found.push((path, error.into())),
+            Ok(()) => part_without_branch(member, &path, place, found),
+        }
     }
 }
 
@@ -110,4 +201,67 @@ fn count(size: u64) -> Result<usize> {
 #[cold]
 fn no_branch(what: &str) -> Error {
     Error::unsupported(format!("{what} has no branch in a tree; leave the field out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str, class: &str, members: &[&str]) -> Field {
+        let member = |name: &&str| Field::new(*name, "float", Kind::Primitive(Primitive::Float));
+        Field::new(name, class, Kind::Record(members.iter().map(member).collect()))
+    }
+
+    /// Defect: ROOT read zeros for the members of the second layout of a class.
+    #[test]
+    fn layouts_of_a_class_have_names_of_their_own() {
+        let fields = vec![
+            record("a", "Point", &["x", "y"]),
+            record("b", "Point", &["x"]),
+            record("c", "Point", &["x", "y"]),
+            record("v", "ROOT::Math::XYVector", &["x", "y"]),
+            record("w", "ROOT::Math::XYVector", &["x", "y"]),
+            record("in-1", "", &["x"]),
+            record("in+1", "", &["y"]),
+        ];
+        let fields = super::fields(&Schema { fields }, &HashMap::new()).unwrap();
+        let class = |field: &TreeField| match &field.form {
+            Form::Record(record) => record.class_name.clone(),
+            form => panic!("{form:?}"),
+        };
+        let names: Vec<String> = fields.iter().map(class).collect();
+        let [a, b, c, v, w, minus, plus] = names.try_into().unwrap();
+        assert_eq!((a.as_str(), c.as_str(), &v), ("Point", "Point", &w));
+        let layout = |name: &str, path: &str| name.strip_prefix(path).map(str::to_owned).unwrap();
+        assert_eq!(layout(&b, "b_record_"), layout(&minus, "in_1_record_"));
+        assert_ne!(layout(&plus, "in_1_record_"), layout(&minus, "in_1_record_"));
+        assert_eq!(layout(&v, "v_record_").len(), 8);
+    }
+
+    /// Defect: ROOT read zeros for such members where another file had the class with members of its own.
+    #[test]
+    fn classes_with_members_of_another_class_are_not_those_of_their_types() {
+        let inner = record("v", "TVector2", &["fX", "fY"]);
+        let outer = Field::new("hit", "Hit", Kind::Record(vec![inner]));
+        let fields = super::fields(&Schema { fields: vec![outer] }, &HashMap::new()).unwrap();
+        let Form::Record(class) = &fields[0].form else { panic!("{fields:?}") };
+        assert!(class.class_name.starts_with("hit_record_"), "{class:?}");
+    }
+
+    #[test]
+    fn members_that_no_branch_can_hold_are_named() {
+        let text = |name: &str| Field::new(name, "std::string", Kind::String);
+        let list = |name: &str, item: Field| Field::new(name, "", Kind::Collection(Box::new(item)));
+        let texts = Field::new("t", "", Kind::Array { size: 2, item: Box::new(text("_0")) });
+        let inner = Field::new("_0", "", Kind::Record(vec![text("s"), list("names", text("_0"))]));
+        let members = vec![record(":_0", "Base", &["x"]), texts, list("inner", inner), text("s")];
+        let item = Field::new("_0", "", Kind::Record(members));
+        let missing = |jagged| {
+            let mut found = Vec::new();
+            without_branch(&list("v", item.clone()), jagged, &mut found);
+            found.into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(Jagged::Vector), ["v.:_0", "v.t", "v.inner.s", "v.s"]);
+        assert_eq!(missing(Jagged::Counter), ["v.:_0", "v.t", "v.inner.s"]);
+    }
 }

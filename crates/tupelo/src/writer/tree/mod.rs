@@ -15,6 +15,7 @@ use tupelo_ttree::write::{
     BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
 };
 
+pub(crate) use self::forms::{free_counter, usual_counters};
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
@@ -40,7 +41,7 @@ pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<V
     }
     for field in &schema.fields {
         let before = found.len();
-        forms::without_branch(field, &field.name, &mut found);
+        forms::without_branch(field, options.jagged, &mut found);
         if found.len() == before {
             let alone: Result<Plan> = plan(&Schema { fields: vec![field.clone()] });
             found.extend(alone.err().map(|error| (field.name.clone(), error)));
@@ -99,8 +100,8 @@ impl TreeWriter {
         let plan = Plan::new(name, &fields, planning)?;
         let place = |name: &str| fields.iter().position(|field| field.name == name);
         let counter = |field: &TreeField| field.counter.as_deref().and_then(place);
-        let counted = fields.iter().enumerate().filter_map(|(list, field)| Some((list, counter(field)?)));
-        let counted = counted.filter(|_| planning.jagged == Jagged::Counter).collect();
+        let lists = fields.iter().enumerate().filter(|(_, field)| field.is_counted(planning.jagged));
+        let counted = lists.filter_map(|(list, field)| Some((list, counter(field)?))).collect();
         let sink = target.file()?.for_object();
         sink.begin_object(path, CLASS, options.title())?;
         let open = plan.branches.iter().map(OpenBasket::new).collect();
@@ -217,6 +218,9 @@ impl TreeWriter {
             });
         }
         for (branch, array) in self.plan.branches.iter().zip(&columns) {
+            if let Some(array) = array.as_ref().filter(|_| branch.is_text()) {
+                check_text(array, self.entries).map_err(|error| error.in_field(&branch.name))?;
+            }
             let counter = branch.counter().and_then(|counter| Some((counter, columns.get(counter)?.as_ref()?)));
             if let (Some((counter, counts)), Some(array)) = (counter, array)
                 && !has_same_lengths(array, counts)
@@ -231,13 +235,9 @@ impl TreeWriter {
 
     /// Refuses numbers of items that contradict the list.
     fn check_counter(&self, list: &ArrayRef, counts: &ArrayRef, names: [usize; 2]) -> Result<()> {
-        let Some(list) = list.as_list_opt::<i64>() else { return Ok(()) };
-        let counts = arrow_cast::cast(counts, &DataType::Int64)?;
-        let lengths = list.value_offsets().windows(2).map(|pair| pair[1] - pair[0]);
-        let both = counts.as_primitive::<Int64Type>().iter().zip(lengths).enumerate();
-        match both.into_iter().find(|(_, (count, length))| *count != Some(*length)) {
+        match contradiction(list, counts)? {
             None => Ok(()),
-            Some((entry, (count, length))) => {
+            Some((entry, count, length)) => {
                 let [list, counter] = names.map(|index| self.schema.fields.get(index).map_or("", |field| &field.name));
                 let count = count.map_or("null".to_owned(), |count| count.to_string());
                 let entry = self.entries + entry as u64;
@@ -417,6 +417,29 @@ impl TreeWriter {
     #[cold]
     fn context(&self, error: Error) -> Error {
         error.within(format!("tree '{}'", self.path)).within(self.sink.name())
+    }
+}
+
+/// Where numbers are not those of the items of lists: the first entry with its number, and that of its items.
+pub(crate) fn contradiction(list: &ArrayRef, counts: &ArrayRef) -> Result<Option<(usize, Option<i64>, i64)>> {
+    let Some(list) = list.as_list_opt::<i64>() else { return Ok(None) };
+    let counts = arrow_cast::cast(counts, &DataType::Int64)?;
+    let lengths = list.value_offsets().windows(2).map(|pair| pair[1] - pair[0]);
+    let mut both = counts.as_primitive::<Int64Type>().iter().zip(lengths).enumerate();
+    let wrong = both.find(|(_, (count, length))| *count != Some(*length));
+    Ok(wrong.map(|(entry, (count, length))| (entry, count, length)))
+}
+
+/// Refuses texts in a leaf that ROOT would end early.
+fn check_text(array: &ArrayRef, first_entry: u64) -> Result<()> {
+    let texts = arrow_cast::cast(array, &DataType::LargeBinary)?;
+    match texts.as_binary::<i64>().iter().position(|text| text.is_some_and(|text| text.contains(&0))) {
+        None => Ok(()),
+        Some(entry) => {
+            let entry = first_entry + entry as u64;
+            let what = format!("entry {entry}: a text with a zero byte, where ROOT would end it; leave the field out");
+            Err(Error::invalid_argument(what))
+        }
     }
 }
 

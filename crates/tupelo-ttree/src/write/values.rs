@@ -1,0 +1,103 @@
+//! How values of forms are stored in a tree, and which of them ROOT could not read.
+
+use tupelo_format::{Error, Result};
+
+use super::form::Form;
+use super::{Encoding, Record};
+
+/// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`).
+const CONTAINER_HEAD: u16 = 9;
+
+/// How a member of an object is stored.
+pub(super) fn member(form: &Form) -> Result<Encoding> {
+    Ok(match form {
+        Form::Text | Form::List(_) => Encoding::Headed(CONTAINER_HEAD, None, Box::new(value(form)?)),
+        form => value(form)?,
+    })
+}
+
+/// How values are stored: numbers, and items of containers.
+pub(super) fn value(form: &Form) -> Result<Encoding> {
+    Ok(match form {
+        Form::Number(basic) => Encoding::Number(*basic),
+        Form::Text => Encoding::Text,
+        Form::Fixed(size, item) => {
+            check_fixed(form)?;
+            Encoding::Fixed(*size, Box::new(value(item)?))
+        }
+        Form::List(item) => match **item {
+            // There is no class for them.
+            Form::Fixed(..) => {
+                return Err(Error::unsupported("a vector of fixed arrays, which trees have only as counted arrays"));
+            }
+            Form::Record(ref record) if record.has_text() => return Err(text_in_items()),
+            _ => Encoding::Counted(Box::new(value(item)?)),
+        },
+        // Classes without a version are identified by their checksums.
+        Form::Record(record) => Encoding::Headed(0, Some(record.checksum()), Box::new(members(record)?)),
+    })
+}
+
+impl Record {
+    fn has_text(&self) -> bool {
+        self.members.iter().any(|(_, member)| match member {
+            Form::Text => true,
+            Form::Record(record) => record.has_text(),
+            _ => false,
+        })
+    }
+}
+
+/// ROOT without the class moves the items of a vector byte by byte, and ends with a crash where they have texts.
+#[cold]
+pub fn text_in_items() -> Error {
+    Error::unsupported("a text in a vector of objects, which ROOT cannot read without their class; leave it out")
+}
+
+/// Fixed arrays are those of numbers.
+///
+/// # Errors
+/// Unsupported for others.
+pub fn check_fixed(form: &Form) -> Result<()> {
+    match form {
+        Form::Fixed(..) if form.numbers().is_none() => Err(no_form(form)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn members(record: &Record) -> Result<Encoding> {
+    let encode = |(name, form): &(String, Form)| {
+        check_member(name)?;
+        member(form).map_err(|error| error.within(format_args!("member '{name}'")))
+    };
+    Ok(Encoding::Members(record.members.iter().map(encode).collect::<Result<_>>()?))
+}
+
+#[cold]
+pub(super) fn no_form(form: &Form) -> Error {
+    match form {
+        Form::Fixed(..) => Error::unsupported("a fixed array of something else than numbers, which trees do not have"),
+        form => Error::unsupported(format!("values of type {}", form.type_name())),
+    }
+}
+
+/// Names of branches: what ROOT would take for something else is refused.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    match name.chars().find(|c| matches!(c, '[' | ']' | '/' | ':' | '.') || c.is_control() || c.is_whitespace()) {
+        Some(letter) => Err(Error::unsupported(format!("'{}' in the name of a branch", letter.escape_default()))),
+        None if name.is_empty() => Err(Error::unsupported("a branch without a name")),
+        None => Ok(()),
+    }
+}
+
+/// Names of members are those of C++.
+///
+/// # Errors
+/// Unsupported for others.
+pub fn check_member(name: &str) -> Result<()> {
+    let is_legal = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
+    match is_legal && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        true => Ok(()),
+        false => Err(Error::unsupported(format!("'{name}' as the name of a member of a class"))),
+    }
+}
