@@ -27,7 +27,12 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
     } else {
         format!("{}/", address.key)
     };
+    let inside = format!("{base}/{folder}");
     let mut entries = entries(address, base, folder, options)?;
+    if entries.iter().any(|entry| !entry.url.starts_with(&inside)) {
+        let what = "the listing of the server is invalid: it has a name that is not in the folder";
+        return Err(Failure::lasting(ErrorKind::Other, what));
+    }
     let missing = "there is no object or folder of this name";
     if entries.is_empty() && address.key.ends_with('/') {
         return Err(Failure::lasting(ErrorKind::NotFound, missing));
