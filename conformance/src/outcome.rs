@@ -14,8 +14,8 @@ use crate::memory::Near;
 
 /// Entries in a batch when ntuples are read bit by bit; it fits neither pages nor clusters of the samples.
 const BATCH_ENTRIES: u64 = 3;
-/// Batches that are read at most: damaged files may claim any number of entries.
-const MAX_BATCHES: usize = 20;
+/// Entries that are read in batches at most: damaged files may claim any number of them.
+const MAX_ENTRIES: u64 = 20 * BATCH_ENTRIES;
 
 /// Everything that was read of one ntuple.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,8 @@ fn read_from(source: Arc<dyn ByteSource>, page_checksums: bool, memory_budget: u
 fn read_ntuple(ntuple: &Ntuple) -> Result<Data> {
     let batch = ntuple.read_all().to_batch()?;
     // Batches take other paths through pages than the whole.
-    for part in ntuple.read_all().with_binary_strings(true).batches(BATCH_ENTRIES)?.take(MAX_BATCHES) {
+    let first = 0..ntuple.entries().min(MAX_ENTRIES);
+    for part in ntuple.read_all().entries(first).with_binary_strings(true).batches(BATCH_ENTRIES)? {
         part?;
     }
     Ok(Data { batch, warnings: ntuple.warnings().to_vec() })
@@ -139,7 +140,8 @@ pub fn handle_objects(bytes: &Bytes, memory_budget: u64) -> Result<usize> {
 }
 
 fn read_tree_field(tree: &Tree, field: &str) -> Result<RecordBatch> {
-    for part in tree.read([field])?.with_binary_strings(true).batches(BATCH_ENTRIES)?.take(MAX_BATCHES) {
+    let first = 0..tree.entries().min(MAX_ENTRIES);
+    for part in tree.read([field])?.entries(first).with_binary_strings(true).batches(BATCH_ENTRIES)? {
         part?;
     }
     tree.read([field])?.to_batch()
