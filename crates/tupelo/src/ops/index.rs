@@ -177,7 +177,7 @@ impl Manifest {
             "schema": place,
             "field_bytes": field_bytes,
         });
-        self.files.push(with_list(&file, "clusters", clusters.iter().map(Cluster::to_json)));
+        self.files.push(with_list(&file, "clusters", clusters.iter().copied().map(Cluster::to_json)));
         if place == self.schemas.len() {
             self.schemas.push(schema);
         }
@@ -227,7 +227,7 @@ fn with_list(object: &Value, key: &str, items: impl Iterator<Item = impl AsRef<s
 }
 
 impl Cluster {
-    fn to_json(&self) -> String {
+    fn to_json(self) -> String {
         format!("[{},{},{}]", self.first_entry, self.entries, self.stored_bytes)
     }
 }

@@ -18,7 +18,7 @@ use crate::{Error, Result, pool};
 const WINDOW_BYTES: u64 = 16 << 20;
 /// Runs of baskets for each thread: the threads share them.
 const RUNS_PER_THREAD: usize = 4;
-/// Room for the values of baskets that are still to be read is made for at most so many times their stored bytes.
+/// Maximum room that is made for the values of baskets still to be read, as a multiple of their stored bytes.
 const MAX_ROOM: usize = 32;
 
 /// Entries of one basket.
@@ -144,7 +144,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Reads parts, which together have so many stored bytes.
+    /// Reads parts; `bytes` is what is stored of them.
     fn add(
         &mut self,
         decoder: BasketDecoder<'_>,
@@ -179,7 +179,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Runs of at most so many parts: each goes on with the piece that ends where it begins.
+    /// Runs of at most `most` parts: each goes on with the piece that ends where it begins.
     fn runs<'o>(&mut self, leaves: &[Leaf<'_>], parts: Vec<(Part<'o>, Option<Bytes>)>, most: usize) -> Vec<Run<'o>> {
         let mut by_leaf: BTreeMap<usize, Vec<(Part<'o>, Option<Bytes>)>> = BTreeMap::new();
         for part in parts {
