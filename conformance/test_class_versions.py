@@ -60,8 +60,8 @@ def test_objects_of_older_versions_are_read_as_the_newest(written: Path, wise: s
     for i, row in enumerate(rows):
         many = [filled(10 * i + k, name) for k in range(i % 3)]
         assert [flat(one) for one in row["many"]] == many
-        assert [flat(one) for one in row["split.many"]] == many
-        assert flat(row["split.one"]) == filled(i + 100, name)
+        assert [flat(one) for one in row["split"]["many"]] == many
+        assert flat(row["split"]["one"]) == filled(i + 100, name)
     assert len(rows) == 6
 
 
@@ -79,7 +79,8 @@ def test_objects_without_a_head_are_read_as_root_reads_them(written: Path, wise:
     path = written / f"{wise}_wise.root"
     code = (
         "import json, sys, ROOT\n"
-        "tree = ROOT.TFile(sys.argv[1]).Get('new')\n"
+        "file = ROOT.TFile(sys.argv[1])\n"
+        "tree = file.Get('new')\n"
         "count = tree.Draw('split.headless.x', '', 'goff')\n"
         "print(json.dumps([tree.GetV1()[i] for i in range(count)]))"
     )

@@ -26,6 +26,7 @@ from compare import differences, parse
 from panel import JUDGES, REAL_DATA, TUPELO, WORK, agree, judge, report, root_error
 
 FOLDERS = (".", "trees", "uproot", "wild", "reports")
+NOTHING_TO_WRITE = re.compile("no branch can be imported|no field can be exported")
 ENTRIES = 12
 """Entries of each tree or ntuple that are written and compared."""
 MOST_BYTES = 4 << 20
@@ -86,7 +87,9 @@ def write(command: str, sources: list[str], folder: Path, *options: str) -> tupl
 
     with ThreadPoolExecutor(PROCESSES) as pool:
         outcomes = list(pool.map(one, enumerate(sources)))
-    wrong = {written.source: [error.strip().splitlines()[-1]] for written, error in outcomes if error}
+    # What has nothing that can be written is refused.
+    errors = ((written.source, error.strip().splitlines()[-1]) for written, error in outcomes if error)
+    wrong = {source: [error] for source, error in errors if not NOTHING_TO_WRITE.search(error)}
     return [written for written, error in outcomes if not error], wrong
 
 
