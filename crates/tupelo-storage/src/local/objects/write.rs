@@ -108,7 +108,10 @@ impl ObjectFiles {
         }
         folders.sort();
         folders.dedup();
-        folders.iter().try_for_each(|folder| sync_directory(folder))
+        folders.iter().try_for_each(|folder| match sync_directory(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            synced => synced,
+        })
     }
 
     /// Writes a file that does not exist, durably and as a whole.
@@ -123,7 +126,7 @@ impl ObjectFiles {
         }
         let (_, temporary) = self.temporary(key, bytes)?;
         // Another writer may have created it since.
-        publish(temporary, &path, None, Path::new(&uri))
+        publish_object(temporary, &path, None, &uri)
     }
 
     /// Replaces a file whose content is the expected one, durably and as a whole.
@@ -152,7 +155,7 @@ impl ObjectFiles {
         // On some systems an open file cannot be renamed.
         drop(file);
         // The lock is released after the rename.
-        publish(temporary, &path, Some(old), Path::new(&uri))?;
+        publish_object(temporary, &path, Some(old), &uri)?;
         self.take_open(key);
         Ok(())
     }
@@ -212,6 +215,14 @@ impl ObjectFiles {
     }
 }
 
+/// As [`publish`]. Others may remove the object at once, with its folder: then nothing is left to be made durable.
+fn publish_object(temporary: TempPath, path: &Path, old: Option<Locked>, uri: &str) -> Result<()> {
+    match publish(temporary, path, old, Path::new(uri)) {
+        Err(error) if error.is_not_found() && !directory_of(path).exists() => Ok(()),
+        published => published,
+    }
+}
+
 /// Makes a file in a folder, which is made if it does not exist. Those who remove files at the same time remove folders that
 /// are empty.
 fn in_folder<T>(folder: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
@@ -219,7 +230,11 @@ fn in_folder<T>(folder: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T
     for _ in 0..FOLDER_ATTEMPTS {
         match made {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(folder)?;
+                match fs::create_dir_all(folder) {
+                    // A folder above it was removed after it was made.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    created => created?,
+                }
                 made = make();
             }
             done => return done,
