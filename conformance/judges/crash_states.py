@@ -88,7 +88,7 @@ def main() -> int:
         with captured_stderr() as messages:
             try:
                 report["found"] = by_root(root, path) if root else by_uproot(path)
-            except Exception as error:  # cppyy wraps C++ exceptions in types of its own
+            except Exception as error:  # cppyy has its own types for C++ exceptions
                 report["error"] = str(error).replace("\n", " ")
         report["messages"] = messages
         reports.append(report)

@@ -81,7 +81,7 @@ def run_job(root: Any, job: dict[str, str]) -> dict[str, Any]:
                     root.judge.ReadModel(job["file"], job["ntuple"])
                 omitted = root.judge.Dump(job["file"], job["ntuple"], job["out"])
                 report["omitted"] = [str(line) for line in omitted]
-        except Exception as error:  # cppyy wraps C++ exceptions in types of its own
+        except Exception as error:  # cppyy has its own types for C++ exceptions
             report["error"] = str(error).replace("\n", " ")
     report["messages"] = messages
     return report

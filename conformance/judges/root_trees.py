@@ -24,7 +24,7 @@ from root_dump import captured_stderr
 SECONDS = 60
 """Time for one tree."""
 OF_JSON = "TString::AssertElement"
-"""What TBufferJSON says of lists with values that are no numbers."""
+"""Part of the message of TBufferJSON for lists whose values are not numbers."""
 HELPER = Path(__file__).with_name("root_trees.hxx")
 
 
@@ -34,14 +34,14 @@ def run_job(root: Any, job: dict[str, Any]) -> dict[str, Any]:
     with captured_stderr() as messages:
         try:
             root.judge.DumpTree(job["file"], job["tree"], job["expressions"], job["entries"], job["out"])
-        except Exception as error:  # cppyy wraps C++ exceptions in types of its own
+        except Exception as error:  # cppyy has its own types for C++ exceptions
             report["error"] = str(error).replace("\n", " ")
     report["messages"] = [line for line in messages if OF_JSON not in line]
     return report
 
 
 def forked(root: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """The report of a job that runs in a process of its own."""
+    """Run a job in a separate process, and return its report."""
     path = Path(job["out"] + ".report")
     if (child := os.fork()) == 0:
         signal.alarm(SECONDS)

@@ -30,7 +30,7 @@ def run_job(root: Any, job: dict[str, Any]) -> dict[str, Any]:
             if job["declare"]:
                 root.gInterpreter.Declare(job["declare"])
             root.judge.DumpView(job["file"], job["type"], job["out"])
-        except Exception as error:  # cppyy wraps C++ exceptions in types of its own
+        except Exception as error:  # cppyy has its own types for C++ exceptions
             return {"error": str(error).replace("\n", " ")}
     return {"error": None}
 

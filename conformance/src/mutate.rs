@@ -91,8 +91,8 @@ pub fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
 /// Bits of a word in a ROOT file that say that it is a byte count, and all that may be set beside them in one.
 const BYTE_COUNT: [u32; 2] = [0x4000_0000, 0xc000_0000];
 
-/// Changes numbers, references, counters and names in a record that is stored without compression, and no length of it:
-/// byte counts stay as they are, so that what they enclose is read. Does nothing where there is no such record.
+/// Changes numbers, references, counters and names in an uncompressed record, but no byte count: so the objects that the
+/// byte counts enclose are still read. Does nothing if the file has no such record.
 pub fn values(file: &mut [u8], random: &mut Random) {
     let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, Bytes::copy_from_slice(file));

@@ -260,7 +260,7 @@ fn hostile_files_end_at_once() {
     summary::note("hostile", &line);
 }
 
-/// Defect: a stream of batches went through as many entries as the file said, of which it stored nothing.
+/// Defect: a file without values could claim any number of entries, and a stream of batches visited all of them.
 #[test]
 fn entries_without_values_are_refused_at_once() {
     let nothing = |entries: usize| {

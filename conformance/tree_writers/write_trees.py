@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ HERE = Path(__file__).resolve().parent
 MERGED = ("leaves_101.root", "leaves_505.root")
 
 
-def build(root: Any, folder: Path, name: str, options: list[str] | None = None, *sources: Path) -> Path:
+def build(root: Any, folder: Path, name: str, options: Sequence[str] = (), *sources: Path) -> Path:
     """Build the dictionary of the classes of a header, and the functions of other sources with it."""
     library, header = f"libTupelo{name}", f"{name.lower()}.hxx"
     bin_dir, include_dir = str(root.TROOT.GetBinDir()), str(root.TROOT.GetIncludeDir())
     environment = os.environ | {"LD_LIBRARY_PATH": str(root.TROOT.GetSharedLibDir())}
     rootcling = [f"{bin_dir}/rootcling", "-f", "dict.cxx", "-s", library, "-rml", f"{library}.so"]
-    rootcling += ["-rmf", f"{library}.rootmap", f"-I{HERE}", *(options or [])]
+    rootcling += ["-rmf", f"{library}.rootmap", f"-I{HERE}", *options]
     subprocess.run([*rootcling, header, str(HERE / f"{name}LinkDef.h")], cwd=folder, env=environment, check=True)
-    compiler = ["g++", "-shared", "-fPIC", "-O0", "-std=c++17", f"-I{include_dir}", f"-I{HERE}", *(options or [])]
+    compiler = ["g++", "-shared", "-fPIC", "-O0", "-std=c++17", f"-I{include_dir}", f"-I{HERE}", *options]
     subprocess.run([*compiler, "dict.cxx", *map(str, sources), "-o", f"{library}.so"], cwd=folder, check=True)
     return folder / f"{library}.so"
 

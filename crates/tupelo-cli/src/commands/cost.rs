@@ -18,10 +18,10 @@ use crate::table::{Table, bytes, count};
 /// Compute what an ntuple costs in an object store, with each mapping, or a tree
 ///
 /// Computes from the sizes of its pages the objects and requests to write it once and to read the selected fields of all
-/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. A tree is one object, its
-/// file, of which its baskets are counted: `tupelo tune` compares it with ntuples. The built-in prices are in
-/// crates/tupelo-cli/src/commands/prices.json of the sources, with source and date. Prices change: edit a copy, and pass it
-/// with --prices.
+/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. For a tree, whose file is
+/// one object, only its own baskets count; `tupelo tune` compares it with ntuples. The built-in prices are in
+/// crates/tupelo-cli/src/commands/prices.json of the sources, with source and date. Prices change: edit a copy, and pass
+/// it with --prices.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo cost events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'

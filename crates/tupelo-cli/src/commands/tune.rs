@@ -25,8 +25,9 @@ use crate::text::BOLD;
 
 /// Recommend page size, cluster size, codec and mapping for an ntuple in an object store
 ///
-/// Of a tree: for the ntuple that `tupelo import` makes of it. A sample is encoded and decoded in memory with each codec and page size. From its sizes and CPU times, and
-/// from latency and bandwidth of the store, a model computes time and money of writing all entries once and reading the
+/// For a tree, the recommendation is for the ntuple that `tupelo import` writes. A sample is encoded and decoded in memory
+/// with each codec and page size. From its sizes and CPU times, and from latency and bandwidth of the store, a model
+/// computes time and money of writing all entries once and reading the
 /// selected fields --reads times. Candidates within 5 % of the best count as equal; of these the smaller one is
 /// recommended, then the one with fewer requests and less memory. The last line of the output is the command that applies
 /// the recommendation.

@@ -23,9 +23,9 @@ pub struct RecentSource<S> {
 
 /// Ranges that were read of some things, with their bytes.
 ///
-/// Batches read parts of pages, and thus the same pages as the batch before. When that begins, a pass begins. What was
-/// not read in this pass or the one before is dropped where room is needed. If nothing can be, what is new is not kept:
-/// what is kept will be read again before it.
+/// Batches read parts of pages, and thus some pages of the previous batch again. The first range that is read again starts
+/// a new pass. If room is needed, ranges that were read neither in this pass nor in the previous one are dropped. If that
+/// is not enough, new ranges are not kept: those that are kept will be needed first.
 #[derive(Debug)]
 struct Recent<K> {
     bytes: u64,
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!([60..100, 500..700, 500..700].map(&mut requests_of), [1, 1, 1], "more than all that is kept");
     }
 
-    /// Defect: a copy of a cluster that was larger than what is kept fetched all of it for each batch.
+    /// Defect: copying a cluster that did not fit into the kept memory fetched the whole cluster for each batch.
     #[test]
     fn what_is_read_in_turn_is_not_dropped_before_it_is_read_again() {
         let log = IoLog::new();

@@ -56,8 +56,8 @@ pub struct Measured {
 }
 
 /// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple or tree in memory, as an ntuple with each codec
-/// and page size. The sample has all fields; those of the request are read. `progress` receives the number of measurements that are done,
-/// and may end them: the result is then `None`.
+/// and page size. The sample has all fields; those of the request are read. `progress` receives the number of measurements
+/// that are done, and may end them: the result is then `None`.
 ///
 /// # Errors
 /// Invalid argument where there are no entries and for page sizes that writers refuse; unsupported for what is not in one
