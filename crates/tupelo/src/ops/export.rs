@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 
 use crate::reader::{Read, Skipped};
 use crate::writer::{
-    FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, free_counter, usual_counters, without_branch,
+    FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, usual_counters, without_branch,
 };
 use crate::{Error, Result};
 
@@ -75,14 +75,15 @@ impl Exporter {
         counters.retain(|(list, counter)| {
             [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))
         });
+        let mut uncounted = Vec::new();
         for (list, counter) in usual_counters(&schema) {
             let is_known = counters.iter().any(|(known, _)| *known == list);
             if !is_known && !has_counts(like, &list, &counter)? {
-                let free = free_counter(&schema, &list);
-                counters.push((list, free));
+                uncounted.push(list);
             }
         }
-        Ok(Self { writer: file.tree(path, &schema, options.with_counters(counters))? })
+        let options = options.with_counters(counters).with_own_counters(uncounted);
+        Ok(Self { writer: file.tree(path, &schema, options)? })
     }
 
     /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the

@@ -9,8 +9,8 @@ use crate::{Error, Result};
 
 /// Trees whose entries become one ntuple, one after the other.
 ///
-/// Only the first one stays open, so that any number of them takes few open files. `open` of the methods opens a tree
-/// again, by its number in the order in which they were added, and plans it in the same way.
+/// Only the first one stays open, so that any number of them takes few open files. `open` of the methods opens another
+/// one again, by its number in the order in which they were added, and plans it in the same way.
 #[derive(Debug)]
 pub struct Import {
     first: (Tree, ImportPlan),
@@ -88,7 +88,7 @@ impl Import {
         let mut writer = file.ntuple(path, plan.schema(), options)?;
         let mut before = 0;
         for (index, part) in self.parts.iter().enumerate() {
-            let plan = self.opened(index, open(index)?)?;
+            let plan = self.plan(index, &mut open)?;
             if append(&mut writer, &plan, &mut |done| progress(before + done))?.is_break() {
                 return Ok(None);
             }
@@ -108,14 +108,22 @@ impl Import {
         most: u64,
         mut open: impl FnMut(usize) -> Result<(Tree, ImportPlan), E>,
     ) -> Result<Validation, E> {
-        let plans = (0..self.parts.len()).map(|index| Ok(self.opened(index, open(index)?)?));
+        let plans = (0..self.parts.len()).map(|index| self.plan(index, &mut open));
         validate(plans, ntuple, most)
     }
 
-    /// The plan of a tree that was opened again.
-    fn opened(&self, index: usize, (tree, plan): (Tree, ImportPlan)) -> Result<ImportPlan> {
+    /// The plan of a tree, which is opened again unless it is the first one.
+    fn plan<E: From<Error>>(
+        &self,
+        index: usize,
+        open: &mut impl FnMut(usize) -> Result<(Tree, ImportPlan), E>,
+    ) -> Result<ImportPlan, E> {
+        if index == 0 {
+            return Ok(self.first.1.clone());
+        }
+        let (tree, plan) = open(index)?;
         Table::Tree(tree).check_unchanged(&self.parts[index].identity)?;
-        self.first.1.matched(plan)
+        Ok(self.first.1.matched(plan)?)
     }
 }
 

@@ -11,13 +11,15 @@ use crate::{Error, Result};
 
 /// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
 /// collection are counted by the field with its size, if there is one.
-pub(super) fn fields(schema: &Schema, counters: &HashMap<String, String>) -> Result<Vec<TreeField>> {
+pub(super) fn fields(schema: &Schema, counters: &HashMap<String, Option<String>>) -> Result<Vec<TreeField>> {
     let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
     let mut classes = Classes::default();
     let field = |field: &Field| {
         let form = form(field, &field.name, &mut classes).map_err(|error| error.in_field(&field.name))?;
-        let counter = counters.get(&field.name).or_else(|| projected.get(&field.name)).cloned();
-        let counter = counter.or_else(|| usual_counter(schema, field));
+        let counter = match counters.get(&field.name) {
+            Some(known) => known.clone(),
+            None => projected.get(&field.name).cloned().or_else(|| usual_counter(schema, field)),
+        };
         Ok(TreeField { name: field.name.clone(), form, title: field.description.clone(), counter })
     };
     schema.fields.iter().map(field).collect()
@@ -29,15 +31,7 @@ pub(crate) fn usual_counters(schema: &Schema) -> Vec<(String, String)> {
     schema.fields.iter().filter_map(|list| Some((list.name.clone(), usual_counter(schema, list)?))).collect()
 }
 
-/// A name that no field has, for the counter of a list.
-pub(crate) fn free_counter(schema: &Schema, list: &str) -> String {
-    let mut name = format!("n{list}");
-    while schema.fields.iter().any(|field| field.name == name) {
-        name.push('_');
-    }
-    name
-}
-
+/// The integer field with the name that the counter of a list would get.
 fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     let name = matches!(list.kind, Kind::Collection(_)).then(|| format!("n{}", list.name))?;
     let is_integer = |field: &Field| match &field.kind {

@@ -27,8 +27,8 @@ pub struct TreeOptions {
     pub(super) split_level: u8,
     pub(super) jagged: Jagged,
     pub(super) title: String,
-    /// The counters of lists, by their names.
-    pub(super) counters: HashMap<String, String>,
+    /// The counters of lists, by their names: a field, or a branch that no field becomes.
+    pub(super) counters: HashMap<String, Option<String>>,
 }
 
 impl Default for TreeOptions {
@@ -105,7 +105,14 @@ impl TreeOptions {
     /// with its size.
     #[must_use]
     pub fn with_counters(mut self, counters: impl IntoIterator<Item = (String, String)>) -> Self {
-        self.counters.extend(counters);
+        self.counters.extend(counters.into_iter().map(|(list, counter)| (list, Some(counter))));
+        self
+    }
+
+    /// Lists that no field counts, even one that is called like a counter.
+    #[must_use]
+    pub(crate) fn with_own_counters(mut self, lists: impl IntoIterator<Item = String>) -> Self {
+        self.counters.extend(lists.into_iter().map(|list| (list, None)));
         self
     }
 
