@@ -162,6 +162,18 @@ def test_a_manifest_plans_without_a_file(files: list[Path], tmp_path: Path) -> N
     assert len(one[0].arrays()) == 1420
 
 
+def test_a_manifest_with_more_entries_than_the_file_is_refused(tmp_path: Path) -> None:
+    """Regression: the entries that are not in the file were left out silently."""
+    write(tmp_path / "f.root", [100], 1)
+    manifest = tupelo.index(tmp_path / "f.root")
+    (file,) = manifest["files"]
+    file["entries"] += 1
+    file["clusters"][-1][1] += 1
+    (partition,) = tupelo.partitions(manifest=manifest)
+    with pytest.raises(tupelo.ChangedFileError, match="has 100 entries, and the partition ends at entry 101"):
+        partition.arrays()
+
+
 def test_invalid_manifests(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("{")
     with pytest.raises(tupelo.InvalidArgumentError, match=r"text.json is not a manifest"):

@@ -77,10 +77,12 @@ pub(crate) fn what_objects_refuse() {
     let array_of = |count: u32| [&[0, 3], &OBJECT[..], &[0], &count.to_be_bytes(), &[0; 4]].concat();
     let clones_of =
         |class: &[u8], count: u32| [&[0, 4], &OBJECT[..], &[0], class, &count.to_be_bytes(), &[0; 4]].concat();
-    let cases: [(&str, &[u8], &str); 18] = [
+    let long = "L".repeat(2 << 20);
+    let cases: [(&str, &[u8], &str); 19] = [
         ("TClonesArray", &[0, 3], "class TClonesArray, version 3"),
         ("TClonesArray", &clones_of(b"\x07Class;1", 100), "TClonesArray of 100 items"),
         ("TClonesArray", &clones_of(b"\0", 0), "TClonesArray of items without a class"),
+        (&long, &[], "an object would take far more time than bytes"),
         (&deep, &[], "type with more than 32 templates inside each other"),
         ("map<int>", &[], "type 'map<int>' without its arguments"),
         ("bool", &[1, 0, 0], "2 bytes are left behind an object of class bool"),

@@ -141,27 +141,26 @@ impl BasketHead {
         if count < wanted {
             return Err(Error::corrupt(format!("{count} positions of {wanted} entries")));
         }
-        let bytes = cursor.take(wanted.saturating_mul(4))?;
-        let stored = bytes.chunks_exact(4).map(|chunk| chunk.iter().fold(0, |n, &byte| n << 8 | u32::from(byte)));
-        let (mut positions, key_bytes) = (Vec::with_capacity(wanted + 1), u32::from(self.key_bytes));
-        let (mut before, mut sum) = (0, 0_u32);
-        for (index, position) in stored.enumerate() {
-            let position = match are_sizes {
-                false if self.flag > 20 && self.flag < 40 => (position & !DISPLACEMENT).wrapping_sub(key_bytes),
-                false => position.wrapping_sub(key_bytes),
-                // The first entry begins behind the key, whether that is stored or zero; then follow sizes.
-                true => {
-                    sum = if index == 0 { 0 } else { sum.wrapping_add(position) };
-                    sum
-                }
-            };
-            if position < before || position as usize > border {
-                return Err(Error::corrupt(format!("an entry at byte {position} of {border}, after byte {before}")));
-            }
-            before = position;
-            positions.push(position);
+        let stored =
+            cursor.take(wanted.saturating_mul(4))?.as_chunks().0.iter().map(|bytes| u32::from_be_bytes(*bytes));
+        let key_bytes = u32::from(self.key_bytes);
+        let mask = if self.flag > 20 && self.flag < 40 { !DISPLACEMENT } else { u32::MAX };
+        let mut positions = Vec::with_capacity(wanted + 1);
+        match are_sizes {
+            false => positions.extend(stored.map(|position| (position & mask).wrapping_sub(key_bytes))),
+            // The first entry begins behind the key, whether that is stored or zero; then follow sizes.
+            true => positions.extend(stored.enumerate().scan(0_u32, |sum, (index, size)| {
+                *sum = if index == 0 { 0 } else { sum.wrapping_add(size) };
+                Some(*sum)
+            })),
         }
         positions.push(border as u32);
+        if !positions.is_sorted() {
+            let before = std::iter::once(&0).chain(&positions);
+            let wrong = positions.iter().zip(before).find(|&(at, before)| at < before || *at as usize > border);
+            let (position, before) = wrong.unwrap_or((&0, &0));
+            return Err(Error::corrupt(format!("an entry at byte {position} of {border}, after byte {before}")));
+        }
         Ok(positions)
     }
 }
@@ -184,6 +183,11 @@ impl Basket<'_> {
     pub fn entry(&self, index: usize) -> Option<Range<usize>> {
         let positions = self.positions.as_ref()?;
         Some(*positions.get(index)? as usize..*positions.get(index + 1)? as usize)
+    }
+
+    /// Where entries begin, and where the last of them ends, if the positions of the entries are known.
+    pub fn positions(&self, entries: &Range<usize>) -> Option<&[u32]> {
+        self.positions.as_ref()?.get(entries.start..=entries.end)
     }
 
     /// The bytes of entries that all have the same number of bytes.

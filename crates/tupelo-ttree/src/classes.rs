@@ -16,6 +16,7 @@ pub struct Classes<'i> {
     infos: &'i StreamerInfos,
     versions: RefCell<HashMap<&'i str, Rc<Versions<'i>>>>,
     members: RefCell<HashMap<*const ClassInfo, Rc<Members<'i>>>>,
+    headless: RefCell<HashMap<*const ClassInfo, bool>>,
 }
 
 /// A member of a class.
@@ -54,7 +55,7 @@ type Members<'i> = HashMap<&'i str, (&'i Element, Option<usize>)>;
 impl<'i> Classes<'i> {
     /// The classes of a streamer info.
     pub fn new(infos: &'i StreamerInfos) -> Self {
-        Self { infos, versions: RefCell::default(), members: RefCell::default() }
+        Self { infos, versions: RefCell::default(), members: RefCell::default(), headless: RefCell::default() }
     }
 
     /// The streamer info.
@@ -102,6 +103,12 @@ impl<'i> Classes<'i> {
             });
             exact.or_else(|| names.iter().find_map(|&name| versions.newest.get(name).copied()))
         })
+    }
+
+    /// [`StreamerInfos::may_lack_head`], which searches all bases.
+    pub fn may_lack_head(&self, class: &'i ClassInfo) -> bool {
+        let mut known = self.headless.borrow_mut();
+        *known.entry(std::ptr::from_ref(class)).or_insert_with(|| self.infos.may_lack_head(class))
     }
 
     /// The place of a counter among the stored members of its class; past the end where it is none of them.

@@ -6,12 +6,14 @@ mod objects;
 mod vectors;
 mod versions;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::{MutableBuffer, OffsetBuffer, ScalarBuffer};
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::{ClassInfo, Streamed};
+use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
 pub use self::numbers::swap;
@@ -19,7 +21,7 @@ use self::numbers::{memory_bytes, numbers};
 use self::objects::{MemberWise, append_members, append_object, triangle};
 use self::vectors::Vectors;
 use crate::Basket;
-use crate::layout::Layout;
+use crate::layout::{Layout, OtherVersion};
 
 /// Items that take no bytes, of which a number in the file says how many there are.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
@@ -60,6 +62,32 @@ impl Offsets {
         self.0.push(self.last().saturating_add(length as i64));
     }
 
+    /// Adds lists of items of a width in bytes, which begin and end at positions that ascend. The error is the number of
+    /// the list that is not whole items.
+    fn extend_between(&mut self, positions: &[u32], width: usize) -> std::result::Result<(), usize> {
+        let Some((&first, ends)) = positions.split_first() else { return Ok(()) };
+        // No basket has that many bytes.
+        let width = u32::try_from(width).unwrap_or(u32::MAX);
+        let (last, mut rest) = (self.last(), 0);
+        let bytes = |end: &u32| end.wrapping_sub(first);
+        match width.is_power_of_two() {
+            // Division takes longer than all the rest.
+            true => self.0.extend(ends.iter().map(bytes).map(|bytes| {
+                rest |= bytes & (width - 1);
+                last.saturating_add(i64::from(bytes >> width.trailing_zeros()))
+            })),
+            false => self.0.extend(ends.iter().map(bytes).map(|bytes| {
+                rest |= bytes % width;
+                last.saturating_add(i64::from(bytes / width))
+            })),
+        }
+        let is_part = |end: &u32| !bytes(end).is_multiple_of(width);
+        match rest {
+            0 => Ok(()),
+            _ => Err(ends.iter().position(is_part).unwrap_or(0)),
+        }
+    }
+
     fn len(&self) -> usize {
         self.0.len().saturating_sub(1)
     }
@@ -79,11 +107,28 @@ struct Entries<'a> {
     is_bounded: bool,
     /// How many values the items have, where another branch says so.
     counts: std::slice::Iter<'a, usize>,
-    /// A class of which an object without a head was found: a custom streamer may have written anything.
+    /// The class of an object that has no head: a custom streamer may have written it.
     without_head: Option<Arc<ClassInfo>>,
+    /// Columns for objects of other versions of their class, which are used again.
+    scratch: HashMap<*const OtherVersion, Vec<Column>>,
+    /// For values that are not in the file.
+    memory: &'a Memory,
 }
 
-impl Entries<'_> {
+impl<'a> Entries<'a> {
+    /// All values of a basket, or a part of them, one after the other.
+    fn new(data: &'a [u8], basket: &'a Basket<'_>, memory: &'a Memory) -> Self {
+        Self {
+            stream: Streamed::new(data, basket.key_bytes.into()),
+            end: data.len(),
+            is_bounded: false,
+            counts: [].iter(),
+            without_head: None,
+            scratch: HashMap::new(),
+            memory,
+        }
+    }
+
     /// An error in values: it is no damage if a custom streamer wrote them.
     fn without_head(&self, error: Error) -> Error {
         match &self.without_head {
@@ -143,21 +188,16 @@ impl Column {
             | Layout::CountedBy { item, .. }
             | Layout::CountedInBranch { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
             Layout::Headed(body) | Layout::Named { item: body, .. } => Self::new(body),
-            Layout::Pair(parts) => Self::Record(parts.iter().map(Self::new).collect(), 0),
-            Layout::Members(members) | Layout::Triangle { members, .. } => Self::record(members),
-            Layout::Object(object) => Self::record(&object.members),
-            Layout::RootObject => {
-                let number = || Self::Numbers(MutableBuffer::new(0));
-                Self::Record(vec![number(), number()], 0)
-            }
-            Layout::Reference => {
-                Self::Record(vec![Self::new(&Layout::RootObject), Self::Numbers(MutableBuffer::new(0))], 0)
+            Layout::Pair(_)
+            | Layout::Members(_)
+            | Layout::Triangle { .. }
+            | Layout::Object(_)
+            | Layout::RootObject
+            | Layout::Reference => {
+                let members = layout.members().unwrap_or_default().into_iter();
+                Self::Record(members.map(|(_, member)| Self::new(member)).collect(), 0)
             }
         }
-    }
-
-    fn record(members: &[(String, Layout)]) -> Self {
-        Self::Record(members.iter().map(|(_, member)| Self::new(member)).collect(), 0)
     }
 
     /// Bytes of the values so far.
@@ -193,16 +233,17 @@ impl Column {
         }
     }
 
-    /// Appends the values of some entries of a basket.
+    /// Appends the values of some entries of a basket. Members that the stored version of their class lacks take `memory`.
     ///
     /// # Errors
-    /// Corrupt where the bytes do not fit the layout; unsupported for versions of classes and forms that are not known.
-    pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>) -> Result<()> {
+    /// Corrupt where the bytes do not fit the layout; unsupported for versions of classes and forms that are not known;
+    /// memory where values that are not stored take more than there is.
+    pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, memory: &Memory) -> Result<()> {
         if let Some(width) = layout.fixed_bytes() {
-            return self.read_fixed(layout, basket, entries, width);
+            return self.read_fixed(layout, basket, entries, width, memory);
         }
         let is_empty = basket.data.is_empty();
-        self.read_streamed(layout, basket, entries).map_err(|error| match is_empty {
+        self.read_streamed(layout, basket, entries, memory).map_err(|error| match is_empty {
             // ROOT writes nothing of a collection for which it has no code, such as `std::bitset` in older files.
             true => Error::unsupported("its entries have no bytes: the program that wrote the file left them out"),
             false => error,
@@ -210,20 +251,23 @@ impl Column {
     }
 
     /// Values of any length.
-    fn read_streamed(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>) -> Result<()> {
-        let stream = Streamed::new(basket.data, basket.key_bytes.into());
+    fn read_streamed(
+        &mut self,
+        layout: &Layout,
+        basket: &Basket<'_>,
+        entries: Range<usize>,
+        memory: &Memory,
+    ) -> Result<()> {
         let mut source = Entries {
-            stream,
-            end: basket.data.len(),
             is_bounded: basket.has_positions(),
             counts: basket.counts.iter(),
-            without_head: None,
+            ..Entries::new(basket.data, basket, memory)
         };
         if basket.has_positions() {
             if let (Layout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
                 && let Some(width) = item.fixed_bytes().filter(|&width| width > 0)
             {
-                return values.read_counted(item, width, offsets, basket, entries);
+                return values.read_counted((item, width), offsets, basket, entries, memory);
             }
             if let Some(mut vectors) = Vectors::of(layout, self)
                 && vectors.read(basket, entries.clone())
@@ -244,12 +288,12 @@ impl Column {
             return Ok(());
         }
         // One entry after the other, each as long as its values.
-        let mut skipped = Self::new(layout);
-        for index in 0..entries.end {
-            let column = if index < entries.start { &mut skipped } else { &mut *self };
-            column.append_entry(layout, &mut source, index)?;
+        let (skipped, read) = (0..entries.start.min(entries.end), entries);
+        if !skipped.is_empty() {
+            let mut unused = Self::new(layout);
+            skipped.into_iter().try_for_each(|index| unused.append_entry(layout, &mut source, index))?;
         }
-        Ok(())
+        read.into_iter().try_for_each(|index| self.append_entry(layout, &mut source, index))
     }
 
     fn append_entry(&mut self, layout: &Layout, source: &mut Entries<'_>, index: usize) -> Result<()> {
@@ -257,38 +301,37 @@ impl Column {
     }
 
     /// Values that all have the same length.
-    fn read_fixed(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, width: usize) -> Result<()> {
+    fn read_fixed(
+        &mut self,
+        layout: &Layout,
+        basket: &Basket<'_>,
+        entries: Range<usize>,
+        width: usize,
+        memory: &Memory,
+    ) -> Result<()> {
         let (bytes, count) = (basket.fixed_range(&entries, width)?, entries.len());
         let data = basket.data.get(bytes).unwrap_or_default();
-        let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter(), without_head: None };
+        let mut source = Entries::new(data, basket, memory);
         self.append(layout, &mut source, count)
     }
 
     /// As many items as fit into each entry.
     fn read_counted(
         &mut self,
-        item: &Layout,
-        width: usize,
+        (item, width): (&Layout, usize),
         offsets: &mut Offsets,
         basket: &Basket<'_>,
         entries: Range<usize>,
+        memory: &Memory,
     ) -> Result<()> {
-        let (mut start, mut end) = (None, 0);
-        offsets.0.reserve(entries.len());
-        for index in entries {
-            let range = basket.entry(index).unwrap_or_default();
-            if !range.len().is_multiple_of(width) {
-                let what = format!("entry {index} has {} bytes for items of {width}", range.len());
-                return Err(Error::corrupt(what));
-            }
-            offsets.push_length(range.len() / width);
-            start.get_or_insert(range.start);
-            end = range.end;
-        }
-        let data = basket.data.get(start.unwrap_or(end)..end).unwrap_or_default();
-        let stream = Streamed::new(data, basket.key_bytes.into());
-        let mut source = Entries { stream, end: data.len(), is_bounded: false, counts: [].iter(), without_head: None };
+        let positions = basket.positions(&entries).unwrap_or_default();
+        let (start, end) = (positions.first().copied().unwrap_or(0), positions.last().copied().unwrap_or(0));
+        offsets.extend_between(positions, width).map_err(|index| {
+            let bytes = basket.entry(entries.start + index).unwrap_or_default().len();
+            Error::corrupt(format!("entry {} has {bytes} bytes for items of {width}", entries.start + index))
+        })?;
+        let data = basket.data.get(start as usize..end as usize).unwrap_or_default();
+        let mut source = Entries::new(data, basket, memory);
         self.append(item, &mut source, data.len() / width)
     }
 

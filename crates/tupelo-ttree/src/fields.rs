@@ -9,7 +9,7 @@ use tupelo_format::{Error, ErrorKind, Result};
 
 use crate::classes::Classes;
 use crate::layout::{self, BASE, Layout};
-use crate::tree::{Branch, Tree};
+use crate::tree::{Branch, Refused, Tree};
 
 /// A field of a tree.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,15 +46,6 @@ pub enum FieldKind {
     },
 }
 
-/// A branch that is no field, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// Names of its parents and its own, joined by slashes.
-    pub path: String,
-    /// Why it cannot be read.
-    pub reason: String,
-}
-
 impl Tree {
     /// The fields of the tree, and the branches that are none.
     ///
@@ -62,9 +53,8 @@ impl Tree {
     /// Memory where they take more than is left: classes in classes can have more members than the file has bytes, and
     /// the branches below one repeat its name.
     pub fn fields(&self, infos: &StreamerInfos, memory: &Memory) -> Result<(Vec<Field>, Vec<Refused>)> {
-        let refused =
-            self.unreadable.iter().map(|(path, reason)| Refused { path: path.clone(), reason: reason.clone() });
-        let mut builder = Builder { tree: self, classes: Classes::new(infos), refused: refused.collect(), memory };
+        let (classes, refused) = (Classes::new(infos), self.unreadable.clone());
+        let mut builder = Builder { tree: self, classes, refused, memory };
         let fields = builder.members(&self.top_level, &[], false)?;
         Ok((fields, builder.refused))
     }
@@ -95,7 +85,7 @@ impl Builder<'_> {
                 Ok(field) => field,
                 Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                 Err(error) => {
-                    self.refuse(index, error.to_string())?;
+                    self.refuse(index, &error)?;
                     continue;
                 }
             };
@@ -110,7 +100,7 @@ impl Builder<'_> {
                     field.name = member.to_owned();
                     match places.get(record).and_then(|&place| fields.get_mut(place)) {
                         Some(Field { kind: FieldKind::Record(members), .. }) => members.push(field),
-                        Some(_) => self.refuse(index, "another branch has the name".to_owned())?,
+                        Some(_) => self.refuse(index, &Error::unsupported("another branch has the name"))?,
                         None => {
                             places.insert(record.to_owned(), fields.len());
                             fields.push(Field {
@@ -122,14 +112,14 @@ impl Builder<'_> {
                         }
                     }
                 }
-                _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned())?,
+                _ if field.name.is_empty() => self.refuse(index, &Error::unsupported("it has no name"))?,
                 _ => {
                     // Two branches `x.`, or `x` and `x.`, are two fields.
                     if places.contains_key(&field.name) {
                         field.name.push('_');
                     }
                     if places.contains_key(&field.name) {
-                        self.refuse(index, "another branch has the name".to_owned())?;
+                        self.refuse(index, &Error::unsupported("another branch has the name"))?;
                         continue;
                     }
                     places.insert(field.name.clone(), fields.len());
@@ -140,9 +130,10 @@ impl Builder<'_> {
         Ok(fields)
     }
 
-    fn refuse(&mut self, index: usize, reason: String) -> Result<()> {
+    fn refuse(&mut self, index: usize, error: &Error) -> Result<()> {
+        let reason = error.to_string();
         self.take(self.tree.path_bytes(index) + reason.len() + size_of::<Refused>())?;
-        self.refused.push(Refused { path: self.tree.path(index), reason });
+        self.refused.push(Refused { path: self.tree.path(index), reason, kind: error.kind() });
         Ok(())
     }
 
@@ -165,7 +156,8 @@ impl Builder<'_> {
         let below = || [parents, &[branch.name.as_str()]].concat();
         let kind = match (kind, branch.children.is_empty()) {
             (3 | 4, _) => {
-                let mut items = self.members(&branch.children, &below(), true)?;
+                let items = self.members(&branch.children, &below(), true)?;
+                let mut items = self.of_items(items)?;
                 if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&type_name), items.as_mut_slice()) {
                     first.name = "_0".to_owned();
                     second.name = "_1".to_owned();
@@ -179,13 +171,13 @@ impl Builder<'_> {
                     match self.value(index, branch) {
                         Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                         _ if members.iter().any(|member| member.name == name) => {
-                            self.refuse(index, "a branch below it has the name".to_owned())?;
+                            self.refuse(index, &Error::unsupported("a branch below it has the name"))?;
                         }
                         Ok(kind) => {
                             let (type_name, title) = (String::new(), String::new());
                             members.insert(0, Field { name: name.clone(), type_name, title, kind });
                         }
-                        Err(error) => self.refuse(index, error.to_string())?,
+                        Err(error) => self.refuse(index, &error)?,
                     }
                 }
                 FieldKind::Record(members)
@@ -194,6 +186,32 @@ impl Builder<'_> {
         };
         let title = if is_description(branch) { branch.title.clone() } else { String::new() };
         Ok(Field { name, type_name, title, kind })
+    }
+
+    /// The members of a collection: the branches below it have the values of all its items in each entry.
+    fn of_items(&mut self, members: Vec<Field>) -> Result<Vec<Field>> {
+        let mut kept = Vec::with_capacity(members.len());
+        for mut member in members {
+            let branch = match &mut member.kind {
+                FieldKind::Value { layout: Layout::Rest(_), .. } => None,
+                FieldKind::Record(members) if !members.is_empty() => {
+                    *members = self.of_items(std::mem::take(members))?;
+                    if members.is_empty() {
+                        continue;
+                    }
+                    None
+                }
+                FieldKind::Record(_) => None,
+                FieldKind::Value { branch, .. } | FieldKind::Collection { counts: branch, .. } => Some(*branch),
+            };
+            match branch {
+                Some(branch) => {
+                    self.refuse(branch, &Error::corrupt("it has no values for each item of its collection"))?
+                }
+                None => kept.push(member),
+            }
+        }
+        Ok(kept)
     }
 
     /// The values of a branch itself.

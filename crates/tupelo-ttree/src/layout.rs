@@ -13,7 +13,7 @@ use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
-pub use self::objects::{ObjectLayout, OtherVersion, place_of};
+pub use self::objects::{ObjectLayout, OtherVersion};
 use crate::Basket;
 use crate::classes::{Classes, Member, member_name};
 use crate::tree::{Branch, BranchElement, Leaf, Tree};
@@ -104,6 +104,24 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The members of values that are records.
+    pub fn members(&self) -> Option<Vec<(&str, &Self)>> {
+        static NUMBER: Layout = Layout::Number(Basic::U32, None);
+        static PROCESS: Layout = Layout::Number(Basic::U16, None);
+        static OBJECT: Layout = Layout::RootObject;
+        fn named(members: &[(String, Layout)]) -> Vec<(&str, &Layout)> {
+            members.iter().map(|(name, member)| (name.as_str(), member)).collect()
+        }
+        Some(match self {
+            Self::Members(members) | Self::Triangle { members, .. } => named(members),
+            Self::Object(object) => named(&object.members),
+            Self::Reference => vec![(":_0", &OBJECT), ("fPID", &PROCESS)],
+            Self::RootObject => vec![("fUniqueID", &NUMBER), ("fBits", &NUMBER)],
+            Self::Pair(parts) => ["_0", "_1"].into_iter().zip(parts.iter()).collect(),
+            _ => return None,
+        })
+    }
+
     /// Bytes of a value, where all have the same number.
     pub fn fixed_bytes(&self) -> Option<usize> {
         match self {

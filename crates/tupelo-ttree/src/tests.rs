@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field as ArrowField};
 use bytes::Bytes;
 use tupelo_format::compression;
 use tupelo_format::container::{self, Attempt, FetchedRanges, Interrupt};
 
 use tupelo_format::ErrorKind;
+use tupelo_format::object::Basic;
 use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 use tupelo_format::wire::Memory;
 
@@ -20,7 +21,7 @@ use crate::classes::Classes;
 use crate::fields::{Field, FieldKind};
 use crate::layout::of_branch;
 use crate::tree::{BasketPlace, BranchElement, Stored, TREE_CLASSES, check_places};
-use crate::{Basket, Branch, Column, Tree};
+use crate::{Basket, Branch, Column, Layout, Tree};
 
 /// More than the fields of any real tree take.
 const MEMORY: u64 = 32 << 20;
@@ -116,7 +117,7 @@ fn real_trees_are_read() {
                         }
                     };
                     let entries = (place.entries.end - place.entries.start) as usize;
-                    let read = basket.and_then(|basket| column.read(layout, &basket, 0..entries));
+                    let read = basket.and_then(|basket| column.read(layout, &basket, 0..entries, &Memory::new(MEMORY)));
                     if let Err(error) = read {
                         wrong.insert(
                             format!("{path}:{} basket {number}", tree.path(index)),
@@ -199,6 +200,31 @@ fn baskets_share_no_bytes() {
     for places in [vec![place(100, 201), place(300, 100)], vec![place(7, 1), place(7, 1)]] {
         assert!(check(places).unwrap_err().to_string().contains("two baskets share bytes"));
     }
+}
+
+/// Defect: one such member spoiled every read of the tree.
+#[test]
+fn members_of_collections_have_values_for_each_item() {
+    let element = |kind, id| BranchElement { kind, id, streamer_type: 5, ..branch("", vec![]).element.unwrap() };
+    let below = |name: &str, kind| {
+        let element = Some(element(kind, 0));
+        Branch { name: name.into(), parent: Some(0), element, entries: 1, ..branch("C", vec![]) }
+    };
+    let collection = Branch {
+        name: "c".into(),
+        element: Some(element(4, -1)),
+        children: vec![1, 2],
+        entries: 1,
+        ..branch("vector<C>", vec![])
+    };
+    let branches = vec![collection, below("c.a", 41), below("c.b", 0)];
+    let tree = Tree { branches, top_level: vec![0], ..tree(1, Vec::new()) };
+    let (fields, refused) = tree.fields(&StreamerInfos::default(), &Memory::new(MEMORY)).unwrap();
+    let FieldKind::Collection { items, .. } = &fields[0].kind else { panic!("{fields:?}") };
+    assert_eq!(items.iter().map(|item| item.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!((refused.len(), refused[0].kind), (1, ErrorKind::Corrupt));
+    assert_eq!(refused[0].path, "c/c.b");
+    assert!(refused[0].reason.contains("it has no values for each item of its collection"), "{refused:?}");
 }
 
 /// Sixteen classes with six members of the one before it have 6¹⁵ members.
@@ -290,7 +316,7 @@ fn bits_of_referenced_objects_are_read() {
     let item = Arc::new(arrow_schema::Field::new("item", DataType::UInt32, false));
     for (entries, bits) in [(0..2, vec![vec![16, 8], vec![24]]), (1..2, vec![vec![24]])] {
         let mut column = Column::new(&layout);
-        column.read(&layout, &basket, entries).unwrap();
+        column.read(&layout, &basket, entries, &Memory::new(MEMORY)).unwrap();
         let lists = column.finish(&layout, &DataType::LargeList(Arc::clone(&item))).unwrap();
         let lists = lists.as_list::<i64>().iter().flatten();
         let read: Vec<Vec<u32>> = lists.map(|list| list.as_primitive::<UInt32Type>().values().to_vec()).collect();
@@ -321,7 +347,7 @@ fn objects_of_older_versions_are_read_as_the_newest() {
         let mut basket = Basket::of(data, 1);
         basket.set_lengths([data.len()]).unwrap();
         let mut column = Column::new(&layout);
-        column.read(&layout, &basket, 0..1).map(|()| match column {
+        column.read(&layout, &basket, 0..1, &Memory::new(MEMORY)).map(|()| match column {
             Column::Record(columns, 1) => columns,
             other => panic!("{other:?}"),
         })
@@ -342,6 +368,101 @@ fn objects_of_older_versions_are_read_as_the_newest() {
     assert_eq!(custom.kind(), ErrorKind::Unsupported, "{custom}");
 }
 
+/// Defects: members that an older version lacks were made without a limit, and versions and members that are not stored took
+/// no memory.
+#[test]
+fn what_versions_lack_counts_against_the_budget() {
+    let number = |name: &str, code| Element::new(name, "", code, ElementKind::Basic);
+    let class = |name: &str, version, elements| ClassInfo {
+        version,
+        elements,
+        checksum: 70 + version as u32,
+        ..ClassInfo::unknown(name)
+    };
+    let layout = |infos: &StreamerInfos| {
+        let whole = branch("C", vec![]);
+        let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
+        let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
+        of_branch(&tree, 0, &Classes::new(infos), &Memory::new(MEMORY)).map_err(|error| error.kind())
+    };
+    let array = Element { array_length: i32::MAX, ..number("many", 23) };
+    let bits = Element::new("bits", "bitset<1152921504606846976>", 500, ElementKind::Stl { container: 8, item: 0 });
+    for missing in [array, bits] {
+        let mut infos = StreamerInfos::default();
+        infos.push(class("C", 1, vec![number("a", 3)]));
+        infos.push(class("C", 2, vec![number("a", 3), missing]));
+        let layout = layout(&infos).unwrap();
+        let mut basket = Basket::of(&[0x40, 0, 0, 6, 0, 1, 0, 0, 0, 7], 1);
+        basket.set_lengths([10]).unwrap();
+        let read = Column::new(&layout).read(&layout, &basket, 0..1, &Memory::new(MEMORY));
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Memory);
+    }
+    const COUNT: i32 = 3000;
+    let member = |number| Element::new(&format!("m{number}"), "D", 62, ElementKind::ObjectAny);
+    let members: Vec<Element> = (0..COUNT).map(member).collect();
+    let not_stored: Vec<Element> = (0..20_000).map(|at| number(&format!("t{at}"), -1)).collect();
+    let empty = (1..=COUNT).map(|version| class("D", version, Vec::new())).collect();
+    for classes in [empty, vec![class("D", 1, not_stored)]] {
+        let mut infos = StreamerInfos::default();
+        infos.push(class("C", 1, members.clone()));
+        assert!(classes.into_iter().all(|class| infos.push(class)));
+        assert_eq!(layout(&infos).unwrap_err(), ErrorKind::Memory);
+    }
+}
+
+/// Defect: the newest version was taken for any, if its checksum was 0.
+#[test]
+fn versions_without_a_checksum_are_told_apart() {
+    let member = |code| vec![Element::new("a", "", code, ElementKind::Basic)];
+    let class = |version, checksum, elements| ClassInfo { version, checksum, elements, ..ClassInfo::unknown("C") };
+    let mut infos = StreamerInfos::default();
+    infos.push(class(1, 71, member(3)));
+    infos.push(class(2, 0, member(5)));
+    let whole = branch("C", vec![]);
+    let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
+    let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
+    let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
+    let mut basket = Basket::of(&[0x40, 0, 0, 6, 0, 1, 0, 0, 0, 7], 1);
+    basket.set_lengths([10]).unwrap();
+    let mut column = Column::new(&layout);
+    column.read(&layout, &basket, 0..1, &Memory::new(MEMORY)).unwrap();
+    let Column::Record(members, 1) = column else { panic!("{column:?}") };
+    assert!(matches!(&members[0], Column::Numbers(number) if **number == 7.0_f32.to_le_bytes()), "{members:?}");
+}
+
+/// Defect: each object of an older version took as long as all members of all classes in it, though its lists were empty.
+#[test]
+fn objects_of_older_versions_take_no_longer_than_their_bytes() {
+    const OBJECTS: usize = 50_000;
+    let number = |name: &str| Element::new(name, "", 3, ElementKind::Basic);
+    let list = Element::new("list", "vector<Large>", 300, ElementKind::Stl { container: 1, item: 61 });
+    let large = (0..3000).map(|member| number(&format!("m{member}"))).collect();
+    let class = |name: &str, version, elements| ClassInfo {
+        version,
+        elements,
+        checksum: 70 + version as u32,
+        ..ClassInfo::unknown(name)
+    };
+    let mut infos = StreamerInfos::default();
+    infos.push(class("Large", 1, large));
+    infos.push(class("C", 1, vec![list.clone(), number("a")]));
+    infos.push(class("C", 2, vec![number("b"), list]));
+    let whole = branch("vector<C>", vec![]);
+    let tree = Tree { branches: vec![whole], ..tree(1, Vec::new()) };
+    let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
+    let object = [0x40, 0, 0, 16, 0, 1, 0x40, 0, 0, 6, 0, 9, 0, 0, 0, 0, 0, 0, 0, 7];
+    let body = [&(OBJECTS as u32).to_be_bytes()[..], &object.repeat(OBJECTS)].concat();
+    let count = 0x4000_0000 | (body.len() as u32 + 2);
+    let data = [&count.to_be_bytes()[..], &[0, 9], &body].concat();
+    let mut basket = Basket::of(&data, 1);
+    basket.set_lengths([data.len()]).unwrap();
+    let mut column = Column::new(&layout);
+    column.read(&layout, &basket, 0..1, &Memory::new(MEMORY)).unwrap();
+    let Column::List(_, items) = column else { panic!("{column:?}") };
+    let Column::Record(members, OBJECTS) = *items else { panic!("{items:?}") };
+    assert!(matches!(&members[0], Column::Numbers(zeros) if zeros.len() == 4 * OBJECTS), "a member that is new");
+}
+
 #[test]
 fn numbers_fill_their_basket() {
     let basket = |entries| Basket::of(&[0; 16], entries);
@@ -353,5 +474,38 @@ fn numbers_fill_their_basket() {
     uneven.set_lengths([12, 4]).unwrap();
     for entries in [0..2, 0..1, 1..2] {
         assert_eq!(uneven.fixed_range(&entries, 8).unwrap_err().to_string(), "entry 0 has 12 bytes and not 8");
+    }
+}
+
+#[test]
+fn lists_end_where_their_entries_do() {
+    let numbers = |width: usize| match width {
+        12 => Layout::Fixed(3, Box::new(Layout::Number(Basic::F32, None))),
+        _ => Layout::Number(Basic::F64, None),
+    };
+    let data = [0; 48];
+    for width in [8, 12] {
+        let layout = Layout::Rest(Box::new(numbers(width)));
+        let mut basket = Basket::of(&data, 4);
+        basket.set_lengths([width, 0, 48 - width, 0]).unwrap();
+        let ends = |ranges: &[std::ops::Range<usize>]| {
+            let mut column = Column::new(&layout);
+            for entries in ranges {
+                column.read(&layout, &basket, entries.clone(), &Memory::new(MEMORY)).unwrap();
+            }
+            let item = match width {
+                12 => DataType::FixedSizeList(Arc::new(ArrowField::new("item", DataType::Float32, false)), 3),
+                _ => DataType::Float64,
+            };
+            let lists = column.finish(&layout, &DataType::LargeList(Arc::new(ArrowField::new("item", item, false))));
+            lists.unwrap().as_list::<i64>().offsets().to_vec()
+        };
+        let all = (48 / width) as i64;
+        assert_eq!(ends(std::slice::from_ref(&(0..4))), [0, 1, 1, all, all]);
+        assert_eq!(ends(&[0..1, 1..1, 1..3, 3..4]), [0, 1, 1, all, all]);
+        assert_eq!(ends(std::slice::from_ref(&(2..3))), [0, all - 1]);
+        basket.set_lengths([0, width, 1, 47 - width]).unwrap();
+        let refused = Column::new(&layout).read(&layout, &basket, 1..4, &Memory::new(MEMORY)).unwrap_err();
+        assert_eq!(refused.to_string(), format!("entry 2 has 1 bytes for items of {width}"));
     }
 }

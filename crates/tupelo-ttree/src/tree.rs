@@ -13,6 +13,17 @@ use tupelo_format::{Error, ErrorKind, Result};
 pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
 /// Branches nested deeper than this are refused.
 const MAX_DEPTH: usize = 24;
+/// A branch that is no field, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Names of its parents and its own, joined by slashes.
+    pub path: String,
+    /// Why it cannot be read.
+    pub reason: String,
+    /// Whether it is damaged, or in a form that is not known.
+    pub kind: ErrorKind,
+}
+
 /// A tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
@@ -35,7 +46,7 @@ pub struct Tree {
     /// The branches that have no parent.
     pub top_level: Vec<usize>,
     /// Branches that cannot be read, and why.
-    pub unreadable: Vec<(String, String)>,
+    pub unreadable: Vec<Refused>,
     /// Friend trees: alias, file and tree.
     pub friends: Vec<[String; 3]>,
     /// Expressions of the major and minor key of the index, if the tree has one.
@@ -349,7 +360,7 @@ struct Branches<'v> {
     memory: &'v Memory,
     all: Vec<Branch>,
     top_level: Vec<usize>,
-    unreadable: Vec<(String, String)>,
+    unreadable: Vec<Refused>,
     /// Addresses of the objects of branches and leaves: each is listed once.
     known: HashSet<*const Object>,
     /// Branch and number of leaves, by the addresses of their objects; `None` for counters of other trees.
@@ -378,7 +389,8 @@ impl<'v> Branches<'v> {
         }
         let Value::Object(object) = value else {
             if !matches!(value, Value::Null) {
-                self.unreadable.push((String::new(), kind(value)));
+                let (path, reason) = (String::new(), kind(value));
+                self.unreadable.push(Refused { path, reason, kind: ErrorKind::Unsupported });
             }
             return Ok(None);
         };
@@ -399,7 +411,8 @@ impl<'v> Branches<'v> {
             Ok(branch) => branch,
             Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
             Err(error) => {
-                self.unreadable.push((members.text("fName").unwrap_or_default(), error.to_string()));
+                let path = members.text("fName").unwrap_or_default();
+                self.unreadable.push(Refused { path, reason: error.to_string(), kind: error.kind() });
                 return Ok(None);
             }
         };

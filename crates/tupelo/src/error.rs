@@ -310,15 +310,20 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<tupelo_format::ErrorKind> for ErrorKind {
+    fn from(kind: tupelo_format::ErrorKind) -> Self {
+        match kind {
+            tupelo_format::ErrorKind::Unsupported => Self::Unsupported,
+            tupelo_format::ErrorKind::Limit | tupelo_format::ErrorKind::Memory => Self::Limit,
+            _ => Self::Corrupt,
+        }
+    }
+}
+
 impl From<tupelo_format::Error> for Error {
     #[cold]
     fn from(error: tupelo_format::Error) -> Self {
-        let kind = match error.kind() {
-            tupelo_format::ErrorKind::Unsupported => ErrorKind::Unsupported,
-            tupelo_format::ErrorKind::Limit | tupelo_format::ErrorKind::Memory => ErrorKind::Limit,
-            _ => ErrorKind::Corrupt,
-        };
-        let converted = Self::new(kind, error.to_string());
+        let converted = Self::new(error.kind().into(), error.to_string());
         match error.kind() {
             tupelo_format::ErrorKind::Memory => converted.with_remedy(Remedy::MemoryBudget),
             _ => converted,

@@ -148,6 +148,11 @@ class Partition:
     def _read(self) -> tuple[Any, Any]:
         """A `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
         ntuple = self._open()
+        if self.entry_stop > ntuple.num_entries:
+            raise ChangedFileError(
+                f"{_core.display_name(self.uri)}: ntuple '{self.name}' has {ntuple.num_entries} entries, and the "
+                f"partition ends at entry {self.entry_stop}; plan again, and recreate the manifest if you use one"
+            )
         options = {"aliases": dict(self.aliases), "entry_start": self.entry_start, "entry_stop": self.entry_stop}
         request = ntuple._request(self.expressions or None, self.cut, options)
         request.binary_strings = self.binary_strings

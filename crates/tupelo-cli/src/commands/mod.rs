@@ -288,14 +288,19 @@ impl Sources {
             let entries = if count == 1 { range.of(table.entries()) } else { 0..table.entries() };
             let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
             // Found out once, since entries are decoded for it.
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            let undecodable = known.get(&file).map(Vec::as_slice);
+            let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = known().get(&file).cloned();
+            let undecodable = before.as_deref();
             let selecting = Selecting { matched: found.as_deref(), entries, undecodable, with_counters: false };
             let chosen = fields.select(table, Some(condition), &selecting)?;
+            if let (true, Some(skipped)) = (chosen.read.schema().fields.is_empty(), chosen.skipped.first()) {
+                let place = format_args!("{}: '{}'", table.file_name(), table.path());
+                return Err(Failure::new(format_args!("{place}: no field can be read: {}", skipped.reason)));
+            }
             if is_first {
                 chosen.tell(table, console);
             }
-            known.entry(file).or_insert(chosen.undecodable);
+            known().entry(file).or_insert(chosen.undecodable);
             condition.apply(chosen.read.with_binary_strings(binary_strings))
         };
         let (chain, first) = self.chain_of(locations, console, choose)?;

@@ -42,6 +42,11 @@ pub const MAX_DEPTH: u32 = 64;
 pub const MAX_EXPANSION: usize = 128;
 /// Memory in bytes that any object may use, regardless of its streamed size.
 pub const FREE_BYTES: usize = 1 << 20;
+/// Maximum number of steps for an object beside its bytes, such as the letters of the classes in it, as a multiple of its
+/// streamed size, in addition to [`FREE_WORK`].
+pub const MAX_WORK: usize = 64;
+/// Steps for any object, regardless of its streamed size.
+pub const FREE_WORK: usize = 1 << 20;
 
 /// Reads an object that was streamed alone: the bytes of a streamer field.
 ///
@@ -55,7 +60,7 @@ pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos, memory: &Memo
 ///
 /// # Errors
 /// Unsupported, with class and reason, for what this version or the streamer info does not know; corrupt where byte
-/// counts contradict each other; limit above [`MAX_DEPTH`] and [`MAX_EXPANSION`]; memory where the values take more than
+/// counts contradict each other; limit above [`MAX_DEPTH`], [`MAX_EXPANSION`] and [`MAX_WORK`]; memory where the values take more than
 /// is left.
 pub fn read_behind_key(
     bytes: &[u8],

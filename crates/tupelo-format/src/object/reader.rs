@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::classes::{has_own_format, is_special, special_layout};
 use super::cpp::{self, Basic, Type};
 use super::value::{Numbers, Object, Opaque, Value};
-use super::{FREE_BYTES, MAX_DEPTH, MAX_EXPANSION};
-use crate::streamer::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
+use super::{FREE_BYTES, FREE_WORK, MAX_DEPTH, MAX_EXPANSION, MAX_WORK};
+use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
 use crate::wire::Memory;
 use crate::{Error, ErrorKind, Result};
 
@@ -20,6 +20,12 @@ pub(super) struct Reader<'a> {
     known: HashMap<usize, Option<(Value, u32)>>,
     /// Layouts that no streamer info is needed for.
     built_in: HashMap<String, Arc<ClassInfo>>,
+    /// Whether objects of a class may lack a head.
+    headless: HashMap<*const ClassInfo, bool>,
+    /// Where the counters of pointers are among the members of their class.
+    counters: HashMap<*const Counter, Option<usize>>,
+    /// What may still be looked at besides the object: names of classes in bytes, and members in which counters are.
+    work: usize,
     /// What the object may take, and the memory that it shares with others.
     budget: usize,
     memory: &'a Memory,
@@ -35,6 +41,9 @@ impl<'a> Reader<'a> {
             infos,
             known: HashMap::new(),
             built_in: HashMap::new(),
+            headless: HashMap::new(),
+            counters: HashMap::new(),
+            work: bytes.len().saturating_mul(MAX_WORK).saturating_add(FREE_WORK),
             budget: bytes.len().saturating_mul(MAX_EXPANSION).saturating_add(FREE_BYTES),
             memory,
             depth: 0,
@@ -58,6 +67,23 @@ impl<'a> Reader<'a> {
                 Err(Error::limit("an object would take far more memory than bytes").at(self.stream.cursor.offset()))
             }
         }
+    }
+
+    /// Takes time from the budget: names of classes are parsed and looked up for each object of theirs.
+    pub(super) fn work(&mut self, steps: usize) -> Result<()> {
+        match self.work.checked_sub(steps) {
+            Some(rest) => {
+                self.work = rest;
+                Ok(())
+            }
+            None => Err(Error::limit("an object would take far more time than bytes").at(self.stream.cursor.offset())),
+        }
+    }
+
+    /// The place of a counter among the members of its class.
+    pub(super) fn counter_place(&mut self, counter: &Counter, info: &ClassInfo) -> Option<usize> {
+        let place = || info.elements.iter().position(|element| element.name == counter.name);
+        *self.counters.entry(std::ptr::from_ref(counter)).or_insert_with(place)
     }
 
     /// An empty list with room for `count` values.
@@ -164,6 +190,7 @@ impl<'a> Reader<'a> {
 
     /// An object of a known class where it stands: `TClass::Streamer`.
     pub(super) fn class(&mut self, name: &str) -> Result<Value> {
+        self.work(name.len())?;
         self.deeper(|this| match this.special(name)? {
             Some(value) => Ok(value),
             None => match Type::parse(name)? {
@@ -175,6 +202,7 @@ impl<'a> Reader<'a> {
 
     /// A base class where it stands.
     pub(super) fn base(&mut self, name: &str) -> Result<Value> {
+        self.work(name.len())?;
         self.deeper(|this| match this.special(name)? {
             Some(value) => Ok(value),
             None => this.versioned(name, true),
@@ -183,6 +211,7 @@ impl<'a> Reader<'a> {
 
     /// An object in a separate branch of a tree: containers have a head there, and classes have none.
     pub(super) fn alone(&mut self, name: &str, described: Option<&Arc<ClassInfo>>) -> Result<Value> {
+        self.work(name.len())?;
         match Type::parse(name)? {
             Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => {
                 let container = Element::new("", name, 300, ElementKind::Stl { container: 0, item: 0 });
@@ -197,8 +226,7 @@ impl<'a> Reader<'a> {
                 let Some(info) = described.or_else(newest).cloned() else {
                     return Err(Error::unsupported(format!("class {class} is not in the streamer info")));
                 };
-                let mut objects = this.members(&info, 1, false)?;
-                Ok(this.object(info, objects.pop().unwrap_or_default()))
+                this.object_of_version(info)
             }),
             other => self.item(&other),
         }
@@ -216,23 +244,38 @@ impl<'a> Reader<'a> {
     fn versioned(&mut self, name: &str, is_base: bool) -> Result<Value> {
         let start = self.stream.cursor.position();
         let version = self.stream.version()?;
-        let described = self.spelling(name).and_then(|name| self.infos.newest(name));
-        let headless = described.filter(|info| !is_base && version.end.is_none() && self.infos.may_lack_head(info));
-        if let Some(info) = headless.cloned() {
+        if !is_base
+            && version.end.is_none()
+            && let Some(info) = self.headless(name)
+        {
             self.stream.go_to(start)?;
-            let mut objects = self.members(&info, 1, false)?;
-            return Ok(self.object(info, objects.pop().unwrap_or_default()));
+            return self.object_of_version(info);
         }
         let read = |this: &mut Self| {
             let info = this.layout(name, &version)?;
-            let mut objects = this.members(&info, 1, false)?;
+            let object = this.object_of_version(info)?;
             this.stream.check_end(version.end).map_err(|error| error.within(name))?;
-            Ok(this.object(info, objects.pop().unwrap_or_default()))
+            Ok(object)
         };
         match (version.end, self.depth) {
             (Some(end), 2..) => self.contained(name, start, end, read),
             _ => read(self),
         }
+    }
+
+    /// The members of an object without its head.
+    fn object_of_version(&mut self, info: Arc<ClassInfo>) -> Result<Value> {
+        let mut objects = self.members(&info, 1, false)?;
+        Ok(self.object(info, objects.pop().unwrap_or_default()))
+    }
+
+    /// The class of objects that have no version where they have no byte count.
+    fn headless(&mut self, name: &str) -> Option<Arc<ClassInfo>> {
+        let infos = self.infos;
+        let info = infos.newest(infos.spelling(name)?)?;
+        let may_lack_head = || infos.may_lack_head(info);
+        let is_headless = *self.headless.entry(std::ptr::from_ref(info.as_ref())).or_insert_with(may_lack_head);
+        is_headless.then(|| Arc::clone(info))
     }
 
     /// Reads a part of an object that says how long it is: what cannot be read of it does not spoil the rest.
@@ -280,7 +323,7 @@ impl<'a> Reader<'a> {
             if version.number == 0 {
                 self.stream.cursor.take(4)?;
             }
-            return pair(types);
+            return self.pair(types, name);
         }
         Err(Error::unsupported(match spelling.is_some() {
             true => format!("class {name}: version {} is not in the streamer info", version.number),
@@ -350,6 +393,17 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
+    /// The layout of the items of a type, as ROOT makes it up too.
+    pub(super) fn pair(&mut self, types: [&str; 2], name: &str) -> Result<Arc<ClassInfo>> {
+        if let Some(known) = self.built_in.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let layout = pair(types)?;
+        self.spend(1, size_of::<ClassInfo>() + 2 * size_of::<Element>() + 4 * name.len())?;
+        self.built_in.insert(name.to_owned(), Arc::clone(&layout));
+        Ok(layout)
+    }
+
     /// The layout of a class that ROOT streams by custom code.
     pub(super) fn built_in(&mut self, name: &str) -> Arc<ClassInfo> {
         if let Some(known) = self.built_in.get(name) {
@@ -361,8 +415,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The layout of a `std::pair`, as ROOT makes it up too.
-pub(super) fn pair([first, second]: [&str; 2]) -> Result<Arc<ClassInfo>> {
+/// The layout of a `std::pair`.
+fn pair([first, second]: [&str; 2]) -> Result<Arc<ClassInfo>> {
     let elements = vec![member("first", first)?, member("second", second)?];
     let (title, bits, version, checksum) = (Vec::new(), 0, 0, 0);
     Ok(Arc::new(ClassInfo { name: format!("pair<{first},{second}>"), title, bits, version, checksum, elements }))

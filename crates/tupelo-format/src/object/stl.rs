@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cpp::{self, Basic, Type};
 use super::members::{each, type_of};
-use super::reader::{Reader, pair};
+use super::reader::Reader;
 use super::value::Value;
 use crate::streamer::{ClassInfo, Element, ElementKind, Version};
 use crate::{Error, Result};
@@ -18,6 +18,7 @@ impl Reader<'_> {
         if element.type_name.ends_with('*') {
             return Err(Error::unsupported(format!("pointer to a container, {}", element.type_name.escape_debug())));
         }
+        self.work(element.type_name.len())?;
         let of = self.item_hint(type_of(element)?, &element.kind);
         let start = self.stream.cursor.position();
         let version = self.stream.version()?;
@@ -66,7 +67,7 @@ impl Reader<'_> {
         let behind = self.stream.cursor.position() + if number == 0 { 4 } else { 0 };
         let version = Version { number, is_member_wise: true, end: None };
         let layout = match (of, cpp::pair(type_name)) {
-            (Type::Map(..), Some(types)) => pair(types),
+            (Type::Map(..), Some(types)) => self.pair(types, type_name),
             (Type::Sequence(item), _) => match &**item {
                 Type::Class(name) => self.layout(name, &version),
                 _ => Err(no_members(type_name)),

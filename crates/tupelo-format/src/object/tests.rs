@@ -278,6 +278,69 @@ fn nothing_asks_for_more_than_its_bytes_allow() {
     assert!(matches!(get(&value, "all"), Value::Opaque(all) if all.reason.contains("container of -1 items")));
 }
 
+/// Defects: names of classes were parsed and layouts of pairs made for each object, and counters looked for among all
+/// members for each pointer.
+#[test]
+fn objects_take_no_longer_than_their_bytes() {
+    const OBJECTS: usize = 300;
+    let list = |infos: &mut StreamerInfos, item: &str| {
+        let stl = ElementKind::Stl { container: 1, item: 61 };
+        infos.push(class("Holder", 1, vec![element("all", 500, &format!("vector<{item}>"), stl)]));
+    };
+    let holder = |item: &dyn Fn(&mut Streaming)| {
+        streamed(|out| {
+            out.versioned(1, |out| {
+                out.versioned(10, |out| {
+                    out.buffer.i32_be(OBJECTS as i32);
+                    (0..OBJECTS).for_each(|_| item(out));
+                });
+            });
+        })
+    };
+    let long = "L".repeat(8000);
+    let mut infos = infos();
+    infos.push(class(&long, 1, Vec::new()));
+    let limited = |item: &str, bytes: &[u8]| {
+        let mut infos = infos.clone();
+        list(&mut infos, item);
+        assert_eq!(read(bytes, "Holder", &infos).unwrap_err().kind(), ErrorKind::Limit);
+    };
+    let object = |out: &mut Streaming| out.versioned(1, |_| ());
+    limited(&long, &holder(&object));
+    let pair = |out: &mut Streaming| {
+        out.versioned(0, |out| {
+            out.buffer.u32_be(0);
+            object(out);
+            out.buffer.u32_be(0);
+        });
+    };
+    limited(&format!("pair<{long},int>"), &holder(&pair));
+    let pairs = holder(&|out| out.versioned(0, |out| (0..3).for_each(|number| out.buffer.u32_be(number))));
+    list(&mut infos, "pair<int,int>");
+    let value = read(&pairs, "Holder", &infos).unwrap();
+    let Value::List(pairs) = get(&value, "all") else { panic!("{value:?}") };
+    let [first, .., last] = pairs.as_slice() else { panic!("{pairs:?}") };
+    let (first, last) = (first.as_object().unwrap(), last.as_object().unwrap());
+    assert!(Arc::ptr_eq(&first.class, &last.class));
+    assert_eq!(last.members, [Value::Int(1), Value::Int(2)]);
+
+    let mut infos = StreamerInfos::default();
+    let unstored = (0..3000).map(|at| element(&format!("t{at}"), -1, "int", ElementKind::Basic));
+    let counter = Counter { version: 1, name: "n".into(), class_name: "Wide".into() };
+    let pointer = |at| element(&format!("p{at}"), 43, "int*", ElementKind::BasicPointer(counter.clone()));
+    let number = element("n", 6, "int", ElementKind::Basic);
+    infos.push(class("Wide", 1, unstored.chain([number]).chain((0..3000).map(pointer)).collect()));
+    list(&mut infos, "Wide");
+    let wide = holder(&|out| {
+        out.versioned(1, |out| {
+            out.buffer.i32_be(0);
+            (0..3000).for_each(|_| out.buffer.u8(1));
+        });
+    });
+    let value = read(&wide, "Holder", &infos).unwrap();
+    assert!(matches!(get(&value, "all"), Value::List(list) if list.len() == OBJECTS));
+}
+
 /// All objects of the real files that are no trees and no ntuples: class, bytes, bytes of the key, layouts.
 fn real_objects() -> Vec<(String, Vec<u8>, u16, StreamerInfos)> {
     let mut all = Vec::new();

@@ -100,16 +100,7 @@ fn primitive(bytes: Buffer, len: usize, data_type: &DataType) -> Result<ArrayRef
 
 /// A struct of the wanted members.
 fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) -> Result<ArrayRef> {
-    let (number, process) = (Layout::Number(Basic::U32, None), Layout::Number(Basic::U16, None));
-    let members: Vec<(&str, &Layout)> = match layout {
-        Layout::Members(members) | Layout::Triangle { members, .. } => {
-            members.iter().map(|(name, member)| (name.as_str(), member)).collect()
-        }
-        Layout::Object(object) => object.members.iter().map(|(name, member)| (name.as_str(), member)).collect(),
-        Layout::Reference => vec![(":_0", &Layout::RootObject), ("fPID", &process)],
-        Layout::Pair(parts) => ["_0", "_1"].into_iter().zip(parts.iter()).collect(),
-        _ => vec![("fUniqueID", &number), ("fBits", &number)],
-    };
+    let members = layout.members().unwrap_or_default();
     let mut columns: Vec<Option<Column>> = columns.into_iter().map(Some).collect();
     let mut arrays = Vec::with_capacity(fields.len());
     let mut typed = Vec::with_capacity(fields.len());

@@ -45,13 +45,18 @@ fn version_of(object: &ObjectLayout, number: u16, checksum: Option<u32>) -> Resu
         None => class.version == i32::from(number.cast_signed()),
     };
     let class = &object.class;
-    if is_of(class) || class.checksum == 0 {
+    if is_of(class) {
         return Ok(None);
     }
-    let other = object.others.iter().find(|other| is_of(&other.class));
-    other.map(Some).ok_or_else(|| {
-        Error::unsupported(format!("class {} of version {number}, where {} is described", class.name, class.version))
-    })
+    // Of some layouts neither version nor checksum is known.
+    let is_unknown = class.checksum == 0 && (checksum.is_some() || class.version == 0);
+    match object.others.iter().find(|other| is_of(&other.class)) {
+        None if !is_unknown => {
+            let what = format!("class {} of version {number}, where {} is described", class.name, class.version);
+            Err(Error::unsupported(what))
+        }
+        other => Ok(other),
+    }
 }
 
 /// Objects behind their head.
@@ -66,10 +71,15 @@ fn append_version(
     let Some(other) = other else {
         return append_members(&object.members, columns, source, count, is_member_wise);
     };
-    let mut stored: Vec<Column> = other.members.iter().map(|(_, member)| Column::new(member)).collect();
+    let scratch = source.scratch.remove(&std::ptr::from_ref(other));
+    let new = || other.members.iter().map(|(_, member)| Column::new(member)).collect();
+    let mut stored: Vec<Column> = scratch.unwrap_or_else(new);
     append_members(&other.members, &mut stored, source, count, is_member_wise)?;
-    extend_members(&object.members, columns, &other.members, stored, count)
-        .map_err(|error| error.within(format_args!("version {}", other.class.version)))
+    extend_members(&object.members, columns, other, &stored, count, source.memory)
+        .map_err(|error| error.within(format_args!("version {}", other.class.version)))?;
+    stored.iter_mut().for_each(Column::clear);
+    source.scratch.insert(other, stored);
+    Ok(())
 }
 
 pub(super) fn append_members(

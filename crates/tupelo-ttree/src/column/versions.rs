@@ -1,45 +1,49 @@
 //! Values of one version of a class as those of another: what ROOT calls schema evolution.
 
+use std::sync::Arc;
+
 use tupelo_format::object::Basic;
+use tupelo_format::wire::Memory;
 use tupelo_format::{Error, Result};
 
 use super::{Column, Offsets, memory_bytes};
-use crate::layout::{Layout, place_of};
+use crate::layout::{Layout, OtherVersion};
 
-/// Appends the members of objects of another version: by name; those that it lacks are zero or empty.
+/// Appends the members of objects of another version; those that it lacks are zero or empty.
 pub(super) fn extend_members(
     members: &[(String, Layout)],
     columns: &mut [Column],
-    others: &[(String, Layout)],
-    stored: Vec<Column>,
+    other: &OtherVersion,
+    stored: &[Column],
     count: usize,
+    memory: &Memory,
 ) -> Result<()> {
-    let mut stored: Vec<Option<Column>> = stored.into_iter().map(Some).collect();
-    for ((name, member), column) in members.iter().zip(columns) {
-        let found = place_of(name, member, others);
-        let found = found.and_then(|place| Some((&others.get(place)?.1, stored.get_mut(place)?.take()?)));
+    for (((name, member), column), counterpart) in members.iter().zip(columns).zip(&other.counterparts) {
+        let found = counterpart.and_then(|it| Some((it, other.members.get(it.place)?, stored.get(it.place)?)));
         match found {
-            Some((other, values)) => {
-                column.extend(member, other, values).map_err(|error| error.within(format_args!("member '{name}'")))?;
+            Some((it, _, values)) if it.is_equal => column.concatenate(values)?,
+            Some((_, (_, from), values)) => {
+                let extended = column.extend(member, from, values, memory);
+                extended.map_err(|error| error.within(format_args!("member '{name}'")))?;
             }
-            None => column.extend_empty(member, count),
+            None => column.extend_empty(member, count, memory)?,
         }
     }
     Ok(())
 }
 
 impl Column {
-    /// Appends the values of another layout.
-    fn extend(&mut self, to: &Layout, from: &Layout, values: Self) -> Result<()> {
+    /// Appends the values of another layout. Items of lists that are all empty are not looked at.
+    fn extend(&mut self, to: &Layout, from: &Layout, values: &Self, memory: &Memory) -> Result<()> {
         match (to, from, self, values) {
-            (Layout::Headed(to), Layout::Headed(from), column, values) => column.extend(to, from, values),
+            (Layout::Headed(to), Layout::Headed(from), column, values) => column.extend(to, from, values, memory),
             (Layout::Number(to, _), Layout::Number(from, _), column, values) if to != from => {
-                column.extend_numbers(*to, *from, &values)
+                column.extend_numbers(*to, *from, values)
             }
             (Layout::Number(..), Layout::Number(..), column, values) => column.concatenate(values),
             (Layout::Counted(to), Layout::Counted(from), Self::List(offsets, items), Self::List(lengths, values)) => {
-                offsets.extend(&lengths);
-                items.extend(to, from, *values)
+                offsets.extend(lengths);
+                if lengths.last() == 0 { Ok(()) } else { items.extend(to, from, values, memory) }
             }
             (
                 Layout::Fixed(size, to),
@@ -48,33 +52,38 @@ impl Column {
                 Self::Fixed(values, count),
             ) if size == same => {
                 *total += count;
-                items.extend(to, from, *values)
+                items.extend(to, from, values, memory)
             }
             (Layout::Object(to), Layout::Object(from), Self::Record(columns, total), Self::Record(values, count)) => {
                 *total += count;
-                extend_members(&to.members, columns, &from.members, values, count)
+                // Of bases, each version of a class states one.
+                match to.others.iter().find(|other| Arc::ptr_eq(&other.class, &from.class)) {
+                    Some(other) => extend_members(&to.members, columns, other, values, *count, memory),
+                    None => Err(changed()),
+                }
             }
-            (to, from, column, values) if to == from => column.concatenate(values),
-            _ => Err(Error::unsupported("its type changed from one version of the class to the other")),
+            _ => Err(changed()),
         }
     }
 
     /// Appends the values of a column of the same layout.
-    fn concatenate(&mut self, values: Self) -> Result<()> {
+    fn concatenate(&mut self, values: &Self) -> Result<()> {
         match (self, values) {
             (Self::Numbers(out), Self::Numbers(values)) => out.extend_from_slice(values.as_slice()),
-            (Self::Bools(out), Self::Bools(values)) => out.extend(values),
+            (Self::Bools(out), Self::Bools(values)) => out.extend_from_slice(values),
             (Self::Bytes(offsets, out), Self::Bytes(lengths, values)) => {
-                offsets.extend(&lengths);
+                offsets.extend(lengths);
                 out.extend_from_slice(values.as_slice());
             }
             (Self::List(offsets, items), Self::List(lengths, values)) => {
-                offsets.extend(&lengths);
-                items.concatenate(*values)?;
+                offsets.extend(lengths);
+                if lengths.last() > 0 {
+                    items.concatenate(values)?;
+                }
             }
             (Self::Fixed(items, total), Self::Fixed(values, count)) => {
                 *total += count;
-                items.concatenate(*values)?;
+                items.concatenate(values)?;
             }
             (Self::Record(columns, total), Self::Record(values, count)) => {
                 *total += count;
@@ -83,6 +92,32 @@ impl Column {
             _ => return Err(Error::unsupported("values of two forms")),
         }
         Ok(())
+    }
+
+    /// Removes all values, and keeps their memory. Items of lists that are all empty have none.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Numbers(bytes) => bytes.clear(),
+            Self::Bools(bytes) => bytes.clear(),
+            Self::Bytes(offsets, bytes) => {
+                offsets.0.truncate(1);
+                bytes.clear();
+            }
+            Self::List(offsets, items) => {
+                if offsets.last() > 0 {
+                    items.clear();
+                }
+                offsets.0.truncate(1);
+            }
+            Self::Fixed(items, count) => {
+                *count = 0;
+                items.clear();
+            }
+            Self::Record(columns, count) => {
+                *count = 0;
+                columns.iter_mut().for_each(Self::clear);
+            }
+        }
     }
 
     /// Appends numbers of another type, as C++ converts them.
@@ -105,47 +140,55 @@ impl Column {
         Ok(())
     }
 
-    /// Appends zeros, empty lists and empty texts.
-    fn extend_empty(&mut self, layout: &Layout, count: usize) {
+    /// Appends zeros, empty lists and empty texts, of which a layout may have more than a file has bytes.
+    fn extend_empty(&mut self, layout: &Layout, count: usize, memory: &Memory) -> Result<()> {
+        let take = |bytes: usize| memory.take_items::<u8>(count.saturating_mul(bytes), "members that are not stored");
         match (layout, self) {
-            (Layout::Headed(body) | Layout::Named { item: body, .. }, column) => column.extend_empty(body, count),
+            (Layout::Headed(body) | Layout::Named { item: body, .. }, column) => {
+                column.extend_empty(body, count, memory)
+            }
             (layout, Self::Numbers(out)) => {
                 let width = match layout {
                     Layout::Number(basic, _) => memory_bytes(*basic),
-                    // `fPID` of references is added by their members.
+                    // The bits of an object.
                     _ => size_of::<u32>(),
                 };
+                take(width)?;
                 out.resize(out.len().saturating_add(count.saturating_mul(width)), 0);
+                Ok(())
             }
-            (_, Self::Bools(out)) => out.resize(out.len().saturating_add(count), 0),
-            (_, Self::Bytes(offsets, _) | Self::List(offsets, _)) => (0..count).for_each(|_| offsets.push_length(0)),
+            (_, Self::Bools(out)) => {
+                take(1)?;
+                out.resize(out.len().saturating_add(count), 0);
+                Ok(())
+            }
+            (_, Self::Bytes(offsets, _) | Self::List(offsets, _)) => {
+                take(size_of::<i64>())?;
+                (0..count).for_each(|_| offsets.push_length(0));
+                Ok(())
+            }
             (layout, Self::Fixed(items, total)) => {
                 *total += count;
                 match layout {
-                    Layout::Fixed(size, item) => items.extend_empty(item, size.saturating_mul(count)),
+                    Layout::Fixed(size, item) => items.extend_empty(item, size.saturating_mul(count), memory),
                     Layout::Bits(size) => {
-                        items.extend_empty(&Layout::Number(Basic::Bool, None), size.saturating_mul(count));
+                        items.extend_empty(&Layout::Number(Basic::Bool, None), size.saturating_mul(count), memory)
                     }
-                    _ => {}
+                    _ => Ok(()),
                 }
             }
             (layout, Self::Record(columns, total)) => {
                 *total += count;
-                let number = Layout::Number(Basic::U32, None);
-                let process = [Layout::RootObject, Layout::Number(Basic::U16, None)];
-                let members: Vec<&Layout> = match layout {
-                    Layout::Members(members) | Layout::Triangle { members, .. } => {
-                        members.iter().map(|(_, member)| member).collect()
-                    }
-                    Layout::Object(object) => object.members.iter().map(|(_, member)| member).collect(),
-                    Layout::Pair(parts) => parts.iter().collect(),
-                    Layout::Reference => process.iter().collect(),
-                    _ => vec![&number, &number],
-                };
-                members.into_iter().zip(columns).for_each(|(member, column)| column.extend_empty(member, count));
+                let mut members = layout.members().unwrap_or_default().into_iter().zip(columns);
+                members.try_for_each(|((_, member), column)| column.extend_empty(member, count, memory))
             }
         }
     }
+}
+
+#[cold]
+fn changed() -> Error {
+    Error::unsupported("its type changed from one version of the class to the other")
 }
 
 impl Offsets {

@@ -1,5 +1,6 @@
 //! Layouts of the objects of a class, of each version that a file describes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tupelo_format::object::{self, Basic, Type};
@@ -30,6 +31,17 @@ pub struct OtherVersion {
     pub class: Arc<ClassInfo>,
     /// Names and layouts of its bases and members.
     pub members: Vec<(String, Layout)>,
+    /// For each member of the other one its counterpart in this one, if it has one.
+    pub counterparts: Vec<Option<Counterpart>>,
+}
+
+/// A member of one version of a class as one of another version.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counterpart {
+    /// Its place among the members.
+    pub place: usize,
+    /// Whether the layouts are equal.
+    pub is_equal: bool,
 }
 
 impl ObjectLayout {
@@ -40,12 +52,27 @@ impl ObjectLayout {
     }
 }
 
-/// The place of a member or base of one version of a class among those of another version.
-pub fn place_of(name: &str, member: &Layout, others: &[(String, Layout)]) -> Option<usize> {
-    others.iter().position(|(other, layout)| match name.starts_with(BASE) {
-        true => other.starts_with(BASE) && layout.class_name() == member.class_name(),
-        false => other == name,
-    })
+impl OtherVersion {
+    fn new(class: &Arc<ClassInfo>, members: Vec<(String, Layout)>, newest: &[(String, Layout)]) -> Self {
+        let mut places = HashMap::with_capacity(members.len());
+        for (place, (name, layout)) in members.iter().enumerate() {
+            places.entry(key(name, layout)).or_insert((place, layout));
+        }
+        let counterpart = |(name, layout): &(String, Layout)| {
+            let &(place, other) = places.get(&key(name, layout))?;
+            Some(Counterpart { place, is_equal: layout == other })
+        };
+        let counterparts = newest.iter().map(counterpart).collect();
+        Self { class: Arc::clone(class), members, counterparts }
+    }
+}
+
+/// What a member is found by in another version: its name, or the class of a base.
+fn key<'l>(name: &'l str, layout: &'l Layout) -> (bool, &'l str) {
+    match layout.class_name().filter(|_| name.starts_with(BASE)) {
+        Some(base) => (true, base),
+        None => (false, name),
+    }
 }
 
 impl Layout {
@@ -129,14 +156,15 @@ impl<'i> Compiler<'_, 'i> {
             let members = this.members(info)?;
             let mut others = Vec::new();
             for class in this.classes.other_versions(info) {
+                this.take(size_of::<OtherVersion>() + members.len() * size_of::<Option<Counterpart>>())?;
                 match this.members(class) {
-                    Ok(members) => others.push(OtherVersion { class: Arc::clone(class), members }),
+                    Ok(other) => others.push(OtherVersion::new(class, other, &members)),
                     Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                     // It is refused if objects of this version are found.
                     Err(_) => {}
                 }
             }
-            let may_lack_head = this.classes.infos().may_lack_head(info);
+            let may_lack_head = this.classes.may_lack_head(info);
             let class = Arc::clone(info);
             Ok(Layout::Object(Box::new(ObjectLayout { class, members, others, may_lack_head })))
         })
@@ -144,8 +172,9 @@ impl<'i> Compiler<'_, 'i> {
 
     /// Bases and members of a class.
     fn members(&mut self, info: &'i Arc<ClassInfo>) -> Result<Vec<(String, Layout)>> {
-        self.take(info.name.len())?;
-        let mut members = Vec::with_capacity(info.elements.len());
+        // Those that are not stored are looked at too.
+        self.take(info.name.len() + info.elements.len())?;
+        let mut members = Vec::new();
         let mut bases = 0;
         for element in info.elements.iter().filter(|element| element.code != NOT_STORED) {
             let name = match element.kind {

@@ -362,6 +362,7 @@ impl Planner<'_> {
 
     /// The branches of the members of a record.
     fn members(&mut self, prefix: &str, record: &Record, path: &[usize], parent: usize, level: u8) -> Result<()> {
+        let checksum = record.checksum();
         for (id, (member_name, form)) in record.members.iter().enumerate() {
             check_member(member_name)?;
             let name = format!("{prefix}{member_name}");
@@ -369,7 +370,7 @@ impl Planner<'_> {
             let object = ObjectBranch {
                 class_name: record.class_name.clone(),
                 parent_name: record.class_name.clone(),
-                checksum: record.checksum(),
+                checksum,
                 class_version: CLASS_VERSION,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
                 code: form.branch_code(),
@@ -436,12 +437,13 @@ impl Planner<'_> {
         branch.leaf.name.clone_from(&counted);
         branch.split_level = self.planning.split_level;
         let parent = self.push(branch)?;
+        let checksum = record.checksum();
         for (id, (member_name, form)) in record.members.iter().enumerate() {
             check_member(member_name)?;
             let object = ObjectBranch {
                 class_name: record.class_name.clone(),
                 parent_name: record.class_name.clone(),
-                checksum: record.checksum(),
+                checksum,
                 class_version: CLASS_VERSION,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
                 kind: 41,

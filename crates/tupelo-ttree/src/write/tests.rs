@@ -98,7 +98,7 @@ impl Stage {
                         let record = &self.file[offset as usize..][..bytes as usize];
                         let head = BasketHead::read(record, offset).unwrap();
                         let basket = head.open(&record[usize::from(head.key_bytes)..]).unwrap();
-                        column.read(layout, &basket, 0..basket.entries).unwrap();
+                        column.read(layout, &basket, 0..basket.entries, &Memory::new(u64::MAX)).unwrap();
                     }
                     let read = column.finish(layout, expected.data_type()).unwrap();
                     assert_eq!(read.to_data(), expected.to_data(), "{path}");

@@ -188,8 +188,8 @@ impl Tree<'_> {
     fn children(&self, folder: &str) -> Result<Vec<Child>> {
         if self.is_local {
             let names = local::names_in(Path::new(if folder.is_empty() { "." } else { folder }))?;
-            // A name that is not Unicode cannot be an argument either.
-            let names = names.into_iter().filter_map(|name| name.into_string().ok());
+            // A name that is not Unicode cannot be an argument: the file that its pattern matches is not found, by name.
+            let names = names.into_iter().map(|name| name.to_string_lossy().into_owned());
             let child = |name: String| {
                 let path = join(folder, &name);
                 let path = Path::new(&path);

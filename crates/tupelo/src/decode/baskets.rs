@@ -4,7 +4,7 @@ mod columns;
 mod counters;
 mod probe;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -106,6 +106,9 @@ fn stored_bytes(range: Option<&Range<u64>>) -> u64 {
     range.map_or(0, |range| range.end - range.start)
 }
 
+/// Baskets of a branch that a thread checks one after the other.
+const RUN_BASKETS: usize = 64;
+
 /// Reads, decompresses and decodes baskets, in parallel, and says what is wrong with each.
 pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) -> Result<Vec<Result<()>>> {
     let (memory, counters) = (source.request_memory(), Counters::default());
@@ -117,16 +120,37 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
     let bytes = ranges.iter().map(|range| stored_bytes(Some(range))).sum();
     let _reserved = memory.reserve_scratch(bytes, "baskets")?;
     let mut fetched = source.fetch(&ranges)?.into_iter();
-    let fetched = baskets.iter().map(|check| (check, remote(check).and_then(|_| fetched.next())));
-    pool::map(fetched.collect(), total, |(check, fetched): (&BasketCheck<'_>, Option<Bytes>)| {
-        let range = check.range.clone();
-        Ok(decoder.with_basket(check.branch, check.basket, range, fetched, |mut basket, expected| {
-            let all = 0..basket.entries;
-            let Some(layout) = check.layout else { return counted(&basket, expected) };
-            decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
-            Column::new(layout).read(layout, &basket, all).map_err(Error::from)
-        }))
-    })
+    let mut by_branch: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+    for (number, check) in baskets.iter().enumerate() {
+        let fetched = remote(check).and_then(|_| fetched.next());
+        by_branch.entry(check.branch).or_default().push((number, check, fetched));
+    }
+    let mut runs = Vec::new();
+    for mut checks in by_branch.into_values() {
+        while !checks.is_empty() {
+            runs.push(checks.split_off(checks.len().saturating_sub(RUN_BASKETS)));
+        }
+    }
+    // One column for all baskets of a run: it may have more members than a basket has bytes.
+    let checked = pool::map(runs, total, |run| {
+        let mut column: Option<Column> = None;
+        let check = |(number, check, fetched): (usize, &BasketCheck<'_>, Option<Bytes>)| {
+            let range = check.range.clone();
+            let checked = decoder.with_basket(check.branch, check.basket, range, fetched, |mut basket, expected| {
+                let all = 0..basket.entries;
+                let Some(layout) = check.layout else { return counted(&basket, expected) };
+                decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
+                let column = column.get_or_insert_with(|| Column::new(layout));
+                column.clear();
+                Ok(column.read(layout, &basket, all, &Memory::new(memory.left()))?)
+            });
+            (number, checked)
+        };
+        Ok(run.into_iter().map(check).collect::<Vec<_>>())
+    })?;
+    let mut checked: Vec<(usize, Result<()>)> = checked.into_iter().flatten().collect();
+    checked.sort_by_key(|(number, _)| *number);
+    Ok(checked.into_iter().map(|(_, checked)| checked).collect())
 }
 
 fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {

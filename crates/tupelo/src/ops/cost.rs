@@ -9,6 +9,7 @@ use tupelo_format::envelope::PageInfo;
 use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 
+use super::batches;
 use crate::Result;
 use crate::decode::branches_of;
 use crate::reader::{Read, Tree};
@@ -22,8 +23,6 @@ const OTHER_OBJECTS: u64 = 4;
 const OPENING_REQUESTS: u64 = 3;
 /// Requests that open a tree: for head and tail of the file, streamer info and the record of the tree.
 const OPENING_TREE_REQUESTS: u64 = 3;
-/// Baskets that are fetched together, in bytes.
-const FETCH_BYTES: u64 = 16 << 20;
 
 /// What an ntuple takes with a mapping. Attribute sets are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,15 +99,8 @@ fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
     wanted.sort_unstable_by_key(|(cluster, range)| (*cluster, range.start));
     let ranges: Vec<Range<u64>> = wanted.into_iter().map(|(_, range)| range).collect();
     let (mut read_requests, mut read_bytes) = (OPENING_TREE_REQUESTS, source.stored_record_bytes());
-    let mut rest = ranges.as_slice();
-    while !rest.is_empty() {
-        let mut together = 0;
-        let fits = |range: &&Range<u64>| {
-            together += range.end - range.start;
-            together <= FETCH_BYTES
-        };
-        let (group, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-        rest = others;
+    let most = source.request_memory().fetch_bytes();
+    for group in batches(&ranges, most, usize::MAX, |range| range.end - range.start) {
         let plan = range::coalesce(group, hints.gap_bytes, hints.max_request_bytes);
         read_requests += plan.requests().len() as u64;
         read_bytes = read_bytes.saturating_add(plan.request_bytes());

@@ -84,3 +84,19 @@ fn reason(error: &Error, file: &File, name: &str) -> String {
     let path = name.split(['@', ';']).next().unwrap_or(name);
     error.without_context(&[file.name(), format!("ntuple '{path}'")])
 }
+
+/// Items that are read together: of at most `max_bytes` bytes and `max_items` items, but at least one.
+fn batches<T>(items: &[T], max_bytes: u64, max_items: usize, bytes: impl Fn(&T) -> u64) -> impl Iterator<Item = &[T]> {
+    let mut rest = items;
+    std::iter::from_fn(move || {
+        let mut sum: u64 = 0;
+        let fits = |item: &&T| {
+            sum = sum.saturating_add(bytes(item));
+            sum <= max_bytes
+        };
+        let count = rest.iter().take(max_items).take_while(fits).count().max(1);
+        let (batch, others) = rest.split_at_checked(count)?;
+        rest = others;
+        Some(batch)
+    })
+}

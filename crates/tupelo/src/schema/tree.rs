@@ -124,19 +124,17 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
             let parts = parts.iter().zip(PARTS).map(|(part, name)| value(name, part, "")).collect();
             named(Kind::Tuple(parts), String::new())
         }
-        Layout::Members(members) | Layout::Triangle { members, .. } => {
-            record(name, type_name, members.iter().map(|(name, member)| value(name, member, "")).collect())
+        Layout::Members(_) | Layout::Triangle { .. } | Layout::Reference | Layout::RootObject => {
+            let class = match layout {
+                Layout::Reference => "TRef",
+                Layout::RootObject => "TObject",
+                _ => type_name,
+            };
+            let members = layout.members().unwrap_or_default().into_iter();
+            record(name, class, members.map(|(name, member)| value(name, member, "")).collect())
         }
         Layout::Object(object) => self::object(name, object),
         Layout::ObjectBits => value(name, &Layout::Number(Basic::U32, None), ""),
-        Layout::Reference => {
-            let members = [(":_0", Layout::RootObject), ("fPID", Layout::Number(Basic::U16, None))];
-            record(name, "TRef", members.iter().map(|(name, member)| value(name, member, "")).collect())
-        }
-        Layout::RootObject => {
-            let number = |name| value(name, &Layout::Number(Basic::U32, None), "");
-            Field::new(name, "TObject", Kind::Record(vec![number("fUniqueID"), number("fBits")]))
-        }
     }
 }
 

@@ -55,12 +55,12 @@ pub(crate) fn scan(source: &dyn ByteSource, mut keep: impl FnMut(&Key) -> Result
     let mut window = Window::default();
     let mut at = container::BEGIN;
     while at < size {
-        let head = source.read_range(at..(at + HEAD_BYTES).min(size))?;
+        let head = window.bytes(source, at..(at + HEAD_BYTES).min(size), size)?;
         let key = Key::read(&head, at).or_else(|error| match head.get(14..16) {
             // Long names: the key says how long it is.
             Some(&[high, low]) => {
                 let key_bytes = u64::from(u16::from_be_bytes([high, low]));
-                let whole = source.read_range(at..(at + key_bytes).min(size)).map_err(|_| error)?;
+                let whole = window.bytes(source, at..(at + key_bytes).min(size), size).map_err(|_| error)?;
                 Key::read(&whole, at)
             }
             _ => Err(error),
@@ -96,6 +96,17 @@ struct Window {
 }
 
 impl Window {
+    /// Bytes of the file. Those of places near each other are read together.
+    fn bytes(&mut self, source: &dyn ByteSource, range: Range<u64>, size: u64) -> tupelo_storage::Result<Bytes> {
+        if range.start < self.start || range.end > self.start + self.bytes.len() as u64 {
+            let is_near = range.start < self.start + SEARCH_BYTES;
+            let end = if is_near { range.end.max(range.start + SEARCH_BYTES).min(size) } else { range.end };
+            self.bytes = source.read_range(range.start..end)?;
+            self.start = range.start;
+        }
+        Ok(self.bytes.slice((range.start - self.start) as usize..(range.end - self.start) as usize))
+    }
+
     fn next_key(&mut self, source: &dyn ByteSource, mut at: u64, size: u64) -> Result<Option<u64>> {
         while at < size {
             let end = self.start + self.bytes.len() as u64;

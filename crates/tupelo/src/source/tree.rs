@@ -7,7 +7,8 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
-use tupelo_ttree::fields::{Field, Refused};
+use tupelo_ttree::fields::Field;
+use tupelo_ttree::tree::Refused;
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Branch, Tree};
 
@@ -51,13 +52,14 @@ pub(crate) struct TreeSource {
 impl TreeSource {
     /// Opens a tree that the directories of a file list.
     pub(crate) fn open(file: File, object: &container::Object) -> Result<Self> {
-        let infos = file.attempt(container::streamer_infos)?;
+        let mut infos = file.attempt(container::streamer_infos)?;
         let key = &object.key;
         let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
         let budget = file.session().budget();
         let memory = (bytes.len() as u64).saturating_mul(MEMORY_PER_BYTE);
         let tree_memory = budget.reserve(memory, "the tree")?;
         let tree = Tree::read(&bytes, key.key_bytes, &key.class_name, &infos, &Memory::new(budget.left()))?;
+        tree.branches.iter().for_each(|branch| infos.describe_links(&branch.class_name));
         let memory = Memory::new(budget.left() / SCHEMAS);
         let (fields, refused) = tree.fields(&infos, &memory)?;
         let schema_memory = budget.reserve(memory.used().saturating_mul(SCHEMAS), "the fields of the tree")?;

@@ -1,5 +1,6 @@
 //! The ROOT files of a local directory.
 
+use std::ffi::OsString;
 use std::fs; // FS: the names of a directory, and the first bytes of its files.
 use std::io::Read;
 use std::path::Path;
@@ -27,16 +28,17 @@ fn is_root_file(path: &Path) -> bool {
 /// Lists the ROOT files of a directory with their ntuples and trees, and its directories.
 pub(super) fn list(path: &Path, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format_args!("cannot list {}: {error}", path.display()));
-    let mut names: Vec<String> = Vec::new();
+    let mut names: Vec<OsString> = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
-        // A name that is not Unicode cannot be an argument either.
-        names.extend(entry.map_err(failed)?.file_name().into_string().ok().filter(|name| !name.starts_with('.')));
+        names.push(entry.map_err(failed)?.file_name());
     }
+    names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
     names.sort();
     let mut table = Table::new(&["FILE", ">SIZE", "NTUPLE OR TREE", ">ENTRIES"]);
     let (mut documents, mut files, mut failures) = (Vec::new(), 0, 0);
     for name in names {
-        let inside = path.join(&name);
+        let (inside, is_unicode) = (path.join(&name), name.to_str().is_some());
+        let name = name.to_string_lossy().into_owned();
         let Ok(metadata) = inside.metadata() else { continue };
         if metadata.is_dir() {
             documents.push(json!({ "path": inside.display().to_string(), "directory": true }));
@@ -51,7 +53,11 @@ pub(super) fn list(path: &Path, args: &Args, mut text: Text, console: &Console) 
         let cells = |what: &str, entries: Option<u64>| {
             [name.clone(), bytes(metadata.len()), what.to_owned(), entries.map_or_else(String::new, count)]
         };
-        match contents(&inside, args) {
+        let contents = match is_unicode {
+            true => contents(&inside, args),
+            false => Err(Failure::new(format_args!("{}: its name is not UTF-8; rename the file", inside.display()))),
+        };
+        match contents {
             Ok(contents) => {
                 let object = |(path, entries): &(String, Option<u64>)| json!({ "name": path, "entries": entries });
                 document["objects"] = contents.iter().map(object).collect::<Value>();

@@ -1,4 +1,4 @@
-//! Layouts of ROOT's classes of trees, histograms and graphs, for files that do not describe them.
+//! Layouts of ROOT's classes of trees, histograms and graphs, and of ATLAS's links, for files that do not describe them.
 
 use std::sync::OnceLock;
 
@@ -9,10 +9,12 @@ use super::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 /// a letter (`fLen:i`), fixed arrays of them (`fX:d[3]`), as many as another member says (`fX:d*fN`), texts (`fOption:$`),
 /// objects (`fXaxis:TAxis`) and pointers to them (`fFriends:TList*`). Lines that begin with blanks continue the last one.
 const CLASSES: &str = include_str!("known.txt");
+const LINK: &str = "ElementLink<";
+const LINK_BASE: &str = "ElementLinkBase";
 
 impl StreamerInfos {
-    /// The layouts that ROOT's classes of trees, histograms and graphs had in all versions that can be read, without
-    /// checksums.
+    /// The layouts that ROOT's classes of trees, histograms and graphs, and ATLAS's links, had in all versions that can be
+    /// read, without checksums.
     pub fn known() -> &'static Self {
         static KNOWN: OnceLock<StreamerInfos> = OnceLock::new();
         KNOWN.get_or_init(|| {
@@ -24,6 +26,30 @@ impl StreamerInfos {
             }
             infos
         })
+    }
+
+    /// Adds the layouts of ATLAS's links to items of containers (`ElementLink<T>`) in the name of a type. A file lacks those
+    /// to which all its lists of links are empty.
+    pub fn describe_links(&mut self, type_name: &str) {
+        let mut rest = type_name;
+        while let Some(at) = rest.find(LINK) {
+            let (before, link) = rest.split_at(at);
+            let is_whole = !before.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ':'));
+            let mut depth = 0;
+            let end = link.char_indices().find_map(|(at, letter)| {
+                depth += i32::from(letter == '<') - i32::from(letter == '>');
+                (letter == '>' && depth == 0).then_some(at + 1)
+            });
+            let Some((name, behind)) = end.and_then(|end| link.split_at_checked(end)) else { return };
+            if is_whole && self.spelling(name).is_none() {
+                for (known, name) in [("ElementLink<>", name), (LINK_BASE, LINK_BASE)] {
+                    if let (None, Some(known)) = (self.spelling(name), Self::known().newest(known)) {
+                        self.push(ClassInfo { name: name.to_owned(), ..known.as_ref().clone() });
+                    }
+                }
+            }
+            rest = behind;
+        }
     }
 }
 
@@ -95,5 +121,21 @@ mod tests {
         let branch = StreamerInfos::known().find("TBranch", 13).unwrap();
         assert_eq!(branch.elements.len(), 22);
         assert!(branch.elements.iter().all(|element| element.name != "fEntries" || element.code == 16));
+    }
+
+    #[test]
+    fn links_that_a_file_does_not_describe_are_as_the_others() {
+        let described = ClassInfo { version: 7, ..ClassInfo::unknown("ElementLink<DataVector<Jet> >") };
+        let mut infos = StreamerInfos::default();
+        infos.push(described);
+        let names = ["map<ElementLink<DataVector<Jet>>,ElementLink<Cells>>", "MyElementLink<A>", "ElementLink<B", "x>"];
+        names.iter().for_each(|name| infos.describe_links(name));
+        let listed: Vec<(&str, i32)> = infos.classes().map(|info| (info.name.as_str(), info.version)).collect();
+        let expected = [("ElementLink<DataVector<Jet> >", 7), ("ElementLink<Cells>", 1), ("ElementLinkBase", 1)];
+        assert_eq!(listed, expected);
+        // Nested links take no more than their names.
+        let nested = ["ElementLink<".repeat(1000), ">".repeat(1000)].concat();
+        infos.describe_links(&nested);
+        assert_eq!(infos.classes().len(), 4);
     }
 }

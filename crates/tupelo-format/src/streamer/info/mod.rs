@@ -319,8 +319,8 @@ impl StreamerInfos {
         self.classes.get(self.by_name.get(name)?.newest)
     }
 
-    /// Whether objects of a class have no version where they have no byte count: ROOT reads so what derives from `TObject`
-    /// and is not one of its own classes (`TBufferFile::ReadClassEmulated`).
+    /// Whether objects of a class without a byte count have no version either. ROOT reads classes that derive from
+    /// `TObject` that way, except those that it defines itself (`TBufferFile::ReadClassEmulated`).
     pub fn may_lack_head(&self, class: &ClassInfo) -> bool {
         if Self::known().newest(&class.name).is_some() {
             return false;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use bytes::Bytes;
+use tupelo_format::wire::Memory;
 use tupelo_ttree::Column;
 
 use super::{BasketDecoder, Leaf, counted, plain, plain_width, stored_bytes};
@@ -130,7 +131,8 @@ impl BasketDecoder<'_> {
                 return counters.decode(|| plain(&basket, &part.entries, width, out));
             }
             self.prepare(branch, part.basket, leaf.layout, &mut basket, expected, &part.entries)?;
-            counters.decode(|| column.read(leaf.layout, &basket, part.entries).map_err(Error::from))
+            let memory = Memory::new(self.memory.left());
+            counters.decode(|| column.read(leaf.layout, &basket, part.entries, &memory).map_err(Error::from))
         });
         read.map_err(|e| self.named(branch, basket, e))
     }

@@ -1,5 +1,6 @@
 //! Trees and other objects: every basket decompressed and decoded, every record decompressed.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use tupelo_format::container::{self, Object};
@@ -9,6 +10,7 @@ use tupelo_ttree::tree::TREE_CLASSES;
 
 use super::{Damage, FETCH_BYTES, Report};
 use crate::decode::{BasketCheck, check_baskets, layouts_of};
+use crate::ops::batches;
 use crate::reader::{self, File};
 use crate::source::TreeSource;
 use crate::{ErrorKind, Result};
@@ -63,9 +65,25 @@ pub(super) fn check(
 fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn FnMut(u64)) -> Result<()> {
     let tree = source.tree();
     let layouts: HashMap<usize, &Layout> = layouts_of(source.fields());
-    for refused in source.refused() {
-        let warning = format!("tree '{name}': branch '{}' is not decoded: {}", refused.path, refused.reason);
-        report.warnings.push(warning);
+    for (number, refused) in source.refused().iter().enumerate() {
+        let what = format!("branch '{}' is not decoded: {}", refused.path, refused.reason);
+        // The baskets of the others are found, and their numbers of entries are checked.
+        let has_baskets = number >= tree.unreadable.len();
+        let kind = ErrorKind::from(refused.kind);
+        match kind {
+            ErrorKind::Unsupported if has_baskets => report.warnings.push(format!("tree '{name}': {what}")),
+            _ => report.add(Damage { tree: name.to_owned(), ..Damage::whole("", what) }, kind),
+        }
+    }
+    let held = tree.branches.iter().filter(|branch| !branch.is_elsewhere()).map(|branch| branch.entries).max();
+    let what = format!("its branches have {} entries, the tree says {}", held.unwrap_or(0), tree.entries);
+    match held.map(|held| held.cmp(&tree.entries)) {
+        // ROOT reads no more entries than the tree says.
+        Some(Ordering::Greater) => report.warnings.push(format!("tree '{name}': {what}")),
+        Some(Ordering::Less) => {
+            report.add(Damage { tree: name.to_owned(), ..Damage::whole("", what) }, ErrorKind::Corrupt);
+        }
+        _ => {}
     }
     let damage = |branch: usize, what: String| Damage {
         tree: name.to_owned(),
@@ -77,7 +95,7 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
         let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
         if branch.is_elsewhere() {
             let what = format!("its baskets are in another file, '{}'", branch.file_name);
-            report.warnings.push(format!("tree '{name}': branch '{}': {what}", tree.path(index)));
+            report.add(damage(index, what), ErrorKind::Unsupported);
             continue;
         }
         // Branches that hold others, and bases without members, have entries and no baskets; those of ROOT 4 an empty one.
@@ -101,16 +119,7 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
     }
     // As they lie in the file, so that those of a cluster, and their counters, are checked together.
     checks.sort_by_key(|check| check.range.as_ref().map_or(0, |range| range.start));
-    let mut rest = checks.as_slice();
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |check: &&BasketCheck<'_>| {
-            bytes += check.stored_bytes();
-            bytes <= FETCH_BYTES
-        };
-        let count = rest.iter().take_while(fits).count().clamp(1, BATCH_BASKETS.min(rest.len()));
-        let (batch, others) = rest.split_at(count);
-        rest = others;
+    for batch in batches(&checks, FETCH_BYTES, BATCH_BASKETS, BasketCheck::stored_bytes) {
         for (check, checked) in batch.iter().zip(check_baskets(source, batch)?) {
             report.baskets += 1;
             report.bytes += check.stored_bytes();
