@@ -1,4 +1,4 @@
-"""What `verify`, `dump` and listings say of trees of which a part is lost."""
+"""Trees with lost branches or entries, and files that cannot be named, are reported by the commands."""
 
 import json
 import subprocess

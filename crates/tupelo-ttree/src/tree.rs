@@ -13,7 +13,8 @@ use tupelo_format::{Error, ErrorKind, Result};
 pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
 /// Branches nested deeper than this are refused.
 const MAX_DEPTH: usize = 24;
-/// A branch that is no field, and why.
+
+/// A branch that is not read as a field, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// Names of its parents and its own, joined by slashes.

@@ -60,8 +60,8 @@ pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos, memory: &Memo
 ///
 /// # Errors
 /// Unsupported, with class and reason, for what this version or the streamer info does not know; corrupt where byte
-/// counts contradict each other; limit above [`MAX_DEPTH`], [`MAX_EXPANSION`] and [`MAX_WORK`]; memory where the values take more than
-/// is left.
+/// counts contradict each other; limit above [`MAX_DEPTH`], [`MAX_EXPANSION`] and [`MAX_WORK`]; memory where the values
+/// take more than is left.
 pub fn read_behind_key(
     bytes: &[u8],
     key_bytes: u16,

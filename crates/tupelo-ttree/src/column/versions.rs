@@ -140,7 +140,8 @@ impl Column {
         Ok(())
     }
 
-    /// Appends zeros, empty lists and empty texts, of which a layout may have more than a file has bytes.
+    /// Appends zeros, empty lists and empty texts. They take memory from the budget first, because no stored bytes limit
+    /// their number.
     fn extend_empty(&mut self, layout: &Layout, count: usize, memory: &Memory) -> Result<()> {
         let take = |bytes: usize| memory.take_items::<u8>(count.saturating_mul(bytes), "members that are not stored");
         match (layout, self) {

@@ -8,8 +8,7 @@ use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
 use tupelo_ttree::fields::Field;
-use tupelo_ttree::tree::Refused;
-use tupelo_ttree::tree::Stored;
+use tupelo_ttree::tree::{Refused, Stored};
 use tupelo_ttree::{Branch, Tree};
 
 use super::{Cluster, File, RequestMemory, Reservation, Session};
