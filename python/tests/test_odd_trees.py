@@ -1,6 +1,7 @@
 """Trees whose forms uproot does not read, with the values that ROOT 6.40 shows."""
 
 import lzma
+import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,26 @@ def test_trees_and_histograms_without_streamer_info_are_read() -> None:
     file = opened("reports/no_streamer_info.root")
     assert by_ranges(file["t"], "x") == [0.5, 1.5, 2.5, 3.5, 4.5]
     assert file["h"].values(flow=True).tolist() == [0.0, 0.0, 1.0, 0.0, 0.0]
+
+
+def test_members_of_which_nothing_is_stored_are_left_out_by_themselves_too(command: str) -> None:
+    """Regression: selected alone, they were empty lists, which `import` wrote and `verify` called intact."""
+    path = DATA / "trees" / "uproot-mc10events.root"
+    if not path.exists():
+        pytest.skip("there are no real files")
+    tree = tupelo.open(f"{path}:Events")
+    assert len(tree.arrays("Electron.pt")) == 10
+    with pytest.raises(tupelo.UnsupportedError, match="its entries have no bytes"):
+        tree.arrays("Electron.hltMatchBits")
+
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
+
+    done = run("dump", str(path), "--fields", "Electron.hltMatchBits")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no field can be read: its entries have no bytes" in done.stderr
+    done = run("import", str(path), "imported.root", "--fields", "Electron.hltMatchBits")
+    assert done.returncode == 1
+    done = run("verify", str(path))
+    assert done.returncode == 1
+    assert "branch 'Electron/Electron.hltMatchBits'" in done.stdout

@@ -45,6 +45,12 @@ pub enum Column {
     Record(Vec<Column>, usize),
 }
 
+/// The error for values that were not written: ROOT writes nothing of a collection for which it has no code, such as
+/// `std::bitset` in older files.
+pub fn left_out() -> Error {
+    Error::unsupported("its entries have no bytes: the program that wrote the file left them out")
+}
+
 /// Where lists end in their items, from 0 on.
 #[derive(Debug)]
 pub struct Offsets(Vec<i64>);
@@ -244,10 +250,19 @@ impl Column {
         }
         let is_empty = basket.data.is_empty();
         self.read_streamed(layout, basket, entries, memory).map_err(|error| match is_empty {
-            // ROOT writes nothing of a collection for which it has no code, such as `std::bitset` in older files.
-            true => Error::unsupported("its entries have no bytes: the program that wrote the file left them out"),
+            true => left_out(),
             false => error,
         })
+    }
+
+    /// The number of items in each list; empty for other columns.
+    pub fn list_lengths(&self) -> impl Iterator<Item = usize> {
+        let offsets = match self {
+            Self::List(offsets, _) => offsets.0.as_slice(),
+            _ => &[],
+        };
+        let ends = offsets.iter().skip(1);
+        offsets.iter().zip(ends).map(|(start, end)| usize::try_from(end - start).unwrap_or(0))
     }
 
     /// Values of any length.

@@ -145,6 +145,7 @@ fn branch(class_name: &str, baskets: Vec<BasketPlace>) -> Branch {
         checksum: 0,
         parent_class: String::new(),
         clones_class: String::new(),
+        max_items: 0,
     };
     Branch {
         name: "b".into(),
@@ -179,6 +180,19 @@ fn tree(entries: u64, cluster_ranges: Vec<(u64, u64)>) -> Tree {
         top_level: Vec::new(),
         unreadable: Vec::new(),
     }
+}
+
+/// A version of a class, whose checksum tells it apart from the others.
+fn class(name: &str, version: i32, elements: Vec<Element>) -> ClassInfo {
+    ClassInfo { version, elements, checksum: 70 + version as u32, ..ClassInfo::unknown(name) }
+}
+
+/// The layout of a branch that holds whole objects with their heads.
+fn object_layout(class_name: &str, infos: &StreamerInfos) -> tupelo_format::Result<Layout> {
+    let whole = branch(class_name, vec![]);
+    let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
+    let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
+    of_branch(&tree, 0, &Classes::new(infos), &Memory::new(MEMORY))
 }
 
 /// Ranges that descend made the subtraction overflow, and many ranges made a million clusters each.
@@ -329,21 +343,12 @@ fn bits_of_referenced_objects_are_read() {
 fn objects_of_older_versions_are_read_as_the_newest() {
     let number = |name: &str, code| Element::new(name, "", code, ElementKind::Basic);
     let base = Element::new("TObject", "BASE", 66, ElementKind::Base { version: 1 });
-    let class = |name: &str, version, elements| ClassInfo {
-        version,
-        elements,
-        checksum: 70 + version as u32,
-        ..ClassInfo::unknown(name)
-    };
     let mut infos = StreamerInfos::default();
     infos.push(class("C", 1, vec![number("dropped", 2), number("a", 3)]));
     infos.push(class("C", 2, vec![number("fresh", 2), number("a", 8)]));
     infos.push(class("Headless", 1, vec![base, number("a", 3)]));
     let read = |class_name: &str, data: &[u8]| {
-        let whole = branch(class_name, vec![]);
-        let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
-        let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
-        let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
+        let layout = object_layout(class_name, &infos).unwrap();
         let mut basket = Basket::of(data, 1);
         basket.set_lengths([data.len()]).unwrap();
         let mut column = Column::new(&layout);
@@ -373,25 +378,13 @@ fn objects_of_older_versions_are_read_as_the_newest() {
 #[test]
 fn what_versions_lack_counts_against_the_budget() {
     let number = |name: &str, code| Element::new(name, "", code, ElementKind::Basic);
-    let class = |name: &str, version, elements| ClassInfo {
-        version,
-        elements,
-        checksum: 70 + version as u32,
-        ..ClassInfo::unknown(name)
-    };
-    let layout = |infos: &StreamerInfos| {
-        let whole = branch("C", vec![]);
-        let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
-        let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
-        of_branch(&tree, 0, &Classes::new(infos), &Memory::new(MEMORY)).map_err(|error| error.kind())
-    };
     let array = Element { array_length: i32::MAX, ..number("many", 23) };
     let bits = Element::new("bits", "bitset<1152921504606846976>", 500, ElementKind::Stl { container: 8, item: 0 });
     for missing in [array, bits] {
         let mut infos = StreamerInfos::default();
         infos.push(class("C", 1, vec![number("a", 3)]));
         infos.push(class("C", 2, vec![number("a", 3), missing]));
-        let layout = layout(&infos).unwrap();
+        let layout = object_layout("C", &infos).unwrap();
         let mut basket = Basket::of(&[0x40, 0, 0, 6, 0, 1, 0, 0, 0, 7], 1);
         basket.set_lengths([10]).unwrap();
         let read = Column::new(&layout).read(&layout, &basket, 0..1, &Memory::new(MEMORY));
@@ -406,7 +399,7 @@ fn what_versions_lack_counts_against_the_budget() {
         let mut infos = StreamerInfos::default();
         infos.push(class("C", 1, members.clone()));
         assert!(classes.into_iter().all(|class| infos.push(class)));
-        assert_eq!(layout(&infos).unwrap_err(), ErrorKind::Memory);
+        assert_eq!(object_layout("C", &infos).unwrap_err().kind(), ErrorKind::Memory);
     }
 }
 
@@ -418,10 +411,7 @@ fn versions_without_a_checksum_are_told_apart() {
     let mut infos = StreamerInfos::default();
     infos.push(class(1, 71, member(3)));
     infos.push(class(2, 0, member(5)));
-    let whole = branch("C", vec![]);
-    let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
-    let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
-    let layout = of_branch(&tree, 0, &Classes::new(&infos), &Memory::new(MEMORY)).unwrap();
+    let layout = object_layout("C", &infos).unwrap();
     let mut basket = Basket::of(&[0x40, 0, 0, 6, 0, 1, 0, 0, 0, 7], 1);
     basket.set_lengths([10]).unwrap();
     let mut column = Column::new(&layout);
@@ -437,12 +427,6 @@ fn objects_of_older_versions_take_no_longer_than_their_bytes() {
     let number = |name: &str| Element::new(name, "", 3, ElementKind::Basic);
     let list = Element::new("list", "vector<Large>", 300, ElementKind::Stl { container: 1, item: 61 });
     let large = (0..3000).map(|member| number(&format!("m{member}"))).collect();
-    let class = |name: &str, version, elements| ClassInfo {
-        version,
-        elements,
-        checksum: 70 + version as u32,
-        ..ClassInfo::unknown(name)
-    };
     let mut infos = StreamerInfos::default();
     infos.push(class("Large", 1, large));
     infos.push(class("C", 1, vec![list.clone(), number("a")]));

@@ -105,6 +105,8 @@ pub struct BranchElement {
     pub parent_class: String,
     /// The class of the items of a `TClonesArray`.
     pub clones_class: String,
+    /// The largest number of items in an entry, of branches that count.
+    pub max_items: i64,
 }
 
 /// A leaf of a branch.
@@ -476,6 +478,7 @@ fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Bra
             checksum: members.integer("fCheckSum").unwrap_or(0) as u32,
             parent_class: members.text("fParentName").unwrap_or_default(),
             clones_class: members.text("fClonesName").unwrap_or_default(),
+            max_items: members.integer("fMaximum").unwrap_or(i64::MAX),
         }),
     };
     let leaf = |value: &Value| match value {

@@ -60,7 +60,6 @@ impl Reader<'_> {
                 };
                 let packing = Packing::of(element, basic);
                 let is_old_place = info.name == "TBranch" && info.version < 10 && element.name == "fBasketSeek";
-                let place = self.counter_place(counter, info);
                 each(objects, |members| {
                     let mark = self.stream.cursor.u8()?;
                     let basic = match mark {
@@ -69,7 +68,7 @@ impl Reader<'_> {
                         _ if is_old_place => Basic::I32,
                         _ => basic,
                     };
-                    let count = if mark != 0 { self.count(counter, info, place, members)? } else { 0 };
+                    let count = if mark != 0 { self.count(counter, info, members)? } else { 0 };
                     self.several(length, |this| match count {
                         0 => Ok(Value::Null),
                         _ => Ok(Value::Numbers(this.packed(basic, packing, count)?)),
@@ -167,12 +166,12 @@ impl Reader<'_> {
     }
 
     /// [`count_of`]; in bases it is looked for among all their members.
-    fn count(&mut self, counter: &Counter, info: &ClassInfo, place: Option<usize>, members: &[Value]) -> Result<usize> {
+    fn count(&mut self, counter: &Counter, info: &ClassInfo, members: &[Value]) -> Result<usize> {
         if counter.class_name != info.name {
             let bases = members.iter().filter_map(Value::as_object);
             self.work(bases.map(|base| base.members.len()).sum::<usize>() + members.len())?;
         }
-        count_of(counter, info, place, members)
+        count_of(counter, info, members, || self.counter_place(counter, info))
     }
 
     /// Pointers to as many objects as a counter says.
@@ -187,9 +186,8 @@ impl Reader<'_> {
         let version = self.stream.version()?;
         let class = element.class_name();
         let holds_pointers = element.type_name.contains("**");
-        let place = self.counter_place(counter, info);
         each(objects, |members| {
-            let count = self.count(counter, info, place, members)?;
+            let count = self.count(counter, info, members)?;
             self.several(length, |this| {
                 let mut list = this.list(count)?;
                 for _ in 0..count {
@@ -226,10 +224,15 @@ fn shaped(element: &Element, length: usize, numbers: Numbers) -> Value {
     }
 }
 
-/// The value of a counter among what was read of an object: in its own class, where it has a place, or in a base.
-pub(super) fn count_of(counter: &Counter, info: &ClassInfo, place: Option<usize>, members: &[Value]) -> Result<usize> {
+/// The value of a counter among the members of an object: in its own class, where it has a place, or in a base.
+pub(super) fn count_of(
+    counter: &Counter,
+    info: &ClassInfo,
+    members: &[Value],
+    place: impl FnOnce() -> Option<usize>,
+) -> Result<usize> {
     let found = match counter.class_name == info.name {
-        true => place.and_then(|place| members.get(place)),
+        true => place().and_then(|place| members.get(place)),
         false => members.iter().find_map(|base| base.as_object()?.get(&counter.name)),
     };
     match found {

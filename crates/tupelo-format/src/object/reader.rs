@@ -80,10 +80,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The place of a counter among the members of its class.
+    /// [`ClassInfo::position`], found once for each counter.
     pub(super) fn counter_place(&mut self, counter: &Counter, info: &ClassInfo) -> Option<usize> {
-        let place = || info.elements.iter().position(|element| element.name == counter.name);
-        *self.counters.entry(std::ptr::from_ref(counter)).or_insert_with(place)
+        *self.counters.entry(std::ptr::from_ref(counter)).or_insert_with(|| info.position(&counter.name))
     }
 
     /// An empty list with room for `count` values.

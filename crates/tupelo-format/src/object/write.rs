@@ -144,8 +144,7 @@ fn member(out: &mut Streaming, object: &Object, element: &Element, value: &Value
         (ElementKind::Basic, code) => put_number(out, basic_of(element, code)?, value),
         (ElementKind::BasicPointer(counter), code) if is_single => {
             let basic = basic_of(element, code - POINTER)?;
-            let place = object.class.elements.iter().position(|element| element.name == counter.name);
-            let count = count_of(counter, &object.class, place, &object.members)?;
+            let count = count_of(counter, &object.class, &object.members, || object.class.position(&counter.name))?;
             match value {
                 Value::Null if count == 0 => out.buffer.u8(0),
                 Value::Numbers(numbers) if numbers.len() == count => {

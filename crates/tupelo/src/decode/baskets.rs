@@ -5,6 +5,7 @@ mod counters;
 mod probe;
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use tupelo_format::object::{Basic, Value};
 use tupelo_format::wire::Memory;
 use tupelo_ttree::basket::{BasketHead, open_embedded};
 use tupelo_ttree::classes::Classes;
-use tupelo_ttree::column::{MAX_EMPTY_ITEMS, swap};
+use tupelo_ttree::column::{MAX_EMPTY_ITEMS, left_out, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
@@ -142,7 +143,11 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
                 decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
                 let column = column.get_or_insert_with(|| Column::new(layout));
                 column.clear();
-                Ok(column.read(layout, &basket, all, &Memory::new(memory.left()))?)
+                column.read(layout, &basket, all, &Memory::new(memory.left()))?;
+                let Layout::Rest(_) = layout else { return Ok(()) };
+                let first = decoder.first_entry(check.branch, check.basket)?;
+                let entries = first..first + basket.entries as u64;
+                decoder.check_items(check.branch, entries, column.list_lengths(), other_numbers)
             });
             (number, checked)
         };
@@ -151,6 +156,10 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
     let mut checked: Vec<(usize, Result<()>)> = checked.into_iter().flatten().collect();
     checked.sort_by_key(|(number, _)| *number);
     Ok(checked.into_iter().map(|(_, checked)| checked).collect())
+}
+
+fn other_numbers() -> Error {
+    Error::corrupt("it has other numbers of items than its collection")
 }
 
 fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {
@@ -403,8 +412,8 @@ impl BasketDecoder<'_> {
                 });
                 let range = self.source.range(branch, basket);
                 let range = range.map_err(|e| self.named(leaf.branch, basket, e))?;
-                let first = branch.baskets.get(basket).map_or(0, |place| place.entries.start);
-                parts.push(Part { number, leaf: index, basket, entries, out: own, range, first_entry: first });
+                let first_entry = self.first_entry(leaf.branch, basket)?;
+                parts.push(Part { number, leaf: index, basket, entries, out: own, range, first_entry });
             }
         }
         // One cluster after the other, each as it lies in the file, so that few requests fetch it.
@@ -465,6 +474,12 @@ impl BasketDecoder<'_> {
         Ok(places.map(|place| place.stored.bytes()).sum())
     }
 
+    /// The entry of the branch with which a basket begins.
+    fn first_entry(self, branch: usize, basket: usize) -> Result<u64> {
+        let place = self.branch(branch)?.baskets.get(basket);
+        place.map(|place| place.entries.start).ok_or_else(|| Error::corrupt("there is no such basket"))
+    }
+
     /// Checks a basket against its branch, and adds what other branches say of its entries.
     fn prepare(
         self,
@@ -480,12 +495,17 @@ impl BasketDecoder<'_> {
         if !basket.has_positions() {
             basket.set_lengths(self.lengths(branch, number, item, basket.entries)?)?;
         }
+        let first = self.first_entry(branch, number)?;
+        let (start, end) = (first + entries.start as u64, first + entries.end as u64);
         if let Layout::CountedInBranch { counter, .. } = **item {
-            let first = self.branch(branch)?.baskets.get(number).map_or(0, |place| place.entries.start);
-            let start = if basket.has_positions() { entries.start as u64 } else { 0 };
-            basket.set_counts(self.counts(counter, first + start..first + entries.end as u64)?);
+            let start = if basket.has_positions() { start } else { first };
+            basket.set_counts(self.counts(counter, start..end)?);
         }
-        Ok(())
+        // Where nothing is stored of any item, the lists look empty.
+        match basket.data.is_empty() && item.fixed_bytes() != Some(0) {
+            true => self.check_items(branch, start..end, repeat_n(0, entries.len()), || left_out().into()),
+            false => Ok(()),
+        }
     }
 
     /// Passes a basket, decompressed, and the number of entries that the branch expects in it.

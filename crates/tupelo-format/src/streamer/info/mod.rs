@@ -189,6 +189,11 @@ impl ClassInfo {
         let (title, elements) = (Vec::new(), Vec::new());
         Self { name: name.to_owned(), title, bits: 0, version: 0, checksum: 0, elements }
     }
+
+    /// The position of a member among the elements.
+    pub fn position(&self, member: &str) -> Option<usize> {
+        self.elements.iter().position(|element| element.name == member)
+    }
 }
 
 impl Element {

@@ -28,12 +28,11 @@ pub(super) type Counters = Mutex<HashMap<(usize, usize), ArrayRef>>;
 impl BasketDecoder<'_> {
     /// Bytes of the entries of a basket without positions: the values of the counter, times the bytes of an item.
     pub(super) fn lengths(self, branch: usize, basket: usize, item: &Layout, entries: usize) -> Result<Vec<usize>> {
-        let counted = self.branch(branch)?;
-        let counter = counted.leaves.first().and_then(|leaf| leaf.counter);
+        let counter = self.branch(branch)?.leaves.first().and_then(|leaf| leaf.counter);
         let (Some((counter, _)), Some(width)) = (counter, item.fixed_bytes()) else {
             return Err(Error::unsupported("entries of unknown length"));
         };
-        let first = counted.baskets.get(basket).map_or(0, |place| place.entries.start);
+        let first = self.first_entry(branch, basket)?;
         let counts = self.counts(counter, first..first.saturating_add(entries as u64))?;
         Ok(counts.into_iter().map(|count| count.saturating_mul(width)).collect())
     }
@@ -61,6 +60,34 @@ impl BasketDecoder<'_> {
             counts.extend(values.values().iter().map(|&count| usize::try_from(count).unwrap_or(usize::MAX)));
         }
         Ok(counts)
+    }
+
+    /// Checks that a member of the items of a collection has as many values in each entry as the collection has items.
+    pub(super) fn check_items(
+        self,
+        branch: usize,
+        entries: Range<u64>,
+        lengths: impl Iterator<Item = usize>,
+        error: impl FnOnce() -> Error,
+    ) -> Result<()> {
+        let Some(collection) = self.collection_of(branch)? else { return Ok(()) };
+        match lengths.eq(self.counts(collection, entries)?) {
+            true => Ok(()),
+            false => Err(error()),
+        }
+    }
+
+    /// The branch with the numbers of items, for a branch of a member of them; `None` where no entry has any.
+    fn collection_of(self, branch: usize) -> Result<Option<usize>> {
+        let mut above = self.branch(branch)?.parent;
+        while let Some(parent) = above {
+            let branch = self.branch(parent)?;
+            if let Some(element) = branch.element.as_ref().filter(|element| matches!(element.kind, 3 | 4)) {
+                return Ok(Some(parent).filter(|_| element.max_items > 0));
+            }
+            above = branch.parent;
+        }
+        Ok(None)
     }
 
     /// The values of one basket of a counter.

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use tupelo_ttree::Layout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
-use super::{BasketDecoder, COUNT, Counters, Form, Leaf, branches_of, decode_baskets, estimated_bytes};
+use super::{BasketDecoder, COUNT, Counters, Form, Leaf, branches_of, decode_baskets, estimated_bytes, other_numbers};
 use crate::source::{RequestMemory, TreeCache, TreeSource};
 use crate::{Error, ErrorKind, Result};
 
@@ -71,8 +71,7 @@ pub(crate) fn unreadable(
                     if let (Some((path, ..)), Some(list)) = (path, values[0].as_list_opt::<i64>())
                         && lengths(list) != counts[0].as_primitive::<Int32Type>().values()[..]
                     {
-                        let what = "it has other numbers of items than its collection";
-                        found.push((path.clone(), Error::corrupt(what)));
+                        found.push((path.clone(), other_numbers()));
                     }
                 }
             }
