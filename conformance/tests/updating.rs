@@ -162,7 +162,7 @@ fn lengths_of_keys_in_key_lists_hide_no_object() {
     let mut file = whole.to_vec();
     file[first - 1] -= 1;
     assert!(paths(&file).len() < paths(&whole).len());
-    refused(file, "bytes behind its");
+    refused(file, "bytes after its");
 }
 
 /// The record of a directory is overwritten in place: that must not be something else.

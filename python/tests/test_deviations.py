@@ -2,11 +2,13 @@
 
 import io
 import pickle
+import subprocess
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+import uproot
 from conftest import DATA
 
 import tupelo
@@ -121,3 +123,27 @@ def test_ntuples_of_jsroot_are_read_as_root_reads_them() -> None:
             (it["fA"], [below["fA"] for below in it["fV"]]) for it in ntuple["TestClassField.fStreamed"].objects()
         ]
         assert objects[:3] == [(0, [5]), (-1, [5, 6]), (-2, [5, 6, 7])]
+
+
+@pytest.mark.parametrize(
+    ("names", "deleted"), [("abT", "a"), ("aTb", "b"), ("aTbc", "bc"), ("aTbc", "ab"), ("aTb", "ab")]
+)
+def test_files_in_which_uproot_deleted_objects_are_intact_and_can_be_changed(
+    names: str, deleted: str, command: str
+) -> None:
+    """Regression: keys that uproot left behind a shorter list were damage, and the others prevented every change."""
+    with uproot.recreate("deleted.root") as file:
+        for name in names:
+            file[name] = {"x": np.arange(3)} if name == "T" else np.histogram([1.0, 2.0])
+        for name in deleted:
+            del file[name]
+    done = subprocess.run([command, "verify", "deleted.root"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    with tupelo.update("deleted.root") as changed:
+        changed["new"] = {"y": [1, 2]}
+    left = [name for name in names if name not in deleted]
+    with uproot.open("deleted.root") as file:
+        assert sorted(file.keys(cycle=False)) == sorted([*left, "new"])
+        assert file["T"]["x"].array().tolist() == [0, 1, 2]
+    done = subprocess.run([command, "verify", "--deep", "deleted.root"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,12 +1,13 @@
 //! Directories: their records, their key lists, and the ways through them (`TDirectoryFile::Streamer`, `ReadKeys`).
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::fetched::together;
 use super::key::{Key, parse_key, read_key, text};
-use super::{Attempt, FetchedRanges, Interrupt, Rule, START_BIG_FILE, read_header};
+use super::{Attempt, Deviation, FetchedRanges, Interrupt, Rule, START_BIG_FILE, read_header};
 use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
@@ -134,11 +135,22 @@ pub struct Directory {
     pub(super) list_bytes: u64,
     /// What the key list has that would be lost if it were written again.
     pub(super) unread: Option<String>,
+    /// A key after the last one: of a deleted object if its record is free.
+    pub(super) last: Option<LastKey>,
     pub(super) keys: Vec<ListedKey>,
     /// Positions in `keys`, sorted by name and cycle.
     by_name: Vec<u32>,
     /// The same for those that are directories.
     directories: Vec<u32>,
+}
+
+/// A key after the last one of a key list.
+#[derive(Debug, Clone)]
+pub(super) struct LastKey {
+    /// The record that it leads to.
+    pub(super) record: Range<u64>,
+    /// The deviation, if that is free.
+    pub(super) deviation: Deviation,
 }
 
 /// Where a directory's record lies, found but not yet read.
@@ -187,7 +199,7 @@ fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
 pub(super) fn read_directory(fetched: &FetchedRanges, place: &Place) -> Attempt<Directory> {
     let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, place.record_at)?;
-    let KeyList { bytes: list_bytes, unread, keys } = read_keys(fetched, &record)?;
+    let KeyList { bytes: list_bytes, unread, last, keys } = read_keys(fetched, &record)?;
     Ok(Directory {
         path: place.path.clone(),
         name: place.name.clone(),
@@ -198,6 +210,7 @@ pub(super) fn read_directory(fetched: &FetchedRanges, place: &Place) -> Attempt<
         room: place.room,
         list_bytes,
         unread,
+        last,
         by_name: sorted(&keys, |_| true),
         directories: sorted(&keys, Key::is_directory),
         keys,
@@ -211,6 +224,8 @@ struct KeyList {
     bytes: u64,
     /// See [`Directory::unread`].
     unread: Option<String>,
+    /// See [`Directory::last`].
+    last: Option<LastKey>,
     keys: Vec<ListedKey>,
 }
 
@@ -279,15 +294,21 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
         list.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
     }
     list.bytes = cursor.position() as u64;
-    // Some writers reserve room, which is zero or has what was there before. Another key means that the count is wrong.
-    let rest = bytes.get(cursor.position()..).unwrap_or_default();
-    let is_key = || Key::read(rest, cursor.offset()).is_ok_and(|key| key.check_place(fetched.size()).is_ok());
-    if rest.iter().any(|&byte| byte != 0) {
-        if are_whole && !is_key() {
-            let rule = Rule::KeyListRest { keys: count as u64, bytes: rest.len() as u64 };
-            fetched.deviations().add(cursor.offset(), rule);
-        } else {
-            list.unread = Some(format!("there are {} bytes behind its {count} keys", rest.len()));
+    // Some writers reserve room, which is zero or has what was there before.
+    let (rest, offset) = (bytes.get(cursor.position()..).unwrap_or_default(), cursor.offset());
+    if rest.iter().all(|&byte| byte == 0) {
+        return Ok(list);
+    }
+    let deviation = Deviation { offset, rule: Rule::KeyListRest { keys: count as u64, bytes: rest.len() as u64 } };
+    let key = Key::read(rest, offset).ok().filter(|key| key.check_place(fetched.size()).is_ok());
+    let is_listed = |key: &Key| list.keys.iter().any(|listed| listed.key.seek_key == key.seek_key);
+    match key.filter(|key| !is_listed(key)) {
+        None if are_whole => fetched.deviations().add(offset, deviation.rule),
+        key => {
+            list.unread = Some(format!("there are {} bytes after its {count} keys", rest.len()));
+            // The number of keys is wrong, or the object was deleted.
+            let record = |key: Key| key.seek_key..key.seek_key.saturating_add(u64::from(key.nbytes));
+            list.last = key.filter(|_| are_whole).map(|key| LastKey { record: record(key), deviation });
         }
     }
     Ok(list)

@@ -106,13 +106,15 @@ impl Layout {
     ) -> Attempt<Self> {
         let mut used = Used::new(header.end);
         used.add("the header", 0..header.begin);
-        check_tree(fetched, &header, &tree, &mut used)?;
+        check_tree(fetched, &header, &tree, &free, &mut used)?;
         used.add("the streamer info", info.place.clone());
         used.add("the free list", free_place.clone());
         free.iter().for_each(|segment| used.add("a free segment", segment));
         used.check()?;
         let deviations = fetched.deviations().list();
-        let broken = deviations.iter().find(|it| !matches!(it.rule, Rule::Saved | Rule::Recovered { .. }));
+        // A list of keys with a rest is replaced, or stays as it is.
+        let is_harmless = |rule: &Rule| matches!(rule, Rule::Saved | Rule::Recovered { .. } | Rule::KeyListRest { .. });
+        let broken = deviations.iter().find(|it| !is_harmless(&it.rule));
         if let Some(broken) = broken {
             let what = format!("a file that breaks a rule of the format cannot be changed, only copied: {broken}");
             return Err(Error::unsupported(what).into());
@@ -164,6 +166,7 @@ fn check_tree(
     fetched: &FetchedRanges,
     header: &FileHeader,
     tree: &[directory::Directory],
+    free: &FreeList,
     used: &mut Used,
 ) -> Attempt<()> {
     let mut keys: Vec<Option<&Key>> = vec![None; tree.len()];
@@ -197,7 +200,10 @@ fn check_tree(
         if record.seek_keys == 0 {
             continue;
         }
-        if let Some(unread) = &directory.unread {
+        let is_free = |record: &Range<u64>| free.iter().any(|it| it.start <= record.start && record.end <= it.end);
+        if let Some(last) = directory.last.as_ref().filter(|last| is_free(&last.record)) {
+            fetched.deviations().add(last.deviation.offset, last.deviation.rule.clone());
+        } else if let Some(unread) = &directory.unread {
             return Err(Error::corrupt(format!("the key list of {name}: {unread}")).at(record.seek_keys).into());
         }
         if let Some(bytes) = fetched.deviations().key_list_bytes(record.seek_keys) {
