@@ -151,7 +151,17 @@ impl Report {
 /// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
 /// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    check(file, name, false, progress)
+    check(file, name, false, progress).map_err(|error| named(error, file))
+}
+
+/// The error with the name of the file, of which some have it already.
+fn named(error: Error, file: &File) -> Error {
+    let name = file.name();
+    let is_named = error.contexts().any(|context| context == name);
+    match is_named {
+        true => error,
+        false => error.within(name),
+    }
 }
 
 fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMut(u64)) -> Result<Report> {
@@ -203,7 +213,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
 /// # Errors
 /// As [`verify`].
 pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    let mut report = check(file, None, true, progress)?;
+    let mut report = check(file, None, true, progress).map_err(|error| named(error, file))?;
     if file.stored_objects().is_some() {
         return Ok(report);
     }

@@ -192,6 +192,10 @@ fn ntuples_from_before_format_1_are_refused_with_their_version() {
             assert!(error.to_string().contains("f.root: ntuple 'n': "), "{error}");
             assert!(error.to_string().contains(version), "{error}");
         }
+        // Regression: it was called intact.
+        let report = crate::ops::verify::verify(&file, None, &mut |_| {}).unwrap();
+        assert_eq!((report.num_damages, report.num_unsupported, report.objects), (0, 1, 1));
+        assert!(report.unsupported[0].what.contains(version), "{:?}", report.unsupported);
     }
     let cut = file_of(PRE_RELEASE_CLASS, &[0x40, 0, 0, 0x42, 0, 4, 0]).table(None).unwrap_err();
     assert_eq!(cut.kind(), ErrorKind::Corrupt, "{cut}");

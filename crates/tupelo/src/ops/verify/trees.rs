@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use tupelo_format::container::{self, Object};
-use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_format::open::{self, ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_ttree::Layout;
 use tupelo_ttree::tree::TREE_CLASSES;
 
@@ -54,7 +54,11 @@ pub(super) fn check(
             }
         } else {
             report.objects += 1;
-            if let Err(error) = root.attempt(|fetched| container::object_bytes(fetched, &object.key)) {
+            let checked = root.attempt(|fetched| match class {
+                PRE_RELEASE_CLASS => Err(open::pre_release(fetched, object)?.into()),
+                _ => container::object_bytes(fetched, &object.key).map(drop),
+            });
+            if let Err(error) = checked {
                 report.add(Damage { object: name, ..Damage::whole("", error.to_string()) }, error.kind());
             }
         }
@@ -65,6 +69,7 @@ pub(super) fn check(
 fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn FnMut(u64)) -> Result<()> {
     let tree = source.tree();
     let layouts: HashMap<usize, &Layout> = layouts_of(source.fields());
+    let whole = |what: String| Damage { tree: name.to_owned(), ..Damage::whole("", what) };
     for (number, refused) in source.refused().iter().enumerate() {
         let what = format!("branch '{}' is not decoded: {}", refused.path, refused.reason);
         // The baskets of the others are found, and their numbers of entries are checked.
@@ -72,7 +77,7 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
         let kind = ErrorKind::from(refused.kind);
         match kind {
             ErrorKind::Unsupported if has_baskets => report.warnings.push(format!("tree '{name}': {what}")),
-            _ => report.add(Damage { tree: name.to_owned(), ..Damage::whole("", what) }, kind),
+            _ => report.add(whole(what), kind),
         }
     }
     let held = tree.branches.iter().filter(|branch| !branch.is_elsewhere()).map(|branch| branch.entries).max();
@@ -80,16 +85,10 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
     match held.map(|held| held.cmp(&tree.entries)) {
         // ROOT reads no more entries than the tree says.
         Some(Ordering::Greater) => report.warnings.push(format!("tree '{name}': {what}")),
-        Some(Ordering::Less) => {
-            report.add(Damage { tree: name.to_owned(), ..Damage::whole("", what) }, ErrorKind::Corrupt);
-        }
+        Some(Ordering::Less) => report.add(whole(what), ErrorKind::Corrupt),
         _ => {}
     }
-    let damage = |branch: usize, what: String| Damage {
-        tree: name.to_owned(),
-        field: Some(tree.path(branch)),
-        ..Damage::whole("", what)
-    };
+    let damage = |branch: usize, what: String| Damage { field: Some(tree.path(branch)), ..whole(what) };
     let mut checks = Vec::new();
     for (index, branch) in tree.branches.iter().enumerate() {
         let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
