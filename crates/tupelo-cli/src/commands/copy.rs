@@ -203,6 +203,13 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let chosen = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?;
             chosen.tell(&ntuple, console);
             let (read, skipped) = (chosen.read, chosen.skipped.len());
+            // A file of a union may have none of the fields.
+            if !args.union && read.schema().fields.is_empty() && !ntuple.schema().fields.is_empty() {
+                let computed = args.condition.apply(read.clone())?.schema_with_computed()?;
+                if computed.fields.is_empty() {
+                    return Err(Failure::usage(format_args!("{from}: no field is left; select others")));
+                }
+            }
             let part = Part { location: from, entries: 0..ntuple.entries() };
             match (jobs.iter_mut().find(|(job, _)| job.name == target), first) {
                 (Some((job, first)), _) => {

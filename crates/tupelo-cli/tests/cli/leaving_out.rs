@@ -130,3 +130,15 @@ fn fixed_arrays_of_counted_items_are_imported() {
     let dumped = |file: &str| tupelo(&["dump", file, "--fields", "n,x,y"]).ok();
     assert_eq!(dumped(&out), dumped(file));
 }
+
+/// Defect: the copy had all entries and no field.
+#[test]
+fn a_copy_has_a_field() {
+    let place = Place::new();
+    let (file, out) = (place.b2hhh(), place.path("out.root"));
+    let error = tupelo(&["copy", &file, &out, "--exclude", "*"]).fails(2);
+    assert!(error.contains("DecayTree: no field is left; select others"), "{error}");
+    assert!(!fs::exists(&out).expect("a folder"));
+    tupelo(&["copy", &file, &out, "--exclude", "*", "--define", "one = 1"]).ok();
+    assert_eq!(tupelo(&["dump", "--entries", ":1", &out]).ok().trim(), "{\"one\":1}");
+}

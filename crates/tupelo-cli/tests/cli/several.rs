@@ -181,3 +181,15 @@ fn duplicate_inputs_are_reported() {
     assert!(!run.stderr.contains("warning"), "{}", run.stderr);
     run.ok();
 }
+
+/// Defect: the hint was to leave it out.
+#[test]
+fn a_forgotten_option_of_the_output_has_a_hint() {
+    let place = Place::new();
+    let (file, out) = (place.b2hhh(), place.path("out.parquet"));
+    let error = tupelo(&["dump", &file, &out]).fails(1);
+    assert!(error.contains(&format!("-o {out} names it as the output")), "{error}");
+    let missing = ["a.root", "b.root"].map(|name| place.path(name));
+    let error = tupelo(&["dump", &missing[0], &missing[1]]).fails(1);
+    assert!(!error.contains("--skip-errors"), "{error}");
+}

@@ -8,6 +8,7 @@ use tupelo::storage::display_name;
 
 use super::target::Target;
 use crate::console::{Console, pipe_is_closed};
+use crate::export::Format;
 use crate::failure::{FAILED, Failure};
 use crate::inputs::Inputs;
 use crate::table::{count, things};
@@ -116,9 +117,12 @@ impl Skipping {
         }
         let files = things(all as u64, "file");
         let failure = Failure::new(format_args!("{} of {files} cannot be opened", count(failed as u64)));
-        Err(match self.skip_errors {
-            true => failure,
-            false => failure.with_hint("--skip-errors leaves them out"),
+        let is_output = |file: &&str| Format::of(Path::new(file)).is_some() && !Path::new(file).exists();
+        let output = found.iter().map(|(location, _)| location.file.as_str()).find(is_output);
+        Err(match output {
+            Some(output) => failure.with_hint(format!("-o {} names it as the output", display_name(output))),
+            None if self.skip_errors || failed == all => failure,
+            None => failure.with_hint("--skip-errors leaves them out"),
         })
     }
 
