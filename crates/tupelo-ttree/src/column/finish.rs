@@ -24,10 +24,7 @@ impl Column {
         match (self, layout, data_type) {
             (column, Layout::Headed(body) | Layout::Named { item: body, .. }, _) => column.finish(body, data_type),
             (Self::Numbers(bytes), ..) => primitive(bytes.into(), len, data_type),
-            (Self::Bools(bytes), ..) => {
-                let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes.get(at).is_some_and(|&byte| byte != 0));
-                Ok(Arc::new(BooleanArray::new(bits, None)))
-            }
+            (Self::Bools(bytes), ..) => Ok(Arc::new(BooleanArray::new(packed(&bytes), None))),
             (Self::Bytes(offsets, bytes), _, DataType::LargeUtf8) => {
                 let (offsets, bytes) = (offsets.finish(), Buffer::from(bytes));
                 match LargeStringArray::try_new(offsets.clone(), bytes.clone(), None) {
@@ -125,4 +122,42 @@ fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) ->
 /// What was read does not make an array.
 fn mismatch(error: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("the values do not fit together: {error}"))
+}
+
+/// One bit for each byte, set where the byte is not zero.
+fn packed(bytes: &[u8]) -> BooleanBuffer {
+    let eight = |chunk: &[u8]| {
+        let mut flags = [0; 8];
+        for (flag, &byte) in flags.iter_mut().zip(chunk) {
+            *flag = u8::from(byte != 0);
+        }
+        // The product has flag n in bit 56 + n, and nothing is carried into these.
+        (u64::from_le_bytes(flags).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    };
+    let (whole, rest) = bytes.as_chunks::<8>();
+    let mut bits: Vec<u8> = whole.iter().map(|chunk| eight(chunk)).collect();
+    if !rest.is_empty() {
+        bits.push(eight(rest));
+    }
+    BooleanBuffer::new(bits.into(), 0, bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::packed;
+
+    #[test]
+    fn bits_are_set_where_bytes_are_not_zero() {
+        for len in 0..40 {
+            for shift in 0..8 {
+                let bytes: Vec<u8> = (0..len).map(|n| if (n + shift) % 3 == 0 { 0 } else { n | 1 }).collect();
+                let expected: Vec<bool> = bytes.iter().map(|&byte| byte != 0).collect();
+                assert_eq!(packed(&bytes).iter().collect::<Vec<_>>(), expected);
+            }
+        }
+        for flags in 0..=u8::MAX {
+            let bytes: Vec<u8> = (0..8).map(|bit| if flags >> bit & 1 == 1 { 0x80 } else { 0 }).collect();
+            assert_eq!(packed(&bytes).values(), [flags]);
+        }
+    }
 }
