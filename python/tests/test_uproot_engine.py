@@ -1,5 +1,6 @@
 """uproot with Tupelo's engine under it: the same values and types as uproot alone."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -20,6 +21,7 @@ import uproot
 import tupelo
 import tupelo.uproot as carried
 from tupelo.uproot import _handles, _trees
+from tupelo.uproot._pause import without_collections
 
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 pytestmark = pytest.mark.usefixtures("strict_engine")
@@ -268,6 +270,64 @@ def test_another_signature_leaves_uproot_as_it_is(path: Path, monkeypatch: pytes
     assert uproot.behaviors.TBranch._ranges_or_baskets_to_arrays is changed
     assert uproot.open(path)["dir/Events"]["run"].array().tolist() == list(range(60))
     carried.uninstall()
+
+
+def test_the_collector_pauses_where_uproot_makes_many_objects(path: Path) -> None:
+    seen: list[bool] = []
+
+    def note(branch: Any) -> bool:
+        seen.append(gc.isenabled())
+        return True
+
+    uproot.open(path)["dir/Events"].arrays(filter_branch=note)
+    assert seen
+    assert not any(seen)
+    assert gc.isenabled()
+    # Calls may overlap, fail, and find it off.
+    with without_collections():
+        uproot.open(path)["dir/Events"].arrays()
+        assert not gc.isenabled()
+    with pytest.raises(ZeroDivisionError), without_collections():
+        _ = 1 / 0
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        uproot.open(path)["dir/Events"].arrays()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_fork_in_a_pause_leaves_the_collector_on() -> None:
+    with without_collections(), warnings.catch_warnings():
+        # Of forks beside threads.
+        warnings.simplefilter("ignore")
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_lists_in_pandas_without_their_package_are_no_error_of_tupelo(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: a warning said that Tupelo fails; in strict mode the error was that of Tupelo."""
+    monkeypatch.setitem(sys.modules, "awkward_pandas", None)
+    tree = uproot.open(path, array_cache=None)["dir/Events"]
+    for mode in "strict", "":
+        monkeypatch.setenv("TUPELO_UPROOT", mode)
+        for names in ["x", "pt"], ["x", "p"]:
+            served()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pytest.raises(ModuleNotFoundError, match="install the 'awkward-pandas'"):
+                    tree.arrays(names, library="pd")
+            report = carried.report()
+            assert (report.served, report.passed) == (1, {"awkward-pandas is not installed": 1})
+    check(lambda: tree.arrays(["x", "ok"], library="pd"))
+    if HAS_NTUPLES:
+        # uproot needs no package for lists in ntuples.
+        check(lambda: uproot.open(path)["Ntuple"].arrays(["x", "pt"], library="pd"))
 
 
 def test_an_error_of_tupelo_leaves_the_branch_to_uproot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

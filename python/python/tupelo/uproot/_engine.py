@@ -14,6 +14,7 @@ from .. import _core
 from ..errors import InvalidArgumentError, MissingFileError, TupeloWarning
 from . import _ntuples, _remote, _trees, _writing
 from ._layouts import RefusedError
+from ._pause import without_collections
 from ._report import Call, log
 
 
@@ -28,8 +29,8 @@ class _Hook(NamedTuple):
     owner: str | None
     """The class that has it; None for a function of the module."""
     name: str
-    parameters: str
-    """Names of the parameters that are expected; what is expected of it is known for these only."""
+    parameters: str | None
+    """Names of its parameters in the versions that are known; None where the replacement passes on any."""
     make: Callable[[Any], Any]
     """Makes the replacement from the original."""
 
@@ -69,7 +70,7 @@ def install() -> None:
         owner = _owner(hook)
         original: Any = getattr(owner, hook.name, None)
         found = None if original is None else " ".join(inspect.signature(original).parameters)
-        if found != hook.parameters:
+        if found is None or hook.parameters not in (None, found):
             where = ".".join(filter(None, [hook.module, hook.owner, hook.name]))
             warn_once(
                 f"uproot {uproot.__version__} is not known to Tupelo: {where} is missing or takes other arguments; "
@@ -169,6 +170,14 @@ def _tree_hook(original: Any) -> Any:
         arrays.update(known)
 
     return ranges_or_baskets_to_arrays
+
+
+def _pause_hook(original: Any) -> Any:
+    def paused(*args: Any, **options: Any) -> Any:
+        with without_collections():
+            return original(*args, **options)
+
+    return paused
 
 
 class _Kept(dict[str, Any]):
@@ -380,6 +389,10 @@ _HOOKS = (
         _ntuple_hook,
     ),
     _Hook("uproot.behaviors.TBranch", None, "_keys_deep", "hasbranches", _keys_hook),
+    _Hook("uproot.behaviors.TBranch", "HasBranches", "arrays", None, _pause_hook),
+    _Hook("uproot.reading", "ReadOnlyKey", "get", None, _pause_hook),
+    # uproot asks for the same names for each branch and each of its bases.
+    _Hook("uproot.model", None, "classname_regularize", "classname", functools.lru_cache(maxsize=1024)),
     _Hook("uproot.reading", "ReadOnlyFile", "hook_before_create_source", "self kwargs", _open_hook),
     _Hook(
         "uproot._util",

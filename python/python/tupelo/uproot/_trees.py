@@ -1,6 +1,7 @@
 """Trees: the baskets of many branches are decoded by one request."""
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import awkward
@@ -105,6 +106,8 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _make_plan(handle: Handle, branch: Any, interpretation: Any, library: Any) -> Plan:
     build = _builder(branch, interpretation, library)
+    if type(library) is Pandas and not _is_flat(interpretation) and find_spec("awkward_pandas") is None:
+        raise RefusedError("awkward-pandas is not installed")
     if branch.num_entries != handle.table.num_entries:
         raise RefusedError("its number of entries is not that of the tree")
     path = handle.branches[1].get(_number(handle, branch), "")
@@ -117,6 +120,12 @@ def _make_plan(handle: Handle, branch: Any, interpretation: Any, library: Any) -
     plan = Plan(interpretation, _select.escape_glob(path), names, build, is_plain)
     build(*column(plan, handle.empty, handle.columns))
     return plan
+
+
+def _is_flat(interpretation: Any) -> bool:
+    """Whether it gives one number for each entry, which is all that pandas holds by itself."""
+    dtype = interpretation.to_dtype if type(interpretation) in _NUMBERS else None
+    return dtype is not None and dtype.shape == () and dtype.names is None
 
 
 def _has_members(interpretation: Any) -> bool:
