@@ -140,9 +140,78 @@ def test_pandas_and_its_index() -> None:
     frame = pd.DataFrame({"x": [1.5, 2.5], "s": ["a", "b"]})
     assert written(frame).arrays(library="pd").equals(frame)
     assert written(frame.set_index("s")).keys() == ["x", "s"]
-    # An unnamed index results from selections; a named one is data, even if pandas stores a range.
-    assert written(frame[frame.x > 2]).keys() == ["x", "s"]
+    # A named index is data, even if pandas stores a range.
     assert written(frame.set_index(pd.RangeIndex(5, 7, name="event"))).keys() == ["x", "s", "event"]
+
+
+PAIRS = pd.MultiIndex.from_tuples([(1, "a"), (2, "b")])
+
+
+@pytest.mark.parametrize("kind", ["ntuple", "tree"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        ["r", "s"],
+        [2.5, float("nan")],
+        pd.RangeIndex(5, 7),
+        pd.RangeIndex(0, 4, 2),
+        pd.CategoricalIndex(["b", "a"]),
+        PAIRS,
+        PAIRS.set_names(["event", None]),
+    ],
+    ids=str,
+)
+def test_an_unnamed_index_of_pandas_is_a_column(index: Any, kind: str) -> None:
+    """Regression: it was left out."""
+    frame = pd.DataFrame({"v": [1, 2]}, index=index)
+    expected = frame.reset_index()
+    with tupelo.recreate("f.root") as file:
+        (file.mktree if kind == "tree" else file.mkrntuple)("Events", frame).extend(frame)
+    again = events().arrays(library="pd")
+    assert sorted(again.columns) == sorted(expected.columns)
+    for name in expected.columns:
+        assert repr(again[name].tolist()) == repr(expected[name].tolist() * 2)
+
+
+def test_entry_numbers_after_a_cut_are_written_and_extended() -> None:
+    source = written({"x": [0, 1, 2, 3, 4, 5]})
+    cut = source.arrays("x", cut="x == 1 or x > 3", library="pd")
+    with tupelo.recreate("g.root") as file:
+        file["Events"] = cut
+        # Whatever its index is, it is now wanted.
+        file["Events"].extend(pd.DataFrame({"x": [7, 8]}))
+    found = tupelo.open("g.root:Events").arrays(library="np")
+    assert found["index"].tolist() == [1, 4, 5, 0, 1]
+    assert written(cut.rename_axis("entry")).keys() == ["x", "entry"]
+    assert written(cut.reset_index(drop=True)).keys() == ["x"]
+
+
+def test_data_frames_of_later_entries_extend_without_their_index() -> None:
+    source = written({"x": [0, 1, 2, 3, 4, 5]})
+    with tupelo.recreate("g.root") as file:
+        for number, frame in enumerate(source.iterate(library="pd", step_size=2)):
+            if number == 0:
+                file["Events"] = frame
+                tree = file.mktree("Tree", frame)
+            else:
+                file["Events"].extend(frame)
+                tree.extend(frame)
+    for name in "Events", "Tree":
+        assert tupelo.open(f"g.root:{name}").arrays().tolist() == [{"x": x} for x in range(6)]
+
+
+def test_an_index_of_pandas_that_is_no_new_column() -> None:
+    frame = pd.DataFrame({"index": [1, 2], "level_1": [3, 4]})
+    assert written(frame).keys() == ["index", "level_1"]
+    for index, name in (["r", "s"], "index"), (PAIRS, "level_1"), (pd.Index([1, 2], name="index"), "index"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=f"would be a column '{name}', which exists already"):
+            written(frame.set_axis(index))
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple("Events", {"x": "int"})
+        for options in {}, {"accept_new_fields": True}:
+            with pytest.raises(tupelo.InvalidArgumentError, match="column 'index', which is not declared"):
+                ntuple.extend(pd.DataFrame({"x": [1, 2]}, index=[3, 1]), **options)
+    assert events().num_entries == 0
 
 
 def test_an_ntuple_into_another_file() -> None:
@@ -348,14 +417,21 @@ def test_later_data_cannot_make_a_field_optional() -> None:
     ("data", "text"),
     [
         ({"x": [1], "y": [1, 2]}, "different lengths: 'x' 1, 'y' 2"),
-        ({"x": np.array([1j])}, "column 'x' cannot be written"),
+        ({"x": np.array([1j])}, "column 'x' cannot be written: expected real numbers, booleans, strings, or lists or"),
+        ({"x": [1j]}, "not values of type complex; write the real and the imaginary part as two columns"),
+        (pd.DataFrame({"a": [1], "x": [1j]}), "column 'x' cannot be written: expected real numbers"),
         ({"x": "float"}, "expected data, not types"),
         ({"x": "float", "y": [1]}, "column 'x' cannot be written: it is a single string"),
-        ({"x": 7}, "column 'x' cannot be written"),
+        ({"x": 7}, "column 'x' cannot be written: it is a single value of type int; expected an array or a list with"),
+        ({"x": 7}, "one value for each entry, such as [7]"),
+        ({"x": None}, "column 'x' cannot be written: it is a single value of type NoneType"),
+        ({"x": np.array(7)}, "column 'x' cannot be written: it is a single value of type int64"),
         ({1: [1]}, "expected the name of a field to be a string, not 1"),
         (7, "data of type int have no named columns"),
         (ak.Array([1, 2]), "expected an Awkward array of records with named fields"),
         (np.arange(3), "data of type ndarray have no named columns"),
+        (pd.Series([1], name="a"), "type Series have no named columns; expected a dict of columns, such as {'a':"),
+        (pl.Series([1]), "such as {'x': data}, an Awkward array of records, a data frame or an Arrow table"),
         ({}, "no columns: an ntuple needs at least one field"),
     ],
 )
@@ -368,6 +444,21 @@ def test_invalid_data(data: Any, text: str) -> None:
 def test_times_are_not_supported() -> None:
     with pytest.raises(tupelo.UnsupportedError, match="field 'x': the Arrow type Timestamp"):
         written({"x": np.array(["2026-01-01"], "M8[s]")})
+
+
+def test_compressions_of_uproot_stand_for_their_number() -> None:
+    """Regression: the error was that "ZSTD(5)" is unknown."""
+    data = {"x": np.arange(1000)}
+    for setting in uproot.ZLIB(1), uproot.LZMA(2), uproot.LZ4(4), uproot.ZSTD(5), uproot.ZLIB(0):
+        with tupelo.recreate("f.root", compression=setting) as file:
+            file["Events"] = data
+            file.mkrntuple("Other", data, compression="none", compressions={"x": setting})
+            file.mktree("Tree", data, compression=setting)
+        found = uproot.open("f.root")["Tree/x"].compression
+        assert found == setting if setting.level else found is None
+        assert len(pathlib.Path("f.root").read_bytes()) > 16000 or setting.level
+    with pytest.raises(tupelo.InvalidArgumentError, match="zstd level 22: levels go from 1 to 9"):
+        tupelo.recreate("f.root", compression=uproot.ZSTD(22))  # type: ignore[arg-type]
 
 
 def test_options_are_checked() -> None:

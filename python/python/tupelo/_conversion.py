@@ -1,7 +1,7 @@
 """Conversion of data to Arrow for writing."""
 
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from . import _core
 from ._arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth, is_optional_list
 from ._cast import LISTS, list_view_to_list, text_of, trim
 from ._checks import check_name
+from ._messages import short_repr
 from ._values import to_arrow, to_arrow_values
 from .errors import Error, InvalidArgumentError
 
@@ -55,7 +56,7 @@ def to_table(data: Any, schema: Any = None) -> Any:
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return _table({name: data[name] for name in data.dtype.names}, schema)
     if _is_pandas(data):
-        return _table_from_pandas(data)
+        return _table_from_pandas(data, schema)
     if isinstance(data, Mapping) and not hasattr(data, "__arrow_c_stream__"):
         return _table(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -69,14 +70,19 @@ def to_table(data: Any, schema: Any = None) -> Any:
 
     if isinstance(data, NtupleWithColumns):
         raise InvalidArgumentError(f"{data!r} cannot be appended; write it to a new file: data.write('out.root')")
-    raise InvalidArgumentError(
-        f"data of type {type(data).__name__} have no named columns; expected a dict of columns, an Awkward array of "
-        "records, a data frame or an Arrow table"
+    raise _no_named_columns_error(data)
+
+
+def _no_named_columns_error(data: Any, error: Exception | None = None) -> InvalidArgumentError:
+    kind = type(data).__name__
+    if error is not None and "non-struct type" not in str(error):
+        return InvalidArgumentError(f"data of type {kind} cannot be read: {text_of(error)}")
+    name = getattr(data, "name", None)
+    example = short_repr(name if isinstance(name, str) and name else "x")
+    return InvalidArgumentError(
+        f"data of type {kind} have no named columns; expected a dict of columns, such as {{{example}: data}}, "
+        "an Awkward array of records, a data frame or an Arrow table"
     )
-
-
-def _no_named_columns_error(data: Any, error: Exception) -> InvalidArgumentError:
-    return InvalidArgumentError(f"data of type {type(data).__name__} have no named columns: {text_of(error)}")
 
 
 def inferred_nullability(table: Any) -> Any:
@@ -167,20 +173,58 @@ def _table_from_awkward(data: Any) -> Any:
     return _table({name: data[name] for name in names})
 
 
-def _table_from_pandas(data: Any) -> Any:
-    """A table of the columns and of the named levels of the index; unnamed levels are dropped."""
+def _table_from_pandas(data: Any, schema: Any) -> Any:
+    """A table of the columns, followed by the levels of the index, see `_index_levels`."""
+    levels = _index_levels(data, schema)
     try:
-        named = [name for name in data.index.names if name is not None]
-        columns = [*data.columns, *named]
-        frame = data.reset_index(level=named)[columns] if named else data
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        for index, kind in enumerate(frame.dtypes):
+        table = pa.Table.from_pandas(data, preserve_index=False)
+        for index, kind in enumerate(data.dtypes):
             if _is_numpy_float(kind):
-                values = _from_numpy(frame.iloc[:, index].to_numpy())
+                values = _from_numpy(data.iloc[:, index].to_numpy())
                 table = table.set_column(index, pa.field(table.field(index).name, values.type), values)
     except _ARROW_ERRORS as error:
+        for index, name in enumerate(data.columns):
+            # The error of a single column is clearer.
+            _column(str(name), data.iloc[:, index], None)
         raise InvalidArgumentError(f"the data frame cannot be written: {text_of(error)}") from error
+    for name, level in levels.items():
+        table = table.append_column(name, _column(name, level, None))
     return table.replace_schema_metadata(None)
+
+
+def _index_levels(data: Any, schema: Any) -> dict[str, Any]:
+    """The levels of the index of a data frame by name; unnamed ones have the names that ``reset_index`` gives them.
+
+    A default index is left out. Raises `InvalidArgumentError` for names of columns, and for unnamed levels that are not
+    in the schema.
+    """
+    index, levels = data.index, {}
+    taken = set(map(str, data.columns))
+    if _is_default(index, None if schema is None else set(schema.names) - taken):
+        return {}
+    for number, given in enumerate(index.names):
+        name = str(given if given is not None else "index" if index.nlevels == 1 else f"level_{number}")
+        is_undeclared = given is None and schema is not None and name not in schema.names
+        if is_undeclared or name in taken:
+            why = "is not declared" if is_undeclared else "exists already"
+            raise InvalidArgumentError(
+                f"the data frame cannot be written: its index would be a column '{name}', which {why}; leave the index "
+                "out with reset_index(drop=True), or rename it with rename_axis"
+            )
+        taken.add(name)
+        levels[name] = index.get_level_values(number)
+    return levels
+
+
+def _is_default(index: Any, free: Set[str] | None) -> bool:
+    """Whether an index has no name and only numbers the entries.
+
+    ``free`` are the declared names that are no columns. If the index is none of them, it may start anywhere, since the
+    data frame may be a later part of the entries. Selections of pandas have ranges too, so others start at 0.
+    """
+    if not isinstance(index, sys.modules["pandas"].RangeIndex) or index.name is not None or index.step != 1:
+        return False
+    return index.start == 0 if free is None else "index" not in free
 
 
 def _is_numpy_float(kind: Any) -> bool:
@@ -222,14 +266,35 @@ def to_array(values: Any, want: Any = None) -> Any:
             return pa.chunked_array(values)
         return _from_objects(values, want)
     except pa.ArrowNotImplementedError as error:
-        # The message of Arrow only has the type number of NumPy.
         kind = getattr(values, "dtype", None) or getattr(values, "type", None) or type(values).__name__
-        raise InvalidArgumentError(f"RNTuple cannot store values of type {kind} ({text_of(error)})") from error
+        raise _unsupported_error(str(kind), error) from error
     except Error:
         raise
     except (*_ARROW_ERRORS, RuntimeError) as error:
+        if not isinstance(values, Iterable):
+            raise _single_value_error(values) from error
+        if "with type complex" in str(error):
+            raise _unsupported_error("complex", error) from error
         # Awkward raises RuntimeError for invalid strings.
         raise InvalidArgumentError(text_of(error)) from error
+
+
+def _unsupported_error(kind: str, error: Exception) -> InvalidArgumentError:
+    advice = "write the real and the imaginary part as two columns" if "complex" in kind else "convert them first"
+    if "complex" not in kind and "numpy type" not in (reason := text_of(error)):
+        # Of a type of NumPy, Arrow only says its number.
+        advice += f" ({reason})"
+    return InvalidArgumentError(
+        f"expected real numbers, booleans, strings, or lists or records of them, not values of type {kind}; {advice}"
+    )
+
+
+def _single_value_error(value: Any) -> InvalidArgumentError:
+    example = f", such as [{short_repr(value)}]" if np.isscalar(value) else ""
+    return InvalidArgumentError(
+        f"it is a single value of type {type(value).__name__}; expected an array or a list with one value for each "
+        f"entry{example}"
+    )
 
 
 def _from_awkward(values: Any) -> Any:
@@ -259,7 +324,7 @@ _BY_VALUE = "struct<", "union<", "fixed_size_list<"
 
 def _from_numpy(values: Any, want: Any = None) -> Any:
     if values.ndim == 0:
-        raise InvalidArgumentError("it is a single value; expected one value for each entry")
+        raise _single_value_error(values[()])
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if values.ndim > 1:

@@ -40,7 +40,7 @@ class WriteOptions:
     ) -> dict[str, Any]:
         """The options as a dict for the engine, after the checks that do not depend on the fields."""
         clusters = 0 if self.checkpoint_clusters is None else self.checkpoint_clusters
-        compression = None if self.compression is None else check_text(str(self.compression), "compression")
+        compression = compression_text(self.compression)
         given = {
             "description": check_text(description, "the description"),
             "compression": compression,
@@ -60,7 +60,18 @@ class WriteOptions:
 def _per_field(settings: object, what: str) -> dict[str, str]:
     """Settings of single fields as strings."""
     given = check_mapping(settings, what)
-    return {path: check_text(str(setting), f"{what} of '{path}'") for path, setting in given.items()}
+    return {path: _text(setting, f"{what} of '{path}'") for path, setting in given.items()}
+
+
+def compression_text(setting: object) -> str | None:
+    """A compression as a string; None for the default."""
+    return None if setting is None else _text(setting, "compression")
+
+
+def _text(setting: object, what: str) -> str:
+    """A setting as a string. Compressions of uproot, such as ``uproot.ZSTD(5)``, have ROOT's number as ``code``."""
+    code = getattr(setting, "code", None)
+    return check_text(str(code if isinstance(code, int) else setting), what)
 
 
 def _seconds(seconds: float | None) -> float:

@@ -168,6 +168,10 @@ class NtupleWriter(TableWriter[_core.NtupleWriter]):
         stream. Numbers are converted to the declared types if only digits of a float are lost. With
         ``accept_new_fields``, columns with other names become new fields, as with `add_fields`.
 
+        The index of a data frame is a column too. Without a name, it is ``"index"``, and its levels are ``"level_0"``
+        and so on, as in ``reset_index``; the default index 0, 1, 2, … is left out. Here any range of step 1 is left
+        out, unless ``"index"`` is declared, and other indexes without a name must be declared.
+
         Raises `InvalidArgumentError` for data that do not fit; then nothing is written and no field is added. Streams
         are read batch by batch: batches before an error stay written.
         """

@@ -6,6 +6,7 @@ from . import _core
 from ._checks import check_text
 from ._messages import short_repr
 from ._sizes import parse_optional_bytes
+from ._write_options import compression_text
 from .errors import InvalidArgumentError
 from .filling import TableWriter
 
@@ -29,7 +30,7 @@ def tree_options(
         raise InvalidArgumentError(f"expected jagged as 'counter' or 'vector', not {short_repr(jagged)}")
     return {
         "title": check_text(title, "the title"),
-        "compression": None if compression is None else check_text(str(compression), "compression"),
+        "compression": compression_text(compression),
         "auto_flush": _integer("auto_flush", auto_flush, -(2**63), 2**63 - 1),
         "basket_bytes": _integer("basket_bytes", parse_optional_bytes("basket_bytes", basket_bytes), 1, 2**28),
         "optimise_baskets": bool(optimise_baskets),

@@ -51,9 +51,10 @@ def recreate(
     local path are made.
 
     ``compression`` is ``"zstd:5"`` (the default), ``"lz4"``, ``"zlib:1"``, ``"lzma"``, ``"none"`` or ROOT's number
-    (505); levels range from 1 to 9. ``page_bytes`` is the maximum uncompressed size of a page (default 1 MiB),
-    ``cluster_bytes`` the compressed size at which a cluster ends (default 128 MiB); both may be strings such as
-    ``"64 KiB"``. They apply to all ntuples of the file unless `WritableFile.mkrntuple` overrides them.
+    (505); levels range from 1 to 9. Compressions of uproot, such as ``uproot.ZSTD(5)``, stand for their number.
+    ``page_bytes`` is the maximum uncompressed size of a page (default 1 MiB), ``cluster_bytes`` the compressed size at
+    which a cluster ends (default 128 MiB); both may be strings such as ``"64 KiB"``. They apply to all ntuples of the
+    file unless `WritableFile.mkrntuple` overrides them.
 
     A checkpoint (`NtupleWriter.checkpoint`) is made after ``checkpoint_bytes`` stored bytes (default 1 GiB),
     ``checkpoint_clusters`` clusters (off by default) or ``checkpoint_seconds`` seconds (default 300), whichever comes
@@ -340,7 +341,8 @@ class WritableFile:
     def mkdir(self, name: str) -> None:
         """Makes the directory ``"a/b"`` in the file, and those above it.
 
-        Objects make their directories themselves; these are there without any. A directory that exists stays as it is.
+        Names are paths: ``file["a/b/Events"] = data`` writes into the directory, which objects also make themselves.
+        Nothing is returned, unlike in uproot. A directory that exists stays as it is.
 
         Raises `InvalidArgumentError` for the name of an object, and after the file was closed.
 
