@@ -102,9 +102,7 @@ def test_trees_and_histograms_without_streamer_info_are_read() -> None:
 def test_members_of_which_nothing_is_stored_are_left_out_by_themselves_too(command: str) -> None:
     """Regression: selected alone, they were empty lists, which `import` wrote and `verify` called intact."""
     path = DATA / "trees" / "uproot-mc10events.root"
-    if not path.exists():
-        pytest.skip("there are no real files")
-    tree = tupelo.open(f"{path}:Events")
+    tree = opened("trees/uproot-mc10events.root")["Events"]
     assert len(tree.arrays("Electron.pt")) == 10
     with pytest.raises(tupelo.UnsupportedError, match="its entries have no bytes"):
         tree.arrays("Electron.hltMatchBits")

@@ -219,8 +219,9 @@ def _index_levels(data: Any, schema: Any) -> dict[str, Any]:
 def _is_default(index: Any, free: Set[str] | None) -> bool:
     """Whether an index has no name and only numbers the entries.
 
-    ``free`` are the declared names that are no columns. If the index is none of them, it may start anywhere, since the
-    data frame may be a later part of the entries. Selections of pandas have ranges too, so others start at 0.
+    ``free`` contains the declared names that the data frame lacks. If ``index`` is not one of them, a range may start
+    anywhere: the data frame may be a later part of the entries. Without a declaration it starts at 0, since selections
+    of pandas have ranges too.
     """
     if not isinstance(index, sys.modules["pandas"].RangeIndex) or index.name is not None or index.step != 1:
         return False

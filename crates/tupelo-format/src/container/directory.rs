@@ -294,7 +294,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
         list.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
     }
     list.bytes = cursor.position() as u64;
-    // Some writers reserve room, which is zero or has what was there before.
+    // Some writers reserve room: it is filled with zeros, or with the previous contents.
     let (rest, offset) = (bytes.get(cursor.position()..).unwrap_or_default(), cursor.offset());
     if rest.iter().all(|&byte| byte == 0) {
         return Ok(list);

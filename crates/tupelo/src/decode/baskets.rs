@@ -23,7 +23,7 @@ use tupelo_ttree::basket::{BasketHead, open_embedded};
 use tupelo_ttree::classes::Classes;
 use tupelo_ttree::column::{MAX_EMPTY_ITEMS, left_out, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
-use tupelo_ttree::tree::Stored;
+use tupelo_ttree::tree::{BasketPlace, Stored};
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
 
 use self::columns::{Part, Piece, joined};
@@ -435,6 +435,12 @@ impl BasketDecoder<'_> {
         self.source.tree().branches.get(index).ok_or_else(|| Error::corrupt("there is no such branch"))
     }
 
+    /// Where a basket is, and its entries.
+    fn place(&self, branch: usize, basket: usize) -> Result<&BasketPlace> {
+        let place = self.branch(branch)?.baskets.get(basket);
+        place.ok_or_else(|| Error::corrupt("there is no such basket"))
+    }
+
     fn named(&self, branch: usize, basket: usize, error: impl Into<Error>) -> Error {
         let path = self.source.tree().path(branch);
         error.into().within(format!("basket {basket}")).within(format!("branch '{path}'"))
@@ -476,8 +482,7 @@ impl BasketDecoder<'_> {
 
     /// The entry of the branch with which a basket begins.
     fn first_entry(self, branch: usize, basket: usize) -> Result<u64> {
-        let place = self.branch(branch)?.baskets.get(basket);
-        place.map(|place| place.entries.start).ok_or_else(|| Error::corrupt("there is no such basket"))
+        Ok(self.place(branch, basket)?.entries.start)
     }
 
     /// Checks a basket against its branch, and adds what other branches say of its entries.
@@ -517,8 +522,7 @@ impl BasketDecoder<'_> {
         fetched: Option<Bytes>,
         work: impl FnOnce(Basket<'_>, usize) -> Result<T>,
     ) -> Result<T> {
-        let place = self.branch(branch)?.baskets.get(basket);
-        let place = place.ok_or_else(|| Error::corrupt("there is no such basket"))?;
+        let place = self.place(branch, basket)?;
         let expected = (place.entries.end - place.entries.start) as usize;
         let range = match (&place.stored, range) {
             (Stored::Embedded(bytes), _) => {

@@ -154,7 +154,7 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     check(file, name, false, progress).map_err(|error| named(error, file))
 }
 
-/// The error with the name of the file, of which some have it already.
+/// Adds the name of the file to an error that lacks it.
 fn named(error: Error, file: &File) -> Error {
     let name = file.name();
     let is_named = error.contexts().any(|context| context == name);
