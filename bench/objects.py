@@ -298,7 +298,7 @@ def sealed(bench: Bench, row: Row) -> None:
             ("objects → file", one, back),
             ("objects → objects, `cage:1MiB`", "--mapping", "cage:1MiB", one, other),
         ):
-            command = bench.command("copy", "--force", "--quiet", *arguments, result, *site.store.arguments)
+            command = bench.command("copy", "--force", "--quiet", *arguments, "-o", result, *site.store.arguments)
             time_copy(bench, row, place, what, command, result)
         site.clear()
     shutil.rmtree(folder)

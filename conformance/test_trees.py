@@ -195,7 +195,7 @@ def test_root_reads_imported_trees(summary: list[str]) -> None:
     jobs = []
     for path, tree in files:
         out = folder / path.name
-        done = command("import", f"{path}:{tree}", str(out), "--force", "--skip-unreadable", "--validate", "full")
+        done = command("import", f"{path}:{tree}", "-o", str(out), "--force", "--skip-unreadable", "--validate", "full")
         assert done.returncode == 0, done.stderr
         jobs.append({"file": str(out), "ntuple": tree})
     if jobs and not root_error():

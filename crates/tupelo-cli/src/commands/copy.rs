@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.reading.storage()?;
     if args.raw {
         return match inputs {
-            [input] => raw::run(input, output, &args.target, storage, console),
+            [input] => raw::run(input, output, &args.operands, &args.target, storage, console),
             _ => {
                 let several = Failure::usage(format_args!("--raw copies one file, not {}", inputs.len()));
                 Err(several.with_hint("copy the files one by one"))

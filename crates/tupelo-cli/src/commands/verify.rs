@@ -92,7 +92,7 @@ fn check_together(args: &Args, mirror: &str, console: &Console) -> Result<(), Fa
     }
     if identities.len() > 1 {
         let warning = "its members were not written together, so that reading does not go on from one to the next; \
-                       `tupelo copy --force MEMBER MIRROR` writes all again";
+                       `tupelo copy --force MEMBER -o MIRROR` writes all again";
         console.warn(&format!("{}: {warning}", display_name(mirror)));
     }
     Ok(())

@@ -52,13 +52,13 @@ fn objects_that_are_not_copied_are_reported() {
     run.ok();
     // Other ntuples are not listed if one is selected.
     for arguments in
-        [&["copy", &format!("{file}:Events"), &copy, "-f"][..], &["copy", "-f", &copy, &place.path("b.root")]]
+        [&["copy", &format!("{file}:Events"), "-o", &copy, "-f"][..], &["copy", "-f", &copy, &place.path("b.root")]]
     {
         let run = tupelo(arguments);
         assert!(!run.stderr.contains("not copied"), "{}", run.stderr);
         run.ok();
     }
-    assert_eq!(tupelo(&["copy", "-q", &file, &copy, "-f"]).stderr, "");
+    assert_eq!(tupelo(&["copy", "-q", &file, "-o", &copy, "-f"]).stderr, "");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn objects_of_real_files_that_are_not_copied_are_reported() {
         if listed["ntuples"] == json!([]) {
             continue;
         }
-        let run = tupelo(&["copy", file, &place.path("copy.root"), "-f"]);
+        let run = tupelo(&["copy", file, "-o", &place.path("copy.root"), "-f"]);
         let named = format!("'{};{}'", first["path"].as_str().expect("a path"), first["cycle"]);
         assert!(run.stderr.contains(&named), "{named} in {}", run.stderr);
         assert!(others.count() <= 5 || run.stderr.contains(" more"), "{}", run.stderr);
@@ -184,9 +184,9 @@ fn several_inputs_are_concatenated() {
     assert!(rows.contains("\n3,3,") && rows.contains("\n6,3,"), "{rows}");
     tupelo(&["verify", "--deep", &all]).ok();
     // Entries are numbered consecutively, and the cut applies to all files.
-    tupelo(&["copy", "-f", &format!("{pattern}:Events"), &all, "--entries", "2:-1"]).ok();
+    tupelo(&["copy", "-f", &format!("{pattern}:Events"), "-o", &all, "--entries", "2:-1"]).ok();
     assert_eq!(values("Events", "x"), [2, 10, 11, 12, 20, 21]);
-    tupelo(&["copy", "-f", &format!("{pattern}:Events"), &format!("{all}:Cut"), "--where", "x % 10 == 1"]).ok();
+    tupelo(&["copy", "-f", &format!("{pattern}:Events"), "-o", &format!("{all}:Cut"), "--where", "x % 10 == 1"]).ok();
     assert_eq!(values("Cut", "x"), [1, 11, 21]);
     // An ntuple that some files lack is an error.
     write(&place.path("in2.root"), "More", &[("n", numbers(&[1]))], &[]);

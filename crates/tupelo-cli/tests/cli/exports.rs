@@ -202,7 +202,7 @@ fn texts_that_root_could_not_read_are_not_exported() {
     let columns = [("hits", hits), ("cut", texts(["a", "b\0c"]))];
     let ntuple = ntuple_of(&place, &RecordBatch::try_from_iter(columns).expect("a batch"));
     let out = place.path("tree.root");
-    let export = |options: &[&str]| tupelo(&[&["export", &ntuple, &out], options].concat());
+    let export = |options: &[&str]| tupelo(&[&["export", &ntuple, "-o", &out], options].concat());
     let error = export(&[]).fails(2);
     assert!(error.contains("entry 1: a text with a zero byte"), "{error}");
     assert!(!std::fs::exists(&out).expect("an answer"));

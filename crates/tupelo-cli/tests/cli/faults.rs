@@ -75,7 +75,7 @@ fn a_full_disk_of_any_size_changes_nothing() {
     let output = target.to_str().expect("UTF-8");
     let ways: [&[&str]; 3] = [
         &["generate", "b2hhh", "--events", "6000", "--cluster-bytes", "100kB", output, "--force"],
-        &["copy", &large, output, "--force", "--compression", "lz4"],
+        &["copy", &large, "-o", output, "--force", "--compression", "lz4"],
         &["copy", &large, &format!("{output}:again"), "--append", "--cluster-bytes", "100kB"],
     ];
     let mut full = [0; 3];
@@ -109,7 +109,7 @@ fn a_limit_on_the_size_of_files_changes_nothing() {
     let folder = place.directory.path();
     let before = content(folder);
     let limited = |trap: &str, output: &str| {
-        let script = format!("{trap} ulimit -f 64; exec \"$0\" copy {input} {output} --force --compression none");
+        let script = format!("{trap} ulimit -f 64; exec \"$0\" copy {input} -o {output} --force --compression none");
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).arg(env!("CARGO_BIN_EXE_tupelo"));
         run(&mut shell)
@@ -219,7 +219,7 @@ fn failing_system_calls_change_nothing() {
     let _ = fs::copy(&source, &target).expect("a file");
     let folder = place.directory.path();
     let (before, mut runs) = (content(folder), 0);
-    let replace: &[&str] = &["copy", &source, &target, "--force", "--compression", "lz4"];
+    let replace: &[&str] = &["copy", &source, "-o", &target, "--force", "--compression", "lz4"];
     let added = format!("{target}:again");
     let add: &[&str] = &["copy", &source, &added, "--append"];
     // The second sync of an update follows the patches.
@@ -310,7 +310,7 @@ fn failing_reads_are_errors() {
     for (call, n) in ["pread64", "preadv"].into_iter().flat_map(|call| (1..5).map(move |n| (call, n))) {
         for (error, is_fine) in [("EIO", false), ("EINTR", true)] {
             let inject = format!("{call}:error={error}:when={n}");
-            let Some((status, said)) = strace(&inject, &["-P", &file], &["copy", &file, &copy, "--force"]) else {
+            let Some((status, said)) = strace(&inject, &["-P", &file], &["copy", &file, "-o", &copy, "--force"]) else {
                 return;
             };
             match status {
@@ -344,8 +344,8 @@ fn statistics_that_cannot_be_printed_change_nothing() {
     let (file, target) = (place.nanoaod(), place.path("copy.root"));
     let commands: [&[&str]; 4] = [
         &["dump", &file, "--metrics"],
-        &["copy", &file, &target, "--force", "--metrics"],
-        &["copy", "--raw", &file, &target, "--force", "--metrics"],
+        &["copy", &file, "-o", &target, "--force", "--metrics"],
+        &["copy", "--raw", &file, "-o", &target, "--force", "--metrics"],
         &["verify", &file, "--metrics"],
     ];
     for arguments in commands {

@@ -45,10 +45,10 @@ fn import_and_export_fail_after_leaving_out_unless_told_otherwise() {
         assert!(error.contains("'MET_phi' is left out"), "{error}");
         assert!(error.contains("written without 1 field") && error.contains("--skip-unreadable"), "{error}");
         assert!(tupelo(&["dump", &out, "--entries", ":1"]).ok().contains("\"MET_pt\""));
-        let skipped = tupelo(&[command, &tree, &out, "--force", "--skip-unreadable"]);
+        let skipped = tupelo(&[command, &tree, "-o", &out, "--force", "--skip-unreadable"]);
         assert!(skipped.stderr.contains("'MET_phi' is left out"), "{}", skipped.stderr);
         skipped.ok();
-        tupelo(&[command, &tree, &out, "--force", "--exclude", "MET_phi"]).ok();
+        tupelo(&[command, &tree, "-o", &out, "--force", "--exclude", "MET_phi"]).ok();
     }
     let (out, report) = (place.path("reported.root"), place.path("report.json"));
     tupelo(&["import", &tree, &out, "--skip-unreadable", "--report", &report]).ok();
@@ -67,8 +67,8 @@ fn real_branches_that_cannot_be_read_do_not_spoil_their_tree() {
     let run = tupelo(&["head", "-n", "2", file]);
     assert!(run.stderr.contains("triggerBits") && run.stderr.contains("--exclude"), "{}", run.stderr);
     run.ok();
-    tupelo(&["import", file, &out, "--entries", ":5"]).fails(1);
-    tupelo(&["import", file, &out, "--entries", ":5", "--force", "--skip-unreadable"]).ok();
+    tupelo(&["import", file, "-o", &out, "--entries", ":5"]).fails(1);
+    tupelo(&["import", file, "-o", &out, "--entries", ":5", "--force", "--skip-unreadable"]).ok();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn fields_that_no_branch_can_hold_are_left_out_of_exports() {
     let (file, out) = (file.to_str().expect("UTF-8"), place.path("out.root"));
     let error = tupelo(&["export", file, &out]).fails(1);
     assert!(error.contains("'p.m' is left out: a map has no branch in a tree"), "{error}");
-    tupelo(&["export", file, &out, "--force", "--exclude", "p.m"]).ok();
+    tupelo(&["export", file, "-o", &out, "--force", "--exclude", "p.m"]).ok();
     assert_eq!(tupelo(&["dump", &out, "--entries", ":1"]).ok(), "{\"p\":{\"n\":0}}\n");
 }
 
@@ -93,7 +93,7 @@ fn selected_lists_bring_their_counters() {
     tupelo(&["import", &tree, &out]).ok();
     for (command, file) in [("import", &tree), ("export", &tree), ("export", &out), ("copy", &out)] {
         let to = place.path("to.root");
-        let run = tupelo(&[command, file, &to, "--fields", "Muon_p*", "--force"]);
+        let run = tupelo(&[command, file, "-o", &to, "--fields", "Muon_p*", "--force"]);
         assert!(run.stderr.contains("counters of selected lists: nMuon_p"), "{command}: {}", run.stderr);
         run.ok();
         assert!(tupelo(&["dump", &to, "--entries", ":1"]).ok().contains("\"nMuon_pt\""), "{command}");
@@ -126,7 +126,7 @@ fn fixed_arrays_of_counted_items_are_imported() {
     };
     let place = Place::new();
     let (file, out) = (file.to_str().expect("UTF-8"), place.path("out.root"));
-    tupelo(&["import", file, &out, "--validate", "full"]).ok();
+    tupelo(&["import", file, "-o", &out, "--validate", "full"]).ok();
     let dumped = |file: &str| tupelo(&["dump", file, "--fields", "n,x,y"]).ok();
     assert_eq!(dumped(&out), dumped(file));
 }

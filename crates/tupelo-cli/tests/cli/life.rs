@@ -58,16 +58,16 @@ fn copies_keep_attribute_sets() {
     assert_eq!(rows(&copy), rows(&file));
     assert_eq!(rows(&copy).len(), 5);
     tupelo(&["verify", &copy]).ok();
-    tupelo(&["copy", &file, &copy, "--force", "--entries", "2:9"]).ok();
+    tupelo(&["copy", &file, "--force", "-o", &copy, "--entries", "2:9"]).ok();
     assert_eq!(rows(&copy), [json!([0, 1, 1, "good"]), json!([1, 5, 2, "bad"]), json!([6, 1, 3, "good"])]);
-    tupelo(&["copy", &file, &copy, "--force", "--where", "x % 4 == 0 or x == 7"]).ok();
+    tupelo(&["copy", &file, "--force", "-o", &copy, "--where", "x % 4 == 0 or x == 7"]).ok();
     assert_eq!(tupelo(&["dump", &copy]).ok(), "{\"x\":0}\n{\"x\":4}\n{\"x\":7}\n{\"x\":8}\n");
     assert_eq!(rows(&copy), [json!([0, 1, 1, "good"]), json!([1, 2, 2, "bad"]), json!([3, 1, 3, "good"])]);
-    tupelo(&["copy", &file, &copy, "--force", "--entries", "4:", "--where", "x < 6"]).ok();
+    tupelo(&["copy", &file, "--force", "-o", &copy, "--entries", "4:", "--where", "x < 6"]).ok();
     assert_eq!(rows(&copy), [json!([0, 2, 2, "bad"])]);
     let listed = tupelo(&["ls", &copy, "--json"]).json();
     assert_eq!(listed["ntuples"][0]["metadata"], json!({ "generator": "pythia\n8.3" }));
-    let error = tupelo(&["copy", &file, &copy, "--force", "--where", "y > 6"]).fails(1);
+    let error = tupelo(&["copy", &file, "--force", "-o", &copy, "--where", "y > 6"]).fails(1);
     assert!(error.contains("expression 'y > 6': no field named 'y'"), "{error}");
     assert_eq!(rows(&copy).len(), 1);
     tupelo(&["verify", &copy]).ok();
@@ -111,7 +111,7 @@ fn checkpoints_are_sizes_or_off() {
         let sizes = ["--cluster-bytes", "20kB", "--checkpoint", checkpoint, "--force"];
         tupelo(&[&["generate", "b2hhh", "--events", "3000", &path], &sizes[..]].concat()).ok();
         tupelo(&["verify", &path]).ok();
-        tupelo(&["copy", &path, &place.path("copy.root"), "--force", "--checkpoint", checkpoint]).ok();
+        tupelo(&["copy", &path, "--force", "-o", &place.path("copy.root"), "--checkpoint", checkpoint]).ok();
     }
     let error = tupelo(&["generate", "b2hhh", &path, "--checkpoint", "never"]).fails(2);
     assert!(error.contains("'never' is not a size") && error.contains("or off"), "{error}");

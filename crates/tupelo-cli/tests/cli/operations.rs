@@ -32,6 +32,14 @@ fn a_forgotten_output_does_not_change_the_last_input() {
         fs::copy(&file, copy).expect("a copy");
     }
     let before = fs::read(&c).expect("a file");
+    let two = ["copy", &a, &c, "--force"];
+    for arguments in
+        [&two[..], &["import", &a, &c, "--force"], &["export", &a, &c, "--force"], &[&two[..], &["--raw"]].concat()]
+    {
+        let error = tupelo(arguments).fails(2);
+        assert!(error.contains("is the last of 2 files") && error.contains("-o "), "{arguments:?}: {error}");
+        assert!(fs::read(&c).expect("a file") == before, "{arguments:?} replaced the last input");
+    }
     for command in ["copy", "import", "export"] {
         for options in [&["--force"][..], &["--append", "--as", "again"]] {
             let error = tupelo(&[&[command, &a, &b, &c], options].concat()).fails(2);
@@ -43,7 +51,7 @@ fn a_forgotten_output_does_not_change_the_last_input() {
     tupelo(&["copy", &a, &b, "--force", "-o", &c]).ok();
     assert_eq!(tupelo(&["count", &c]).ok(), "6000\n");
     tupelo(&["copy", &a, &b, &place.path("new.root"), "--force"]).ok();
-    tupelo(&["copy", "--force", &a, &b]).ok();
+    tupelo(&["copy", "--force", &a, "-o", &b]).ok();
     tupelo(&["export", &a, "--output", &place.path("tree.root")]).ok();
     tupelo(&["import", &place.path("tree.root"), "-o", &place.path("ntuple.root")]).ok();
     assert_eq!(tupelo(&["count", &place.path("ntuple.root")]).ok(), "3000\n");

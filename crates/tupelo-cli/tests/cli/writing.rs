@@ -23,7 +23,7 @@ fn copies_have_the_same_entries() {
     let file = place.nanoaod();
     let copy = place.path("copy.root");
     for codec in ["none", "lz4", "zlib:6", "lzma:1", "zstd:9", "404"] {
-        tupelo(&["copy", &file, &copy, "--force", "--compression", codec, "--page-bytes", "1k"]).ok();
+        tupelo(&["copy", &file, "-o", &copy, "--force", "--compression", codec, "--page-bytes", "1k"]).ok();
         assert_eq!(tupelo(&["dump", &copy]).ok(), tupelo(&["dump", &file]).ok(), "{codec}");
         tupelo(&["verify", &copy]).ok();
     }
@@ -65,7 +65,7 @@ fn existing_files_need_an_option() {
     let both = place.path("both.root");
     tupelo(&["copy", &all, &both]).ok();
     assert_eq!(names(&both), ["Events", "DecayTree"]);
-    tupelo(&["copy", &b2hhh, &all, "--force"]).ok();
+    tupelo(&["copy", &b2hhh, "-o", &all, "--force"]).ok();
     assert_eq!(names(&all), ["DecayTree"]);
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Operands {
     // Not two arguments, since options could then not stand between them.
     #[arg(value_name = "FILE[:NAME]", required = true)]
     files: Vec<String>,
-    /// The output; all FILE are then inputs. With several inputs, --force and --append change an existing file only
-    /// if it is named by this option, so that a forgotten output never changes the last input
+    /// The output; all FILE are then inputs. --force replaces an existing local file only if it is named by this option,
+    /// so that a forgotten output never replaces the last input. With several inputs, --append needs it too
     #[arg(short, long, value_name = "OUT[:NAME]")]
     output: Option<String>,
 }
@@ -42,13 +42,16 @@ impl Operands {
         }
     }
 
-    /// Refuses to change an existing file that may be an input: the last of several files, as in `copy --force *.root`.
+    /// Refuses to change an existing file that may be an input: the last file of `copy --force *.root`. Of two files,
+    /// the second may come from wildcards too; but the shell expands them to local files only, and adding loses nothing.
     pub(crate) fn check(&self, to: &Location, inputs: &Inputs, target: &Target) -> Result<(), Failure> {
-        let may_exist = to.local_path().is_none_or(Path::exists);
-        let is_last_of_several = self.output.is_none() && self.files.len() > 2;
+        let may_be_input = match to.local_path() {
+            Some(path) => path.exists() && (self.files.len() > 2 || !target.can_append()),
+            None => self.files.len() > 2,
+        };
         // An output that is also an input has another error.
         let is_refused_anyway = inputs.contain(to) && !target.can_append();
-        if !is_last_of_several || !target.changes_existing() || !may_exist || is_refused_anyway {
+        if self.output.is_some() || !target.changes_existing() || !may_be_input || is_refused_anyway {
             return Ok(());
         }
         let name = display_name(&to.file);

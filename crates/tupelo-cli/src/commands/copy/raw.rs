@@ -11,6 +11,7 @@ use tupelo::storage::cancel::cancellable;
 use tupelo::storage::range::split;
 use tupelo::storage::{self, ByteSink, ByteSource, ErrorKind, PartialFile, Storage, local_path};
 
+use super::operands::Operands;
 use super::target::Target;
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
@@ -27,6 +28,7 @@ const CHECKPOINT_BYTES: u64 = 4 * WINDOW_BYTES;
 pub(super) fn run(
     input: &str,
     output: &str,
+    operands: &Operands,
     target: &Target,
     storage: &Storage,
     console: &Console,
@@ -37,6 +39,7 @@ pub(super) fn run(
     let source = MeteredSource::new(storage.open(&from.file).map_err(tupelo::Error::from)?, &meter);
     let size = source.size().map_err(tupelo::Error::from)?;
     let inputs = Inputs::of(&[from]);
+    operands.check(&to, &inputs, target)?;
     target.check(&to, &inputs, storage, false)?;
     let interrupt = Interrupt::watch()?;
     let version = source.version();

@@ -235,9 +235,10 @@ impl Target {
                 }
             },
         }
-        Err(Failure::usage(format_args!("{name} exists")).with_hint(match can_append && to.local_path().is_some() {
-            true => "--force replaces it, --append adds to it",
-            false => "--force replaces it",
+        Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
+            (Some(_), true) => format!("--force -o {name} replaces it, --append adds to it"),
+            (Some(_), false) => format!("--force -o {name} replaces it"),
+            (None, _) => "--force replaces it".to_owned(),
         }))
     }
 
