@@ -11,16 +11,24 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import builds
 import hist
 import numpy as np
 import pytest
 import uproot
 from matplotlib.figure import Figure
+from programs import run_forked
 
 import tupelo
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TUPELO_DATA") or ROOT.parent / "shared" / "data")
+RUN_SCRIPT = """
+import os, runpy, sys
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "examples").glob("*.py")), ids=lambda page: page.stem)
@@ -181,11 +189,10 @@ def test_demo(command: str, demo_file: Path, tmp_path: Path) -> None:
 def demo(command: str, folder: Path, file: Path) -> str:
     """The saved output of the demonstration."""
     done = subprocess.run(
-        [ROOT / ".ci" / "demo", sys.executable, folder, file],
+        [ROOT / ".ci" / "demo", sys.executable, command, builds.FOLDER, folder, file],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"TUPELO_BIN": command},
     )
     assert done.returncode == 0, done.stderr
     kept = (folder / "README.txt").read_text()
@@ -196,12 +203,8 @@ def demo(command: str, folder: Path, file: Path) -> str:
 def run_example(name: str, file: object, folder: Path) -> str:
     """The output of an example, which must also draw a picture."""
     picture = folder / f"{name}.png"
-    out = run(ROOT / "examples" / f"{name}.py", file, "--output", picture)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    return out
-
-
-def run(*command: object) -> str:
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
+    script = ROOT / "examples" / f"{name}.py"
+    done = run_forked("awkward hist matplotlib.pyplot pyarrow", RUN_SCRIPT, script, file, "--output", picture)
     assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
     return done.stdout

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import uproot
 from conftest import DATA
-from root_judge import run_root
+from programs import run_root
 from uhi.typing.plottable import PlottableHistogram
 
 import tupelo

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uproot
-from root_judge import run_root
+from programs import run_root
 
 import tupelo
 

@@ -9,7 +9,7 @@ import awkward as ak
 import numpy as np
 import pytest
 import uproot
-from root_judge import run_root
+from programs import run_root
 
 import tupelo
 
@@ -31,9 +31,7 @@ def plain(value):
         return str(value)
     return [plain(item) for item in value] if hasattr(value, "__len__") else value.item()
 frame = ROOT.RDataFrame(tree)
-columns = {}
-for name in sys.argv[3:]:
-    columns[name] = [plain(value) for value in frame.AsNumpy([name])[name]]
+columns = {name: [plain(value) for value in values] for name, values in frame.AsNumpy(sys.argv[3:]).items()}
 drawn = int(tree.Draw(sys.argv[3], "", "goff")) if tree.GetEntries() else 0
 sizes = [branch.GetBasketSize() for branch in tree.GetListOfBranches()]
 print("JSON", json.dumps([tree.GetEntries(), tree.GetTitle(), tree.GetAutoFlush(), clusters, drawn, sizes, columns]))

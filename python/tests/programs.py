@@ -1,0 +1,52 @@
+"""Programs in Python that run in forks of a process that has imported what they need: see `fork_server.py`."""
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@cache
+def server(modules: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("fork_server.py")), *modules.split()]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(started.communicate)
+    return started
+
+
+def run_forked(modules: str, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """What a program printed, and its exit status."""
+    process = server(modules)
+    assert process.stdin
+    assert process.stdout
+    job: dict[str, Any] = {"program": program, "arguments": [*map(str, arguments)]}
+    job |= {"folder": os.getcwd(), "environment": dict(os.environ)}
+    print(json.dumps(job), file=process.stdin, flush=True)
+    answer = json.loads(process.stdout.readline())
+    return subprocess.CompletedProcess(program, answer["status"], answer["stdout"], answer["stderr"])
+
+
+@cache
+def has_root() -> bool:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", "import ROOT"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def run_root(program: str, *arguments: str | Path) -> Any:
+    """The JSON that a program with ROOT prints after "JSON ". Warnings and errors of ROOT are failures."""
+    if not has_root():
+        if folder := os.environ.get("TUPELO_SUMMARY"):
+            text = "histograms and trees that Tupelo writes were not read by ROOT, which is not installed\n"
+            (Path(folder) / "written-objects.txt").write_text(text)
+        pytest.skip("ROOT is not installed")
+    done = run_forked("ROOT", program, *arguments)
+    assert done.returncode == 0, done.stderr
+    complaints = [line for line in done.stderr.splitlines() if line.startswith(("Warning in <T", "Error in <T"))]
+    assert not complaints
+    return json.loads(done.stdout.partition("JSON ")[2])
