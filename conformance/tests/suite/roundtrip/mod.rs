@@ -7,6 +7,7 @@ mod types;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -26,6 +27,7 @@ use types::{Lossy, Number, Type, Value};
 
 /// Enough for a minute at most on two cores.
 const CASES: u32 = 2000;
+const THREADS: u32 = 4;
 /// Names that the format allows and that something may trip over.
 const NAMES: [&str; 5] = ["pt", "µ", "AnalysisJetsAuxDyn:pt", "_0", "a-b;1"];
 
@@ -227,12 +229,15 @@ fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
 #[test]
 fn write_then_read_is_the_identity() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
-    TestRunner::new(config)
-        .run(&case(), |case| {
+    let check = || {
+        let cases = cases.div_ceil(THREADS);
+        let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+        let outcome = TestRunner::new(config).run(&case(), |case| {
             case.check();
             Ok(())
-        })
-        .unwrap_or_else(|failure| panic!("{failure}"));
+        });
+        outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    };
+    thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(check))));
     summary::note("roundtrip", &format!("{cases} generated ntuples written, read in every way, copied, and equal"));
 }

@@ -191,68 +191,76 @@ impl Kind {
     }
 }
 
+/// Tries all kinds of stores at the same time, each with an ntuple that is replaced and without.
+fn try_all(each: fn(&Kind, bool)) {
+    let kinds = kinds();
+    thread::scope(|scope| {
+        for kind in &kinds {
+            for is_replaced in [false, true] {
+                scope.spawn(move || each(kind, is_replaced));
+            }
+        }
+    });
+}
+
 /// Regression: objects were removed between the last look of the writer and its anchor.
 #[test]
 fn a_collection_between_any_two_calls_of_a_writer_leaves_what_can_be_read() {
-    for kind in kinds() {
-        for is_replaced in [false, true] {
-            let (mut ended_well, mut at) = (0, 0);
-            loop {
-                let store = kind.store(is_replaced);
-                let own = Kind { keys: kind.keys.clone(), base: kind.base };
-                let inner = store.clone();
-                let action = Box::new(move || drop(own.collect(Arc::new(inner)).unwrap()));
-                let interrupted = Interrupted::new(&store, At::Number(at), action);
-                let ended = kind.write_to(Arc::clone(&interrupted) as _).and_then(|file| file.finish());
-                if !interrupted.was_called() {
-                    break;
-                }
-                kind.check(&store, is_replaced, &ended, at);
-                ended_well += u64::from(ended.is_ok());
-                at += 1;
+    try_all(|kind, is_replaced| {
+        let (mut ended_well, mut at) = (0, 0);
+        loop {
+            let store = kind.store(is_replaced);
+            let own = Kind { keys: kind.keys.clone(), base: kind.base };
+            let inner = store.clone();
+            let action = Box::new(move || drop(own.collect(Arc::new(inner)).unwrap()));
+            let interrupted = Interrupted::new(&store, At::Number(at), action);
+            let ended = kind.write_to(Arc::clone(&interrupted) as _).and_then(|file| file.finish());
+            if !interrupted.was_called() {
+                break;
             }
-            assert!(at > 20 && ended_well > 0 && ended_well < at, "{ended_well} of {at}");
+            kind.check(&store, is_replaced, &ended, at);
+            ended_well += u64::from(ended.is_ok());
+            at += 1;
         }
-    }
+        assert!(at > 20 && ended_well > 0 && ended_well < at, "{ended_well} of {at}");
+    });
 }
 
 #[test]
 fn a_writer_that_ends_between_any_two_calls_of_a_collection_leaves_what_can_be_read() {
-    for kind in kinds() {
-        for is_replaced in [false, true] {
-            let (mut kept, mut at) = (0, 0);
-            loop {
-                let store = kind.store(is_replaced);
-                let (tell, is_complete) = mpsc::channel();
-                let (go, may_go) = mpsc::channel();
-                let wait = Box::new(move || {
-                    tell.send(()).unwrap();
-                    // The sender is gone after the last call of the collection.
-                    let _ = may_go.recv();
-                });
-                let own = Kind { keys: kind.keys.clone(), base: kind.base };
-                let waiting = Interrupted::new(&store, At::Seal, wait);
-                let writer = thread::spawn(move || own.write_to(waiting).and_then(|file| file.finish()));
-                is_complete.recv().unwrap();
-                let ended: Arc<Mutex<Option<Result<()>>>> = Arc::default();
-                let end = Arc::clone(&ended);
-                let action = Box::new(move || {
-                    go.send(()).unwrap();
-                    *end.lock().unwrap() = Some(writer.join().unwrap());
-                });
-                let interrupted = Interrupted::new(&store, At::Number(at), action);
-                kind.collect(Arc::clone(&interrupted) as _).unwrap();
-                if !interrupted.was_called() {
-                    break;
-                }
-                let ended = ended.lock().unwrap().take().unwrap();
-                kind.check(&store, is_replaced, &ended, at);
-                kept += u64::from(ended.is_ok());
-                at += 1;
+    try_all(|kind, is_replaced| {
+        let (mut kept, mut at) = (0, 0);
+        loop {
+            let store = kind.store(is_replaced);
+            let (tell, is_complete) = mpsc::channel();
+            let (go, may_go) = mpsc::channel();
+            let wait = Box::new(move || {
+                tell.send(()).unwrap();
+                // The sender is gone after the last call of the collection.
+                let _ = may_go.recv();
+            });
+            let own = Kind { keys: kind.keys.clone(), base: kind.base };
+            let waiting = Interrupted::new(&store, At::Seal, wait);
+            let writer = thread::spawn(move || own.write_to(waiting).and_then(|file| file.finish()));
+            is_complete.recv().unwrap();
+            let ended: Arc<Mutex<Option<Result<()>>>> = Arc::default();
+            let end = Arc::clone(&ended);
+            let action = Box::new(move || {
+                go.send(()).unwrap();
+                *end.lock().unwrap() = Some(writer.join().unwrap());
+            });
+            let interrupted = Interrupted::new(&store, At::Number(at), action);
+            kind.collect(Arc::clone(&interrupted) as _).unwrap();
+            if !interrupted.was_called() {
+                break;
             }
-            assert!(at > 5 && kept > 0 && kept < at, "{kept} of {at}");
+            let ended = ended.lock().unwrap().take().unwrap();
+            kind.check(&store, is_replaced, &ended, at);
+            kept += u64::from(ended.is_ok());
+            at += 1;
         }
-    }
+        assert!(at > 5 && kept > 0 && kept < at, "{kept} of {at}");
+    });
 }
 
 #[test]
