@@ -132,7 +132,17 @@ def contestant(job: dict[str, Any]) -> Callable[[], Any]:
         ours = root()
         return lambda: ours.import_tree(path, tree, job["out"])
     if who == "tupelo import":
-        command = [job["binary"], "import", f"{path}:{tree}", "-o", job["out"], "--force", "--quiet", "--validate", "none"]
+        command = [
+            job["binary"],
+            "import",
+            f"{path}:{tree}",
+            "-o",
+            job["out"],
+            "--force",
+            "--quiet",
+            "--validate",
+            "none",
+        ]
         return lambda: subprocess.run([*command, "--threads", str(job["threads"])], check=True)
     import tupelo
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-BUILT = Path(__file__).resolve().parents[1] / "target" / "release"
-TUPELO = os.environ.get("TUPELO_BIN", str(BUILT / "tupelo"))
-GENERATOR = BUILT / "tupelo-generate"
+BUILD = Path(os.environ.get("TUPELO_BUILD") or Path(__file__).resolve().parents[1] / "target" / "release")
+TUPELO = str(BUILD / "tupelo")
+GENERATOR = BUILD / "tupelo-generate"
 EVENTS = 25_000_000
 
 

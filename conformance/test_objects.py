@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uproot
+from panel import TUPELO
 
 import tupelo
 
@@ -21,7 +21,6 @@ HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent
 FOLDER = PROJECT / "target" / "conformance" / "objects"
 REAL_DATA = PROJECT.parent / "shared" / "data"
-COMMAND = Path(os.environ.get("TUPELO_BIN", PROJECT / "target" / "release" / "tupelo"))
 VARIETY_PARTS = {
     "fName": "variety",
     "fTitle": "title",
@@ -281,7 +280,7 @@ def copied(source: str, target: Path, *options: str) -> Path:
     """A copy by the command."""
     if not options:
         target.unlink(missing_ok=True)
-    done = subprocess.run([COMMAND, "copy", source, str(target), *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([TUPELO, "copy", source, str(target), *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return target
 

@@ -22,7 +22,8 @@ JUDGES = Path(__file__).resolve().parent
 PROJECT = JUDGES.parent.parent
 REAL_DATA = PROJECT.parent / "shared" / "data"
 WORK = PROJECT / "target" / "conformance"
-TUPELO = Path(os.environ.get("TUPELO_BIN", PROJECT / "target" / "release" / "tupelo"))
+BUILD = Path(os.environ.get("TUPELO_BUILD") or PROJECT / "target" / "debug")
+TUPELO = BUILD / "tupelo"
 Entry = dict[str, Any]
 
 
@@ -94,7 +95,7 @@ def tupelo(*arguments: str, out: Path | None = None) -> subprocess.CompletedProc
     """Run the command; its output goes to `out` or is dropped."""
     if not TUPELO.exists():
         pytest.fail(
-            f"{TUPELO} is absent: build it with cargo build --release, or set TUPELO_BIN",
+            f"{TUPELO} is missing: run make test, or set TUPELO_BUILD",
             pytrace=False,
         )
     with open(out or os.devnull, "w", encoding="utf-8") as stdout:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from builds import built
 from http_server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -85,20 +86,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def command() -> str:
     """The command `tupelo`."""
-    return program("tupelo", os.environ.get("TUPELO_BIN"))
+    return str(built("tupelo"))
 
 
 @pytest.fixture(scope="session")
 def generator() -> str:
     """The program `tupelo-generate`."""
-    return program("tupelo-generate")
-
-
-def program(name: str, chosen: str | None = None) -> str:
-    places = chosen, ROOT / "target/release" / name, ROOT / "target/debug" / name
-    found = next((str(place) for place in places if place and Path(place).exists()), None)
-    assert found is not None, f"{name} is missing: run make build"
-    return found
+    return str(built("tupelo-generate"))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,8 @@ def run_python(code: str, variables: dict[str, Any]) -> str:
 
 def run_shell(code: str) -> str:
     """What a block prints. `tupelo` is the command of this environment, `tupelo-generate` is in the build folder."""
-    built = Path(__file__).resolve().parents[2] / "target" / "release"
+    # Not from builds.py: isolated interpreters do not find it.
+    built = os.environ.get("TUPELO_BUILD") or Path(__file__).resolve().parents[2] / "target" / "debug"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), str(built)])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code],

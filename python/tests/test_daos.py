@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builds import built
 from test_objects import killed_writers, text_of
 
 import tupelo
@@ -38,10 +39,7 @@ class Pool:
 
 def standin() -> str:
     """The stand-in, which `cargo test` builds."""
-    path = PROJECT / "target" / "debug" / "libdaos_standin.so"
-    if not path.exists():
-        subprocess.run(["cargo", "build", "--quiet", "--locked", "-p", "daos-standin"], check=True, cwd=PROJECT)
-    return str(path)
+    return str(built("libdaos_standin.so"))
 
 
 @pytest.fixture(scope="session")

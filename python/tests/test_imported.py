@@ -1,15 +1,13 @@
 """Collections of ROOT's importer of trees: `_collection0` and so on, which projected fields show."""
 
 import subprocess
-from pathlib import Path
 
 import awkward as ak
 import numpy as np
 import pytest
+from builds import built
 
 import tupelo
-
-COMMAND = Path(__file__).resolve().parents[2] / "target" / "release" / "tupelo"
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def test_copies_keep_the_projections(imported: tupelo.Ntuple) -> None:
 
 def test_the_command_lists_them_once(imported: tupelo.Ntuple) -> None:
     def said(*arguments: str) -> str:
-        return subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True).stdout
+        return subprocess.run([built("tupelo"), *arguments], check=True, capture_output=True, text=True).stdout
 
     for arguments in [("ls", "imported.root:Events"), ("head", "imported.root"), ("dump", "imported.root")]:
         assert "_collection" not in said(*arguments), arguments

@@ -5,20 +5,22 @@ import re
 import subprocess
 from pathlib import Path
 
+from builds import FOLDER
+
 import tupelo
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_make_install_copies_the_command_and_uninstall_removes_it(tmp_path: Path) -> None:
-    built = ROOT / "target" / "release" / "tupelo"
-    if not built.exists():
-        return
     stage = tmp_path / "a stage"
+
+    profile = {"debug": "dev"}.get(FOLDER.name, FOLDER.name)
+    variables = [f"PROFILE={profile}", f"DESTDIR={stage}", "PREFIX=/opt/x"]
 
     def make(target: str) -> None:
         subprocess.run(
-            ["make", "-C", ROOT, "--no-print-directory", "-o", "command", target, f"DESTDIR={stage}", "PREFIX=/opt/x"],
+            ["make", "-C", ROOT, "--no-print-directory", "-o", "command", target, *variables],
             check=True,
             capture_output=True,
         )

@@ -350,7 +350,11 @@ def test_stores_that_are_passed_over_while_reading_are_said(tmp_path: Path, run:
         with pytest.warns(tupelo.TupeloWarning, match=passed_over):
             read(tupelo.open(uri))
     cut = ["--cut", "x > 3"]
-    for arguments in (["dump", uri, "--format", "csv"], ["copy", uri, "a.root"], ["copy", "-f", uri, "-o", "a.root", *cut]):
+    for arguments in (
+        ["dump", uri, "--format", "csv"],
+        ["copy", uri, "a.root"],
+        ["copy", "-f", uri, "-o", "a.root", *cut],
+    ):
         assert re.search(f"warning: .*{passed_over}", run(*arguments).stderr), arguments
 
 
