@@ -53,7 +53,9 @@ unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
 
 # Cargo chooses the features of dependencies for the packages that are named. With these, all that make builds shares
 # one build of each dependency.
-PRODUCT := --locked --profile $(PROFILE) --package tupelo-cli --package tupelo-python $(if $(filter dev,$(PROFILE)),--features tupelo-python/testing)
+BUILD_OPTIONS := --locked --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--features tupelo-python/testing)
+PRODUCT := $(BUILD_OPTIONS) --package tupelo-cli --package tupelo-python
+MATURIN_OPTIONS := $(BUILD_OPTIONS) --manifest-path python/Cargo.toml
 # Incremental compilation takes 1.2 GiB. It is on where cargo was called by hand before: else all would be compiled again.
 ifeq ($(wildcard target/debug/incremental/*),)
 export CARGO_INCREMENTAL := 0
@@ -80,7 +82,7 @@ uninstall: ## Remove what install copied
 	rm -f '$(DESTDIR)$(PREFIX)/bin/tupelo'
 
 wheel: tools $(VENV)/.stamp-packages ## A Python wheel with the command in it, in target/wheels
-	$(run) 'the wheel' $(PYTHON) -m maturin build --profile $(PROFILE) --locked --manifest-path python/Cargo.toml $(if $(filter dev,$(PROFILE)),--features testing)
+	$(run) 'the wheel' $(PYTHON) -m maturin build $(MATURIN_OPTIONS)
 
 bench: build root $(VENV)/.stamp-rivals $(if $(findstring remote,$(ROWS))$(findstring objects,$(ROWS)),servers) ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, ROWS=remote reads over a network, ROWS=objects does object stores, BENCH='--quick' is quick
 	$(run) 'the benchmarks in Rust' $(CARGO) build $(PRODUCT) --package tupelo-bench --bin tupelo-bench
@@ -188,7 +190,7 @@ docs: tools $(VENV)/.stamp-requirements ## rustdoc, every warning an error
 
 test-rust: tools ## Rust: unit, property, documentation and conformance tests
 	$(say) 'tests: Rust'
-	@mkdir -p target/conformance/sealed
+	@rm -rf target/conformance/sealed && mkdir -p target/conformance/sealed
 	@TUPELO_SEALED='$(CURDIR)/target/conformance/sealed' FUZZ_SECONDS=$${FUZZ_SECONDS:-10} .ci/progress 'cargo test' $(CARGO) test --locked
 
 stubs: package ## The stubs say what the extension module has
@@ -223,11 +225,11 @@ command: tools ## The command
 generator: tools ## The program tupelo-generate, which writes simulated events
 	$(run) 'the generator' $(CARGO) build $(PRODUCT) --bin tupelo-generate
 
-standin: tools ## The library that stands in for libdaos in tests
+standin: tools ## A stand-in for libdaos, for tests
 	$(run) 'the stand-in for libdaos' $(CARGO) build --locked --profile $(PROFILE) --package daos-standin
 
 package: tools $(VENV)/.stamp-packages ## The Python package, in .venv
-	$(run) 'the Python package' .ci/package $(PROFILE)
+	$(run) 'the Python package' .ci/package $(MATURIN_OPTIONS)
 
 # A clone that was moved has a .venv that points to where it was.
 MOVED := $(shell [ ! -e $(VENV)/.stamp-place ] || [ "$$(cat $(VENV)/.stamp-place)" = "$$PWD" ] || echo moved)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,15 @@ def run_forked(modules: str, program: str, *arguments: object) -> subprocess.Com
     job: dict[str, Any] = {"program": program, "arguments": [*map(str, arguments)]}
     job |= {"folder": os.getcwd(), "environment": dict(os.environ)}
     print(json.dumps(job), file=process.stdin, flush=True)
-    answer = json.loads(process.stdout.readline())
+    line = process.stdout.readline()
+    assert line, f"the process that imports {modules} has ended"
+    answer = json.loads(line)
     return subprocess.CompletedProcess(program, answer["status"], answer["stdout"], answer["stderr"])
-
-
-@cache
-def has_root() -> bool:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", "import ROOT"], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 def run_root(program: str, *arguments: str | Path) -> Any:
     """The JSON that a program with ROOT prints after "JSON ". Warnings and errors of ROOT are failures."""
-    if not has_root():
+    if find_spec("ROOT") is None:
         if folder := os.environ.get("TUPELO_SUMMARY"):
             text = "histograms and trees that Tupelo writes were not read by ROOT, which is not installed\n"
             (Path(folder) / "written-objects.txt").write_text(text)

@@ -38,7 +38,7 @@ class Pool:
 
 
 def standin() -> str:
-    """The stand-in, which `cargo test` builds."""
+    """The stand-in, which `make standin` builds."""
     return str(built("libdaos_standin.so"))
 
 

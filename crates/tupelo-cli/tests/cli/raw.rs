@@ -24,7 +24,8 @@ fn a_raw_copy_has_the_same_bytes() {
     run.ok();
     assert!(fs::read(&copy).expect("a copy") == bytes);
     let error = tupelo(&["copy", "--raw", &file, &copy]).fails(2);
-    assert!(error.contains("copy.parquet exists") && error.contains("hint: --force -o "), "{error}");
+    let hint = format!("hint: --force -o {copy} replaces it\n");
+    assert!(error.contains("copy.parquet exists") && error.ends_with(&hint), "{error}");
     fs::write(&file, "").expect("an empty file");
     assert_eq!(tupelo(&["copy", "--raw", &file, "-o", &copy, "--force", "--quiet"]).stderr, "");
     assert_eq!(fs::read(&copy).expect("a copy"), b"");
