@@ -53,7 +53,7 @@ def typed_member(name: str, declared: Any) -> Any:
     """A member of a class."""
     if isinstance(declared, pa.Field):
         return declared.with_name(name)
-    from tupelo._cpp import field_of
+    from tupelo._to_arrow.cpp import field_of
 
     return field_of(name, declared)
 

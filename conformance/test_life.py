@@ -21,6 +21,7 @@ from cases import CASES, Case
 from panel import WORK, Dump, Entry, agree, hidden_fields, judge, real_ntuples, report, root_error, tupelo_dump
 
 import tupelo
+from tupelo._to_arrow.tables import to_table
 
 FOLDER = WORK / "life"
 LIMIT = 2_000_000
@@ -178,7 +179,7 @@ def write_late(path: Path, *, flush: bool, members: bool, reopen: bool) -> list[
     rows: list[Any] = [{"id": i, "rec": {"a": 10 + i}} for i in range(5)]
     if members:
         events.add_members("rec", declared)
-        table = tupelo._conversion.to_table(columns(names), events.arrow_schema.field("rec").type)
+        table = to_table(columns(names), events.arrow_schema.field("rec").type)
         data = [pa.array([12, 13, 14], pa.int32()), *(column.combine_chunks() for column in table.columns)]
         record = pa.StructArray.from_arrays(data, names=["a", *names])
         events.extend({"id": [2, 3, 4], "rec": record})

@@ -40,7 +40,7 @@ impl From<tupelo::Table> for Table {
     }
 }
 
-/// What to read, and how: the attributes of `tupelo._select.Request`.
+/// What to read, and how: the attributes of `tupelo.fields._select.Request`.
 #[derive(Debug, FromPyObject)]
 pub(crate) struct Request {
     /// Dotted paths or globs; an empty list means all fields, `None` no field.

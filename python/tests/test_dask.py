@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tupelo
-from tupelo import _partitions
+from tupelo._many.partition import Partition
 
 # These packages import their own deprecated modules.
 with warnings.catch_warnings():
@@ -119,13 +119,13 @@ def test_the_collection_equals_a_local_read(files: list[Path]) -> None:
 def touched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...] | None]:
     """Records the columns of every partition that is read."""
     seen: list[tuple[str, ...] | None] = []
-    read = _partitions.Partition._read
+    read = Partition._read
 
     def noting(partition: tupelo.Partition) -> Any:
         seen.append(partition.columns)
         return read(partition)
 
-    monkeypatch.setattr(_partitions.Partition, "_read", noting)
+    monkeypatch.setattr(Partition, "_read", noting)
     return seen
 
 

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 import tupelo
-from tupelo import _html
+from tupelo.ntuple import _html as ntuple_html
+from tupelo.reading import _html as file_html
 
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
@@ -151,9 +152,9 @@ def test_many_fields_give_a_small_page() -> None:
     ntuple = tupelo.open("many.root:Events")
     html = ntuple._repr_html_()
     assert len(html) < 200_000
-    assert f"and {5001 - _html.MAX_FIELDS} more" in html
-    assert f"field_{_html.MAX_FIELDS - 1}<" in html
-    assert f"field_{_html.MAX_FIELDS}<" not in html
+    assert f"and {5001 - ntuple_html.MAX_FIELDS} more" in html
+    assert f"field_{ntuple_html.MAX_FIELDS - 1}<" in html
+    assert f"field_{ntuple_html.MAX_FIELDS}<" not in html
     assert "…" in html
     parsed(ntuple)
 
@@ -161,7 +162,7 @@ def test_many_fields_give_a_small_page() -> None:
 def test_top_level_fields_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     with tupelo.recreate("f.root") as file:
         file.mkrntuple("Events", {"a": "std::tuple<int, int, int>", "b": "int", "c": "std::pair<int, int>"}).close()
-    monkeypatch.setattr(_html, "MAX_FIELDS", 5)
+    monkeypatch.setattr(ntuple_html, "MAX_FIELDS", 5)
     text = parsed(tupelo.open("f.root:Events")).text
     assert text.index("_1 ") < text.index("and 1 more") < text.index("b ") < text.index("c ") < text.index("and 2 more")
 
@@ -175,7 +176,7 @@ def test_files(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "f.root ROOT file, 5 objects, 4 ntuples" in text
         assert "dir/n3 ROOT::RNTuple 2 fields, 3 entries" in text
         assert "dir TDirectory" in text
-        monkeypatch.setattr(_html, "MAX_OBJECTS", 2)
+        monkeypatch.setattr(file_html, "MAX_OBJECTS", 2)
         assert "and 3 more" in parsed(opened).text
     assert opened._repr_html_() == "<code>&lt;tupelo.File &#x27;f.root&#x27; (closed)&gt;</code>"
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -25,6 +26,25 @@ HEAVY = {
 }
 # PyArrow imports pandas, if installed, on the first conversion.
 BY_ITSELF = {"numpy", "pyarrow", "pandas"}
+
+PUBLIC = {
+    "attributes": {"AttributeSet", "AttributeSetWriter"},
+    "columns": {"NtupleWithColumns"},
+    "efficiency": {"Efficiency"},
+    "errors": {"BY_KIND", "Error", "TupeloWarning"},
+    "fields": {"Field"},
+    "filling": {"FillContext", "Metadata", "NtupleWriter"},
+    "graph": {"Graph"},
+    "histogram": {"Axis", "Histogram"},
+    "importing": {"ImportReport", "ImportedField", "import_trees"},
+    "metrics": {"Metrics", "Time"},
+    "ntuple": {"Ntuple", "Tree"},
+    "reading": {"File", "open"},
+    "rules": {"ReadRule"},
+    "trees": {"TreeWriter"},
+    "writing": {"WritableFile", "abort", "create", "recreate", "update"},
+}
+"""Names that programs import from modules."""
 
 
 def loaded_by(program: str) -> set[str]:
@@ -64,6 +84,17 @@ def test_every_name_can_be_imported(name: str) -> None:
     assert getattr(tupelo, name) is value
     if name != "__version__":
         assert getattr(import_module(value.__module__), name) is value
+
+
+def test_the_package_shows_only_its_own_names() -> None:
+    shown = set(dir(tupelo)) - set(tupelo.__all__)
+    assert all(isinstance(getattr(tupelo, name), ModuleType) for name in shown)
+    others = {name for name in vars(tupelo) if not name.startswith("_")} - set(dir(tupelo))
+    assert others <= {"uproot"}
+    for name in sorted(shown):
+        module = import_module(f"tupelo.{name}")
+        assert module is getattr(tupelo, name)
+        assert set(module.__all__ if hasattr(module, "__all__") else vars(module)) >= PUBLIC[name]
 
 
 def test_unknown_names() -> None:

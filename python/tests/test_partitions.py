@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 import tupelo
-from tupelo import _partitions, _splitting
+from tupelo._many.partition import OPEN_NTUPLES
+from tupelo._many.splitting import balanced_runs
 
 
 def write(path: str | Path, clusters: Iterable[int], seed: int = 0, name: str = "Events") -> ak.Array:
@@ -104,7 +105,7 @@ def test_runs_are_balanced() -> None:
     for _ in range(3000):
         sizes = [chance.choice([0, 1, 10, 1000]) * chance.randint(0, 9) for _ in range(chance.randint(1, 30))]
         wanted = chance.randint(1, 35)
-        runs = _splitting.balanced_runs(sizes, wanted)
+        runs = balanced_runs(sizes, wanted)
         assert [place for run in runs for place in range(*run)] == list(range(len(sizes)))
         assert len(runs) == min(wanted, len(sizes))
         assert all(start < stop for start, stop in runs)
@@ -318,7 +319,7 @@ def test_a_partition_is_read_in_every_library(files: list[Path]) -> None:
 
 
 def test_few_ntuples_stay_open(tmp_path: Path) -> None:
-    count = _partitions.OPEN_NTUPLES + 5
+    count = OPEN_NTUPLES + 5
     for number in range(count):
         write(tmp_path / f"{number:02}.root", [10], number)
     for partition in tupelo.partitions(str(tmp_path / "*.root")):
@@ -330,7 +331,7 @@ def test_few_ntuples_stay_open(tmp_path: Path) -> None:
         for fd in os.listdir("/proc/self/fd")
         if os.path.exists(f"/proc/self/fd/{fd}")
     ]
-    assert 0 < sum(link.startswith(str(tmp_path)) for link in links) <= _partitions.OPEN_NTUPLES
+    assert 0 < sum(link.startswith(str(tmp_path)) for link in links) <= OPEN_NTUPLES
 
 
 def test_file_arguments(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

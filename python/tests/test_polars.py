@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import tupelo
-from tupelo import _polars, _select
+from tupelo.fields import _select
+from tupelo.ntuple import _scan
 
 ENTRIES = 4000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -166,7 +167,7 @@ def test_sparse_and_dense_selections_are_equal(ntuple: tupelo.Ntuple) -> None:
 
 def test_requests_of_polars_are_honored(ntuple: tupelo.Ntuple) -> None:
     """Calls the source without the optimizer of polars."""
-    source = _polars._Source(
+    source = _scan._Source(
         ntuple,
         {"i": ["i"], "x": ["x"], "name": ["name"]},
         _select.Request(entry_start=10, entry_stop=3000),
@@ -268,7 +269,7 @@ def test_damage_is_reported(ntuple: tupelo.Ntuple) -> None:
 
 def test_a_query_can_be_pickled(ntuple: tupelo.Ntuple) -> None:
     source = pickle.loads(
-        pickle.dumps(_polars._Source(ntuple, {"i": ["i"]}, _select.Request(entry_stop=100), {"i": pl.Int32()}))
+        pickle.dumps(_scan._Source(ntuple, {"i": ["i"]}, _select.Request(entry_stop=100), {"i": pl.Int32()}))
     )
     assert pl.concat(source.frames(None, i > 90, None, None)).get_column("i").to_list() == list(range(91, 100))
 
@@ -279,7 +280,7 @@ def test_real_files() -> None:
         with tupelo.open(path) as file:
             for ntuple in file.values():
                 names = [name for name, kind in ntuple.typenames(recursive=False).items() if "variant" not in kind]
-                names = [tupelo._select.escape_glob(name) for name in names]
+                names = [_select.escape_glob(name) for name in names]
                 if not names:
                     continue
                 frame = pl.from_arrow(ntuple.arrays(names, library="arrow"))

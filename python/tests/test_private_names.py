@@ -21,7 +21,7 @@ def imported_names(tree: ast.AST) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("import_module", "_optional.load"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("import_module", "optional.load"):
             names += [str(argument.value) for argument in node.args[:1] if isinstance(argument, ast.Constant)]
     return [name for name in names if name.partition(".")[0] not in IN_HOUSE]
 

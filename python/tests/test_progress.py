@@ -14,7 +14,7 @@ from rich.progress import Progress
 from tqdm import tqdm
 
 import tupelo
-from tupelo import _progress
+from tupelo._base.progress import report_progress
 
 PROGRAM = """
 import sys
@@ -121,7 +121,7 @@ def test_the_plain_line_is_terminated(capsys: pytest.CaptureFixture[str], monkey
     for name in ("rich.console", "rich.progress", "tqdm"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with _progress.report_progress(True) as tell:
+    with report_progress(True) as tell:
         tell(3, 4)
     assert capsys.readouterr().err == "\r3 of 4 entries\n"
 

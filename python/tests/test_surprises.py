@@ -124,7 +124,7 @@ def test_why_a_package_cannot_be_loaded(module: str, library: Any, monkeypatch: 
     """Regression: a broken package was reported as not installed."""
     ntuple = written({"x": [1]})
     monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setattr("tupelo._optional.import_module", broken)
+    monkeypatch.setattr("tupelo._base.optional.import_module", broken)
     with pytest.raises(ImportError, match=rf"cannot be loaded \(libfoo is too old\): pip install {module}"):
         ntuple.arrays(library=library)
     with pytest.raises(ImportError, match=r"hist\(\) needs boost_histogram.*libfoo is too old"):

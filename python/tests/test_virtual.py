@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tupelo
-from tupelo._virtual import Accessed
+from tupelo.fields._virtual import Accessed
 
 WIDE = 1500
 """Fields of the wide ntuple: NanoAOD has as many."""

@@ -16,12 +16,12 @@ or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram
 Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import typing as _typing
+from importlib import import_module as _import_module
 
+from ._base.threads import set_threads
 from ._core import VERSION as __version__
 from ._core import threads
-from ._threads import set_threads
 from .errors import (
     CancelledError,
     ChangedFileError,
@@ -37,29 +37,32 @@ from .errors import (
     UnsupportedError,
 )
 
-if TYPE_CHECKING:
-    from ._cpp import record
-    from ._dask import dask, dask_dataframe
-    from ._locations import Report
-    from ._manifest import index
-    from ._many import concatenate, hist, iterate, num_entries, scan
-    from ._objects import Instance, OpaqueObject
-    from ._partitions import Partition, PartitionReport, partitions
-    from ._stream import Stream
-    from .attributes import AttributeSet, AttributeSetWriter
-    from .columns import NtupleWithColumns
-    from .efficiency import Efficiency
-    from .fields import Field
-    from .filling import FillContext, Metadata, NtupleWriter
-    from .graph import Graph
-    from .histogram import Histogram
-    from .importing import ImportedField, ImportReport, import_trees
-    from .metrics import Metrics
-    from .ntuple import Ntuple, Tree
-    from .reading import File, open
-    from .rules import ReadRule
-    from .trees import TreeWriter
-    from .writing import WritableFile, abort, create, recreate, update
+if _typing.TYPE_CHECKING:
+    from ._base.locations import Report
+    from ._many.dask import dask, dask_dataframe
+    from ._many.importing import ImportedField, ImportReport, import_trees
+    from ._many.manifest import index
+    from ._many.partition import Partition, PartitionReport
+    from ._many.planning import partitions
+    from ._many.verbs import concatenate, hist, iterate, num_entries, scan
+    from ._to_arrow.cpp import record
+    from .fields._fields import Field
+    from .fields._objects import Instance, OpaqueObject
+    from .histogram._efficiency import Efficiency
+    from .histogram._graph import Graph
+    from .histogram._histogram import Histogram
+    from .ntuple._metrics import Metrics
+    from .ntuple._ntuple import AttributeSet, Ntuple, Tree
+    from .ntuple._rules import ReadRule
+    from .ntuple._stream import Stream
+    from .ntuple._with_columns import NtupleWithColumns
+    from .reading._file import File
+    from .reading._opening import open
+    from .writing._attributes import AttributeSetWriter
+    from .writing._creating import abort, create, recreate, update
+    from .writing._file import WritableFile
+    from .writing._filling import FillContext, Metadata, NtupleWriter
+    from .writing._trees import TreeWriter
 
 __all__ = [
     "AttributeSet",
@@ -122,58 +125,77 @@ __all__ = [
 
 # NumPy and PyArrow take ten times as long to import as the rest, so modules that need them are imported on first use.
 _MODULE_OF = {
-    "AttributeSet": "attributes",
-    "AttributeSetWriter": "attributes",
-    "Efficiency": "efficiency",
-    "Field": "fields",
-    "File": "reading",
-    "FillContext": "filling",
-    "Graph": "graph",
-    "Histogram": "histogram",
-    "ImportReport": "importing",
-    "ImportedField": "importing",
-    "Instance": "_objects",
-    "Metadata": "filling",
-    "Metrics": "metrics",
-    "Ntuple": "ntuple",
-    "NtupleWithColumns": "columns",
-    "NtupleWriter": "filling",
-    "OpaqueObject": "_objects",
-    "Partition": "_partitions",
-    "PartitionReport": "_partitions",
-    "ReadRule": "rules",
-    "Report": "_locations",
-    "Stream": "_stream",
-    "Tree": "ntuple",
-    "TreeWriter": "trees",
-    "WritableFile": "writing",
-    "abort": "writing",
-    "create": "writing",
-    "concatenate": "_many",
-    "dask": "_dask",
-    "dask_dataframe": "_dask",
-    "hist": "_many",
-    "import_trees": "importing",
-    "index": "_manifest",
-    "iterate": "_many",
-    "num_entries": "_many",
-    "open": "reading",
-    "partitions": "_partitions",
-    "record": "_cpp",
-    "recreate": "writing",
-    "scan": "_many",
-    "update": "writing",
+    "AttributeSet": "ntuple._ntuple",
+    "AttributeSetWriter": "writing._attributes",
+    "Efficiency": "histogram._efficiency",
+    "Field": "fields._fields",
+    "File": "reading._file",
+    "FillContext": "writing._filling",
+    "Graph": "histogram._graph",
+    "Histogram": "histogram._histogram",
+    "ImportReport": "_many.importing",
+    "ImportedField": "_many.importing",
+    "Instance": "fields._objects",
+    "Metadata": "writing._filling",
+    "Metrics": "ntuple._metrics",
+    "Ntuple": "ntuple._ntuple",
+    "NtupleWithColumns": "ntuple._with_columns",
+    "NtupleWriter": "writing._filling",
+    "OpaqueObject": "fields._objects",
+    "Partition": "_many.partition",
+    "PartitionReport": "_many.partition",
+    "ReadRule": "ntuple._rules",
+    "Report": "_base.locations",
+    "Stream": "ntuple._stream",
+    "Tree": "ntuple._ntuple",
+    "TreeWriter": "writing._trees",
+    "WritableFile": "writing._file",
+    "abort": "writing._creating",
+    "concatenate": "_many.verbs",
+    "create": "writing._creating",
+    "dask": "_many.dask",
+    "dask_dataframe": "_many.dask",
+    "hist": "_many.verbs",
+    "import_trees": "_many.importing",
+    "index": "_many.manifest",
+    "iterate": "_many.verbs",
+    "num_entries": "_many.verbs",
+    "open": "reading._opening",
+    "partitions": "_many.planning",
+    "record": "_to_arrow.cpp",
+    "recreate": "writing._creating",
+    "scan": "_many.verbs",
+    "update": "writing._creating",
 }
 
+_MODULES = (
+    "attributes",
+    "columns",
+    "efficiency",
+    "errors",
+    "fields",
+    "filling",
+    "graph",
+    "histogram",
+    "importing",
+    "metrics",
+    "ntuple",
+    "reading",
+    "rules",
+    "trees",
+    "writing",
+)
+"""The public modules."""
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF.values():
-        return import_module(f".{name}", __name__)
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _MODULES:
+        return _import_module(f".{name}", __name__)
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    value = globals()[name] = getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted([*__all__, *_MODULES])

@@ -1,6 +1,6 @@
 """``python -m tupelo`` is the command ``tupelo``."""
 
-from ._command import main
+from ._base.command import main
 
 if __name__ == "__main__":
     main()

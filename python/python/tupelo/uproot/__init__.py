@@ -17,9 +17,9 @@ uproot.
 
 from typing import Any
 
-from .. import _optional
+from .._base import optional
 
-_uproot = _optional.load("uproot", "tupelo.uproot", "'uproot>=5.6'")
+_uproot = optional.load("uproot", "tupelo.uproot", "'uproot>=5.6'")
 
 from ._engine import EngineWarning, install, uninstall  # noqa: E402
 from ._report import Call, Report, report  # noqa: E402

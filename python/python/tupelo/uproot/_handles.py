@@ -6,7 +6,8 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import Any
 
-from .. import _core, _select
+from .. import _core
+from ..fields import _select
 from ._layouts import RefusedError
 
 _KEPT = 64

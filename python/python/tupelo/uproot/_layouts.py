@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import _arrow, _memory
+from .._base import arrow
+from .._from_arrow import memory
 
 
 class RefusedError(Exception):
@@ -26,7 +27,7 @@ def numbers(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     length = len(array)
     while pa.types.is_fixed_size_list(array.type):
         sizes += (array.type.list_size,)
-        array = _arrow.fixed_values(array)
+        array = arrow.fixed_values(array)
     _check_no_nulls(array)
     base, shape = (dtype, ()) if dtype.subdtype is None else dtype.subdtype
     # uproot counts from the outside too, and a list of one dimension may have several of ours.
@@ -41,7 +42,7 @@ def numbers(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     else:
         if not (pa.types.is_primitive(array.type) and (pa.types.is_floating(array.type) or _is_integer(array.type))):
             raise RefusedError(f"its type {array.type} is {base} in uproot")
-        found = _memory.writable_numbers(array)
+        found = memory.writable_numbers(array)
         if found.dtype != base:
             raise RefusedError(f"its type {found.dtype} is {base} in uproot")
     return found.reshape((length, *shape)) if shape else found
@@ -61,7 +62,7 @@ def lists(array: Any) -> tuple[np.ndarray[Any, Any], Any]:
     if not pa.types.is_large_list(array.type):
         raise RefusedError(f"its type {array.type} is a list in uproot")
     _check_no_nulls(array)
-    ends, items = _arrow.offsets(array), array.values
+    ends, items = arrow.offsets(array), array.values
     first, last = int(ends[0]), int(ends[-1])
     if first != 0 or last != len(items):
         ends, items = ends - first, items.slice(first, last - first)
@@ -73,7 +74,7 @@ def text(array: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     if not (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)):
         raise RefusedError(f"its type {array.type} is a string in uproot")
     _check_no_nulls(array)
-    ends, buffer = _arrow.offsets(array), array.buffers()[2]
+    ends, buffer = arrow.offsets(array), array.buffers()[2]
     first, last = int(ends[0]), int(ends[-1])
     data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)[first:last]
     return (ends - first if first else ends), data
@@ -87,7 +88,7 @@ def layout(form: Any, field: Any, array: Any) -> Any:
     import awkward as ak
 
     if isinstance(form, ak.forms.NumpyForm):
-        if _arrow.is_size(field):
+        if arrow.is_size(field):
             array = array.cast(pa.from_numpy_dtype(np.dtype(form.primitive)))
         dtype = np.dtype((form.primitive, form.inner_shape)) if form.inner_shape else np.dtype(form.primitive)
         return ak.contents.NumpyArray(numbers(array, dtype), parameters=form.parameters)
@@ -106,7 +107,7 @@ def layout(form: Any, field: Any, array: Any) -> Any:
         if not pa.types.is_fixed_size_list(array.type) or array.type.list_size != form.size:
             raise RefusedError(f"its type {array.type} is a list of {form.size} items in uproot")
         _check_no_nulls(array)
-        content = layout(form.content, array.type.value_field, _arrow.fixed_values(array))
+        content = layout(form.content, array.type.value_field, arrow.fixed_values(array))
         return ak.contents.RegularArray(content, form.size, zeros_length=len(array), parameters=form.parameters)
     if isinstance(form, ak.forms.RecordForm):
         return _record(form, array)
@@ -116,13 +117,13 @@ def layout(form: Any, field: Any, array: Any) -> Any:
 def _optional(form: Any, field: Any, array: Any) -> Any:
     import awkward as ak
 
-    if _arrow.is_optional_list(field):
-        ends = _arrow.offsets(array)
+    if arrow.is_optional_list(field):
+        ends = arrow.offsets(array)
         places = np.where(ends[1:] > ends[:-1], ends[:-1], -1)
         content = layout(form.content, array.type.value_field, array.values)
     elif field.nullable:
-        places = np.where(_arrow.null_mask(array), -1, np.arange(len(array)))
-        content = layout(form.content, field.with_nullable(False), _arrow.without_nulls(array))
+        places = np.where(arrow.null_mask(array), -1, np.arange(len(array)))
+        content = layout(form.content, field.with_nullable(False), arrow.without_nulls(array))
     else:
         raise RefusedError(f"its type {array.type} is optional in uproot")
     index = ak.index.Index(places.astype(_INDEXES[form.index], copy=False))

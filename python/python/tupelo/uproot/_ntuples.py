@@ -8,7 +8,8 @@ import awkward as ak
 import uproot
 from uproot.source.futures import TrivialExecutor
 
-from .. import _arrow, _select
+from .._base import arrow
+from ..fields import _select
 from ._handles import Handle, handles
 from ._layouts import RefusedError, layout
 
@@ -164,7 +165,7 @@ def _make_patterns(handle: Handle, column: Column) -> list[str]:
 
 def _extract(batch: Any, place: int, column: Column) -> tuple[Any, Any]:
     field, array = batch.schema.field(place), batch.column(place)
-    return _arrow.extract_subfield(field, array, column.names[1:])
+    return arrow.extract_subfield(field, array, column.names[1:])
 
 
 def _parts(form: Any, field: Any, path: str) -> list[str] | None:

@@ -9,7 +9,8 @@ import uproot
 from uproot.source.chunk import Chunk, Source
 from uproot.source.futures import TrivialFuture
 
-from .. import _checks, _core
+from .. import _core
+from .._base import checks
 from ..errors import InvalidArgumentError
 from ._layouts import RefusedError
 
@@ -68,7 +69,7 @@ def storage_of(url: str, options: Mapping[str, Any]) -> "_core.Storage":
         elif value is not None:
             found[_NAMES[kind].get(name, name)] = value
     try:
-        return _checks.storage(found, None) or _core.Storage({}, None)
+        return checks.storage(found, None) or _core.Storage({}, None)
     except InvalidArgumentError as error:
         raise RefusedError(f"its options are for uproot: {error}") from None
 

@@ -12,7 +12,8 @@ from uproot.interpretation.objects import AsObjects, AsStridedObjects
 from uproot.interpretation.strings import AsStrings, StringArray
 from uproot.source.futures import TrivialExecutor
 
-from .. import _arrow, _select
+from .._base import arrow
+from ..fields import _select
 from ._handles import Handle, handles
 from ._layouts import RefusedError, layout, lists, numbers, text
 
@@ -191,7 +192,7 @@ def column(plan: Plan, batch: Any, places: Mapping[str, int]) -> tuple[Any, Any]
     """The values of a branch in a batch, as a `pyarrow.Field` and an array."""
     place = places[plan.names[0]]
     field, array = batch.schema.field(place), batch.column(place)
-    return (field, array) if len(plan.names) == 1 else _arrow.extract_subfield(field, array, plan.names[1:])
+    return (field, array) if len(plan.names) == 1 else arrow.extract_subfield(field, array, plan.names[1:])
 
 
 def arrays_of(handle: Handle, read: Read, plans: Mapping[str, Plan]) -> dict[str, Any]:

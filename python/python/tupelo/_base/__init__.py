@@ -1,0 +1,1 @@
+"""What every other part uses: arguments, messages, threads and the types of Arrow."""

@@ -1,0 +1,17 @@
+"""The command ``tupelo``, which the wheel installs. ``python -m tupelo`` is the same."""
+
+import os
+import signal
+import sys
+
+from .. import _core
+
+
+def main() -> None:
+    """Runs the command with the arguments of this program and exits with its status."""
+    # Python's handler would wait until Python code runs again. It is absent if the program starts with SIGINT ignored.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Otherwise libdaos writes its log to stdout, between the data.
+    os.environ.setdefault("D_LOG_FILE", os.devnull)
+    sys.exit(_core.run_command(["tupelo", *sys.argv[1:]]))

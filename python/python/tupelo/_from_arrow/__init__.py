@@ -1,0 +1,1 @@
+"""Arrow batches as the arrays of other libraries, for reading."""

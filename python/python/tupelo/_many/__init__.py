@@ -1,0 +1,1 @@
+"""Many files: read as one sequence, planned as partitions, indexed and imported."""

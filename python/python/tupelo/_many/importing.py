@@ -1,0 +1,213 @@
+"""Importing trees as ntuples."""
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core
+from .._base.checks import absolute_path, check_name, check_text, storage
+from .._base.messages import short_repr
+from .._base.progress import Progress, is_silent, report_progress
+from ..errors import Error, InvalidArgumentError, TupeloWarning
+from ..fields import _select
+from ..ntuple._ntuple import Tree
+from ..reading._file import reopen
+from ..writing._copying import check_output, new_file, write_options
+from .files import Files, InputNtuple, entry_ranges, listed, resolve
+
+SAMPLE_ENTRIES = 1000
+"""Entries of each tree that ``validate="sample"`` compares: half of them from its begin, half from its end."""
+_EXTENTS = {"sample": SAMPLE_ENTRIES, "full": 2**63, "none": 0}
+
+
+@dataclass(frozen=True)
+class ImportedField:
+    """What was compared of a field."""
+
+    branch: str
+    """Its name in the tree."""
+    field: str
+    """Its name in the ntuple."""
+    num_values: int
+    """Numbers and strings that were compared."""
+    first_difference: int | None
+    """The first entry in which it is not equal; None if it is equal."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The outcome of `import_trees`."""
+
+    num_entries: int
+    """Entries of the ntuple."""
+    num_compared: int
+    """Entries that were compared with the trees."""
+    fields: tuple[ImportedField, ...]
+    """The fields that were compared."""
+    skipped: Mapping[str, str]
+    """Branches, fields and objects that were not imported: the reason by path."""
+
+
+def import_trees(
+    files: Files | Tree,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    fields: str | list[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    dots: str = "_",
+    collections: bool = True,
+    objects: str | list[str] | bool | None = None,
+    validate: str = "sample",
+    skip_unreadable: bool = False,
+    progress: Progress = None,
+    **options: Any,
+) -> ImportReport:
+    """Writes trees (``TTree``) as one ntuple of a new file, and compares both.
+
+    ``files`` are those of `iterate`, or open trees; their entries are concatenated, or ranges of them if they have
+    ``steps``. Files that are named are opened one after the other, for each step again. The ntuple has the path of
+    the first tree, or the path ``name``. ``fields`` selects branches by dotted paths and globs, by default all that
+    can be read.
+
+    Fields have the C++ types of the branches. Split objects become records, and classes are not named, so that ROOT
+    needs no dictionaries. With ``collections``, arrays with the same counter become one collection, and appear under
+    their names as projected fields, as with ROOT's importer. Names of ntuples cannot have dots: ``dots`` replaces them,
+    and names of ATLAS auxiliary stores get colons. ``rename`` is a mapping of the names of top-level fields of the tree
+    to names in the ntuple.
+
+    ``objects`` are paths and globs of objects that are neither trees nor ntuples, such as histograms, which are copied
+    under the same paths; True or ``"**"`` copies all. Of several files, the first that has an object of a path provides
+    it.
+
+    Branches that cannot be read, or that have no form in an ntuple, are left out: the ``skipped`` of the report lists
+    them, and a `TupeloWarning` names each unless ``skip_unreadable`` is true. The counters of selected arrays are
+    imported.
+
+    ``validate`` says what is compared when the file is written, entry by entry and bit by bit: ``"sample"`` (1000
+    entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
+    `iterate`. An existing file is replaced when the new one is complete.
+
+    Raises `InvalidArgumentError` for ntuples, invalid options and names that two fields would have,
+    `UnsupportedError` if no branch can be imported, `Error` if a file changes meanwhile or the ntuple differs from
+    the trees, and the errors of `open`, `Ntuple.arrays` and `recreate`.
+
+    >>> import tupelo, uproot
+    >>> with uproot.recreate("tree.root") as file:
+    ...     file.mktree("Events", {"pt": "var * float64", "run": "int64"}).extend({"pt": [[1.5], []], "run": [1, 2]})
+    >>> report = tupelo.import_trees("tree.root:Events", "imported.root", rename={"run": "runNumber"}, validate="full")
+    >>> report.num_entries, report.num_compared, [field.field for field in report.fields]
+    (2, 2, ['npt', 'pt', 'runNumber'])
+    >>> tupelo.open("imported.root:Events").arrays(["pt", "runNumber"]).tolist()
+    [{'pt': [1.5], 'runNumber': 1}, {'pt': [], 'runNumber': 2}]
+    """
+    if validate not in _EXTENTS:
+        known = ", ".join(map(repr, _EXTENTS))
+        raise InvalidArgumentError(f"expected validate as one of {known}, not {short_repr(validate)}")
+    if len(check_text(dots, "dots")) != 1:
+        raise InvalidArgumentError(f"expected dots as one character, not {short_repr(dots)}")
+    if name is not None:
+        check_name(name)
+    if isinstance(objects, bool):
+        objects = "**" if objects else None
+    patterns = [check_text(text, "objects") for text in ([objects] if isinstance(objects, str) else objects or [])]
+    remote = storage(options.pop("storage_options", None), None)
+    writing = write_options("import_trees", options)
+    inputs = _Inputs(files, fields, remote)
+    renames = _select.aliases(rename)
+    planned = _core.Import(inputs.opened(), inputs.open, renames, dots, bool(collections))
+    target = check_output(path, inputs.paths)
+    inside = planned.path.partition(";")[0] if name is None else name
+    total = planned.entries
+    with report_progress(progress) as tell, new_file(target, remote or inputs.storage) as file:
+        tell(0, total)
+        callback = None if is_silent(progress) else lambda done: tell(done, total)
+        left_out = _copy_objects(file, inputs.paths if patterns else [], patterns, writing, remote)
+        entries = planned.write(file, inside, writing, callback)
+    compared = 0
+    rows: list[tuple[str, str, int, int | None]] = []
+    if most := _EXTENTS[validate]:
+        with reopen(absolute_path(target), _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as made:
+            compared, rows = planned.compare(made._core.table(inside), most)
+    found = tuple(ImportedField(*row) for row in rows)
+    for one in found:
+        if one.first_difference is not None:
+            raise Error(
+                f"{_core.display_name(target)}: ntuple '{inside}': field '{one.field}' is not equal to branch "
+                f"'{one.branch}' in entry {one.first_difference}"
+            )
+    skipped = {path: reason for tree in planned.skipped() for path, reason in tree}
+    if not skip_unreadable:
+        for branch, reason in skipped.items():
+            text = f"{_core.display_name(target)}: ntuple '{inside}': branch '{branch}' is left out: {reason}"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
+    return ImportReport(entries, compared, found, skipped | left_out)
+
+
+def _copy_objects(
+    file: "_core.FileWriter",
+    paths: list[str | None],
+    patterns: list[str],
+    options: dict[str, Any],
+    remote: "_core.Storage | None",
+) -> dict[str, str]:
+    """Copies objects of files. Returns the reason for each that is left out."""
+    known: set[str] = set()
+    left_out: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        if path is None:
+            raise InvalidArgumentError("objects can only be copied from files with a path or URL")
+        with reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as source:
+            known, others = _core.Import.copy_objects(source._core, file, patterns, options, known)
+        left_out |= dict.fromkeys(others, f"another file has it, not only {_core.display_name(path)}")
+    return left_out
+
+
+class _Inputs:
+    """The trees, each with a range of its entries. Those of files that are named are opened when they are needed."""
+
+    def __init__(self, files: Any, fields: Any, remote: "_core.Storage | None") -> None:
+        self.files = files
+        self.fields = fields
+        self.remote = remote
+        self.paths: list[str | None] = []
+        """The file of each."""
+        self.storage: _core.Storage | None = None
+        """That of the first one."""
+        self.parts: list[tuple[Tree | InputNtuple, _select.Request]] = []
+
+    def opened(self) -> Iterator[tuple["_core.Table", _select.Request]]:
+        """Opens one after the other."""
+        for one in listed(self.files, Tree):
+            if isinstance(one, Tree):
+                yield self._add(one, one, one._request(self.fields, None, {}))
+                continue
+            for place in resolve(one, self.remote):
+                tree = self._tree(place)
+                for start, stop in entry_ranges(place, tree.num_entries):
+                    request = tree._request(self.fields, None, {"entry_start": start, "entry_stop": stop})
+                    yield self._add(place, tree, request)
+
+    def open(self, number: int) -> tuple["_core.Table", _select.Request]:
+        """Opens one of them again."""
+        source, request = self.parts[number]
+        tree = source if isinstance(source, Tree) else self._tree(source)
+        return tree._core, request
+
+    def _add(
+        self, source: Tree | InputNtuple, tree: Tree, request: _select.Request
+    ) -> tuple["_core.Table", _select.Request]:
+        if not self.parts:
+            self.storage = tree._location.storage
+        self.parts.append((source, request))
+        self.paths.append(tree._location.absolute_path)
+        return tree._core, request
+
+    def _tree(self, place: InputNtuple) -> Tree:
+        file = reopen(place.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, self.remote)
+        tree = file._table(place.name)
+        if not isinstance(tree, Tree):
+            raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")
+        return tree

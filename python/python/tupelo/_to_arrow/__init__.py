@@ -1,0 +1,1 @@
+"""Data and declarations of Python as Arrow tables and schemas, for writing."""

@@ -1,0 +1,369 @@
+"""Filling histograms in batches."""
+
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any, Literal, Protocol, SupportsIndex
+
+import numpy as np
+
+from .. import _core
+from .._base import optional
+from .._base.messages import printable, short_repr
+from .._base.progress import Callback, Progress, report_progress
+from .._base.sizes import as_integer
+from ..errors import InvalidArgumentError, LimitError
+
+DEFAULT_BINS = 100
+"""Default number of bins of an axis."""
+
+DEFAULT_STEP = "16 MiB"
+"""Size in memory of a batch: larger batches take more memory and are not faster."""
+
+MAX_BINS = 2**27
+"""Maximum number of bins of a histogram over all axes: 1 GiB."""
+
+MAX_PARALLEL_FILLS = 8
+"""Maximum number of histograms that are filled in parallel; more threads would only wait for data."""
+
+MAX_PARALLEL_BINS = 2**20
+"""Maximum number of bins for parallel filling; adding larger histograms takes longer than filling them."""
+
+MIN_RELATIVE_WIDTH = 2.0**-40
+"""Half the width of a range around a single value, relative to the value; at least 0.5."""
+
+_RESERVED_NAMES = ("weight", "sample", "threads")
+"""Names that hist does not allow for axes."""
+
+
+class Column(Protocol):
+    """A field of the entries."""
+
+    def _names(self) -> list[str]: ...
+
+
+class Entries(Protocol):
+    """What columns are read from: an `Ntuple`, or those of many files."""
+
+    def __contains__(self, path: object, /) -> bool: ...
+    def __getitem__(self, path: str, /) -> Column: ...
+    def iterate(
+        self,
+        expressions: list[str],
+        *,
+        step_size: SupportsIndex | str,
+        entry_start: int,
+        entry_stop: int,
+        library: Literal["ak"],
+        progress: Callback,
+    ) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The entries to fill from."""
+
+    entries: Entries
+    cut: str | None
+    aliases: Mapping[str, str] | None
+    start: int
+    stop: int
+    step_size: SupportsIndex | str
+
+    def batches(self, expressions: Sequence[str], tell: Callback) -> Iterator[Any]:
+        """Batches of the values of expressions, for `columns`."""
+        choice: dict[str, Any] = {"cut": self.cut, "aliases": self.aliases}
+        batches: Iterator[Any] = self.entries.iterate(
+            list(dict.fromkeys(expressions)),
+            step_size=self.step_size,
+            entry_start=self.start,
+            entry_stop=self.stop,
+            library="ak",
+            progress=tell,
+            **{name: value for name, value in choice.items() if value is not None},
+        )
+        return batches
+
+    def columns(self, batch: Any, expressions: Sequence[str]) -> list[Any]:
+        """The values of a batch as flat Awkward arrays of equal length, without missing values."""
+        return flatten_together([self._column(batch, expression) for expression in expressions], expressions)
+
+    def _column(self, batch: Any, expression: str) -> Any:
+        """The values of an expression in a batch; those of ``jets.pt`` are in ``jets``."""
+        if expression in batch.fields:
+            return batch[expression]
+        if expression in self.entries:
+            return batch[tuple(self.entries[expression]._names())]
+        raise InvalidArgumentError(f"{short_repr(expression)} selects several fields; an axis needs a single column")
+
+
+def _label(expression: str) -> str:
+    """An expression as the label of an axis.
+
+    The library hist renders labels as HTML without escaping. A ``<`` before a blank cannot begin an element.
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "< ", printable(expression))
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """An axis to create: an expression, its bins (a number, edges or an axis), and its limits if known."""
+
+    expression: str
+    bins: Any
+    limits: tuple[float, float] | None
+    name: str
+    is_measured: bool = False
+    """Whether the limits were determined from the data."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the limits are still to be determined."""
+        return isinstance(self.bins, int) and self.limits is None
+
+    def axis(self) -> Any:
+        """The axis of the library."""
+        bh, hist = _boost_histogram(), _hist()
+        if isinstance(self.bins, bh.axis.Axis):
+            return self.bins
+        axes = bh.axis if hist is None else hist.axis
+        says = {"metadata": self.expression} if hist is None else {"name": self.name, "label": _label(self.expression)}
+        if isinstance(self.bins, int) and self.limits is not None:
+            return axes.Regular(self.bins, *self.limits, **says)
+        return axes.Variable(self.bins, **says)
+
+    def values(self, column: Any, axis: Any) -> Any:
+        """The values of a column to fill."""
+        values = _to_fill_values(column, self.expression, axis)
+        if not self.is_measured or self.limits is None:
+            return values
+        # As in NumPy, the last bin includes the largest value, although bins exclude their upper edge.
+        return np.where(values == self.limits[1], axis.centers[-1], values)
+
+
+def fill_histogram(
+    reading: Reading, expressions: Sequence[str], bins: Any, limits: Any, weight: str | None, progress: Progress
+) -> Any:
+    """Fills a histogram; see `Ntuple.hist`."""
+    storage = _boost_histogram().storage
+    if not expressions:
+        raise InvalidArgumentError("a histogram needs at least one expression")
+    wanted = [*expressions, *([] if weight is None else [weight])]
+    for expression in wanted:
+        if not isinstance(expression, str):
+            raise InvalidArgumentError(f"expected expressions as strings, not {short_repr(expression)}")
+    given = zip(expressions, _per_axis(bins, expressions, "bins"), _per_axis(limits, expressions, "range"), strict=True)
+    names = iter(_names(expressions))
+    dimensions = [Dimension(e, _bins(own, e), _limits(pair, e), next(names)) for e, own, pair in given]
+    for dimension in dimensions:
+        if dimension.limits is not None and not isinstance(dimension.bins, int):
+            what = f"the axis of {short_repr(dimension.expression)} has explicit edges; remove its range"
+            raise InvalidArgumentError(what)
+    total = reading.stop - reading.start
+    with report_progress(progress) as tell:
+        before = 0
+        if any(dimension.is_open for dimension in dimensions):
+            dimensions = _find_limits(dimensions, reading, lambda done, _: tell(done, 2 * total))
+            before = total
+        axes = [dimension.axis() for dimension in dimensions]
+        _check_bins(math.prod(axis.extent for axis in axes))
+
+        def fill_batch(histogram: Any, batch: Any) -> None:
+            columns = reading.columns(batch, wanted)
+            values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
+            histogram.fill(*values, weight=None if weight is None else _to_fill_values(columns[-1], weight, None))
+
+        batches = reading.batches(wanted, lambda done, _: tell(before + done, before + total))
+        made = storage.Double if weight is None else storage.Weight
+        return _fill_in_parallel(lambda: _histogram(axes, made()), fill_batch, batches, _num_parallel_fills(axes))
+
+
+def _num_parallel_fills(axes: Sequence[Any]) -> int:
+    """The number of histograms to fill in parallel: one for each thread, unless they are large or growing."""
+    is_fixed = not any(axis.traits.growth for axis in axes)
+    is_small = math.prod(axis.extent for axis in axes) <= MAX_PARALLEL_BINS
+    return min(_core.threads(), MAX_PARALLEL_FILLS) if is_fixed and is_small else 1
+
+
+def _fill_in_parallel(
+    make: Callable[[], Any], fill_batch: Callable[[Any, Any], None], batches: Iterator[Any], count: int
+) -> Any:
+    """The sum of ``count`` histograms, each filled by one thread. Batches are distributed round-robin, so sums depend
+    on the number of threads but not on their timing.
+    """
+    parts = [make() for _ in range(count)]
+    if count == 1:
+        for batch in batches:
+            fill_batch(parts[0], batch)
+        return parts[0]
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in parts]
+        waiting: deque[Future[None]] = deque()
+        for index, batch in enumerate(batches):
+            if len(waiting) == count:
+                waiting.popleft().result()
+            waiting.append(threads[index % count].submit(fill_batch, parts[index % count], batch))
+        for future in waiting:
+            future.result()
+    total = parts[0]
+    for part in parts[1:]:
+        # Adding histograms would lose the variances.
+        bins = total.view(flow=True)
+        bins += part.view(flow=True)
+    return total
+
+
+def flatten_together(columns: list[Any], expressions: Sequence[str]) -> list[Any]:
+    """Flattens Awkward arrays with the same number of entries level by level.
+
+    Columns without lists are broadcast to the items of the others. Values that are missing in one column are dropped
+    in all.
+
+    >>> import awkward as ak
+    >>> columns = [ak.Array([[1, None, 3], [], [4]]), ak.Array([0.5, 1.5, 2.5])]
+    >>> [column.tolist() for column in flatten_together(columns, ["a", "b"])]
+    [[1, 3, 4], [0.5, 0.5, 2.5]]
+
+    Raises `InvalidArgumentError` for lists of different lengths.
+    """
+    import awkward as ak
+
+    while True:
+        missing = [np.asarray(ak.is_none(column)) for column in columns if column.layout.is_option]
+        if missing:
+            is_present = ~np.logical_or.reduce(missing)
+            columns = [ak.drop_none(column[is_present], axis=0) for column in columns]
+        lists = [index for index, column in enumerate(columns) if column.layout.purelist_depth > 1]
+        if not lists:
+            return columns
+        counts = np.asarray(ak.num(columns[lists[0]], axis=1))
+        for index in lists[1:]:
+            if not np.array_equal(counts, np.asarray(ak.num(columns[index], axis=1))):
+                raise InvalidArgumentError(
+                    f"{expressions[lists[0]]!r} and {expressions[index]!r} have different numbers of items in some "
+                    "entry; expressions that fill one histogram need equal lengths"
+                )
+        places = np.repeat(np.arange(len(counts)), counts)
+        columns = [
+            ak.flatten(column, axis=1) if index in lists else column[places] for index, column in enumerate(columns)
+        ]
+
+
+def _to_fill_values(column: Any, expression: str, axis: Any) -> Any:
+    """Numbers as a NumPy array; strings as a list, for category axes."""
+    import awkward as ak
+
+    is_text = column.layout.parameter("__array__") == "string"
+    if is_text and isinstance(axis, _boost_histogram().axis.StrCategory):
+        return column.tolist()
+    layout = ak.to_packed(column).layout
+    if is_text or layout.is_record or layout.is_union or not (layout.is_numpy or layout.is_unknown):
+        raise InvalidArgumentError(f"{short_repr(expression)} has the type {column.type.content}; expected numbers")
+    values = ak.to_numpy(layout)
+    return values.astype(np.uint8) if values.dtype == np.bool_ else values
+
+
+def _find_limits(dimensions: list[Dimension], reading: Reading, tell: Callback) -> list[Dimension]:
+    """Determines unknown limits as the range of the finite values; without values, those of NumPy."""
+    open_ones = [dimension for dimension in dimensions if dimension.is_open]
+    lows, highs = np.full(len(open_ones), np.inf), np.full(len(open_ones), -np.inf)
+    expressions = [dimension.expression for dimension in open_ones]
+    for batch in reading.batches(expressions, tell):
+        columns = reading.columns(batch, expressions)
+        for index, (dimension, column) in enumerate(zip(open_ones, columns, strict=True)):
+            values = _to_fill_values(column, dimension.expression, None)
+            values = values[np.isfinite(values)]
+            if len(values):
+                lows[index] = min(lows[index], values.min())
+                highs[index] = max(highs[index], values.max())
+    found = iter([_limits_from_extremes(float(low), float(high)) for low, high in zip(lows, highs, strict=True)])
+    return [replace(d, limits=next(found), is_measured=True) if d.is_open else d for d in dimensions]
+
+
+def _limits_from_extremes(low: float, high: float) -> tuple[float, float]:
+    if low > high:
+        return 0.0, 1.0
+    half = max(0.5, abs(low) * MIN_RELATIVE_WIDTH)
+    return (low, high) if low < high else (low - half, high + half)
+
+
+def _per_axis(given: Any, expressions: Sequence[str], what: str) -> list[Any]:
+    """An argument as one value for each axis."""
+    if len(expressions) == 1:
+        return [given]
+    if given is None or isinstance(given, SupportsIndex) or not isinstance(given, Sequence | np.ndarray):
+        return [given] * len(expressions)
+    if len(given) != len(expressions):
+        raise InvalidArgumentError(f"got {what} for {len(given)} axes, expected {len(expressions)}")
+    return list(given)
+
+
+def _bins(bins: Any, expression: str) -> Any:
+    """A number of bins, an array of edges, or an axis."""
+    if isinstance(bins, _boost_histogram().axis.Axis):
+        return bins
+    number = as_integer(bins)
+    if isinstance(bins, bool) or number is not None:
+        if number is None or number < 1:
+            raise InvalidArgumentError(
+                f"the axis of {short_repr(expression)} needs at least one bin, not {short_repr(bins)}"
+            )
+        _check_bins(number)
+        return number
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        edges = np.empty(0)
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise InvalidArgumentError(
+            f"bins of {short_repr(expression)}: expected a number, increasing edges, or an axis of boost-histogram, "
+            f"not {short_repr(bins)}"
+        )
+    return edges
+
+
+def _check_bins(number: int) -> None:
+    if number > MAX_BINS:
+        raise LimitError(f"a histogram with {short_repr(number)} bins exceeds the limit of {MAX_BINS} bins; use fewer")
+
+
+def _limits(limits: Any, expression: str) -> tuple[float, float] | None:
+    if limits is None:
+        return None
+    try:
+        low, high = (float(limit) for limit in limits)
+    except (TypeError, ValueError, OverflowError):
+        low = high = np.nan
+    if not (low < high and np.isfinite(high - low)):
+        raise InvalidArgumentError(
+            f"range of {short_repr(expression)}: expected (lower edge, upper edge), not {short_repr(limits)}"
+        )
+    return low, high
+
+
+def _names(expressions: Sequence[str]) -> list[str]:
+    """Names of the axes: the expressions that are unique identifiers."""
+    names: list[str] = []
+    for expression in expressions:
+        is_name = expression.isidentifier() and expression not in names and expression not in _RESERVED_NAMES
+        names.append(expression if is_name else "")
+    return names
+
+
+def _histogram(axes: list[Any], storage: Any) -> Any:
+    hist = _hist()
+    return _boost_histogram().Histogram(*axes, storage=storage) if hist is None else hist.Hist(*axes, storage=storage)
+
+
+def _hist() -> Any:
+    """The package hist, or None if it is not installed. Errors of an installed one are not ignored."""
+    return None if find_spec("hist") is None else optional.load("hist", "hist()", "hist")
+
+
+def _boost_histogram() -> Any:
+    return optional.load("boost_histogram", "hist()", "hist")

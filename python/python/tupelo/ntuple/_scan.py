@@ -1,0 +1,127 @@
+"""Ntuples as lazy frames of polars."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import _core
+from .._from_arrow.polars import from_table, load_polars, to_polars
+from ..errors import InvalidArgumentError
+from ..fields import _select
+from ..fields._fields import Fields
+
+_POSITION = "\0place"
+"""Name of a column with the position of an entry in its batch. It is not a C++ name, so no field can have it."""
+
+Part = tuple[Fields, _select.Request]
+"""An ntuple and a request for a range of its entries."""
+
+
+def scan(ntuple: Fields, request: _select.Request, parts: Callable[[], Iterable[Part]] | None = None) -> Any:
+    """A lazy frame of the patterns of a request (an empty list means all fields) and its range of entries.
+
+    With ``parts``, its entries are those of all parts, which have the same columns. Parts are opened when the frame is
+    read, one after the other, so that no ntuple stays open.
+    """
+    pl = load_polars()
+    from polars.io.plugins import register_io_source
+
+    schema = ntuple._core.arrow_schema(request)
+    patterns = _patterns_of_columns(ntuple, schema.names, request.patterns or [])
+    empty = from_table(pa.Table.from_batches([], schema))
+    source = _Source(ntuple, patterns, request, empty.schema, parts)
+    return register_io_source(source.frames, schema=pl.Schema(empty.schema), is_pure=True, validate_schema=True)
+
+
+def check_fields(request: _select.Request) -> None:
+    """Raises `InvalidArgumentError` for expressions."""
+    if request.computed:
+        raise InvalidArgumentError(
+            f"scan() takes field names, not the expression {request.computed[0][0]!r}; compute it with polars"
+        )
+
+
+def concatenate(frames: list[Any], union: list[str]) -> Any:
+    """Concatenates frames to a union of columns, of which those that a frame lacks are missing values."""
+    return load_polars().concat(frames, how="diagonal").select(union)
+
+
+class _Source:
+    """The IO source of a lazy frame."""
+
+    def __init__(
+        self,
+        ntuple: Fields,
+        patterns: Mapping[str, list[str]],
+        request: _select.Request,
+        schema: Mapping[str, Any],
+        parts: Callable[[], Iterable[Part]] | None = None,
+    ) -> None:
+        # With parts, the file of the first one would stay open.
+        self.only = (ntuple, request) if parts is None else None
+        self.parts = parts
+        self.patterns = patterns
+        self.schema = schema
+
+    def frames(
+        self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[Any]:
+        """The columns of the entries that match the predicate, among the first ``n_rows`` entries.
+
+        polars evaluates the predicate on its columns. Other columns are read only for matching entries. (Translating
+        the predicate for the engine would not read less and could not be exact: in polars NaN equals itself and is
+        larger than all numbers, and integers wrap around.)
+        """
+        columns = list(self.patterns) if columns is None else columns
+        step_bytes = None if batch_size else _core.DEFAULT_BATCH_BYTES
+        first = [] if predicate is None else [name for name in self.patterns if name in predicate.meta.root_names()]
+        others = [name for name in columns if name not in first] if first else []
+        seen = first or columns
+        left = n_rows
+        for ntuple, request in self._all_parts():
+            if left is not None:
+                request = replace(request, entry_stop=min(request.entry_stop, request.entry_start + left))
+                left -= request.entry_stop - request.entry_start
+            for position, _, batch in ntuple._core.batches(self._reading(request, seen), batch_size or 1, step_bytes):
+                frame = to_polars(batch)
+                if predicate is not None:
+                    frame = frame.with_row_index(_POSITION).filter(predicate)
+                    if others and not frame.is_empty():
+                        reading = self._reading(request, others)
+                        survivors = self._read_survivors(ntuple, reading, position, frame.get_column(_POSITION))
+                        frame = frame.hstack(survivors.select(others))
+                if not frame.is_empty():
+                    yield frame.select(columns)
+            if left == 0:
+                return
+
+    def _all_parts(self) -> Iterable[Part]:
+        if self.parts is not None:
+            return self.parts()
+        return [] if self.only is None else [self.only]
+
+    def _read_survivors(self, ntuple: Fields, reading: _select.Request, position: int, places: Any) -> Any:
+        """The entries at these positions of the batch that starts at ``position``."""
+        entries = pa.array(places.to_numpy().astype(np.uint64) + np.uint64(position))
+        frame = to_polars(ntuple._core.take(reading, entries))
+        # The type of strings of single entries depends on their values.
+        return frame.cast({name: self.schema[name] for name in frame.columns if name in self.schema})
+
+    def _reading(self, request: _select.Request, columns: list[str]) -> _select.Request:
+        """The request for columns; each pattern appears once."""
+        patterns = list(dict.fromkeys(pattern for name in columns for pattern in self.patterns[name]))
+        return replace(request, patterns=patterns)
+
+
+def _patterns_of_columns(ntuple: Fields, columns: list[str], wanted: list[str]) -> dict[str, list[str]]:
+    """The patterns to read for each column."""
+    patterns: dict[str, list[str]] = {name: [] for name in columns}
+    for pattern in wanted or ["*"]:
+        # A glob without dots selects whole columns, which can be read by name.
+        is_whole = "." not in pattern and "**" not in pattern
+        for name in ntuple._core.arrow_schema(_select.Request([pattern])).names:
+            patterns[name].append(_select.escape_glob(name) if is_whole else pattern)
+    return patterns
