@@ -86,10 +86,10 @@ wheel: tools $(VENV)/.stamp-packages ## A Python wheel with the command in it, i
 
 bench: build root $(VENV)/.stamp-rivals $(if $(findstring remote,$(ROWS))$(findstring objects,$(ROWS)),servers) ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, ROWS=remote reads over a network, ROWS=objects does object stores, BENCH='--quick' is quick
 	$(run) 'the benchmarks in Rust' $(CARGO) build $(PRODUCT) --package tupelo-bench --bin tupelo-bench
-	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(if $(AGAINST),--against '$(AGAINST)') $(BENCH)
+	$(PYTHON) -m bench.run $(if $(ROWS),--rows '$(ROWS)') $(if $(AGAINST),--against '$(AGAINST)') $(BENCH)
 
 scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster than their input, each at two sizes; ROWS=ls-*,take does some
-	$(PYTHON) bench/scaling.py $(if $(ROWS),--rows '$(ROWS)')
+	$(PYTHON) -m bench.scaling $(if $(ROWS),--rows '$(ROWS)')
 
 ##@ Work on it
 
@@ -166,9 +166,9 @@ layers: tools ## Crates and rooms use only what stands above them
 	$(say) 'layers'
 	$(run) 'cargo xtask layers' $(CARGO) run --quiet --locked --package xtask -- layers
 
-imports: $(VENV)/.stamp-requirements ## Modules of the Python package import only those below them
+imports: $(VENV)/.stamp-requirements ## Modules of the Python package and of bench/ import only those below them
 	$(say) 'imports: import-linter'
-	@cd python/python && ../../.ci/progress import-linter '$(CURDIR)/$(VENV)/bin/lint-imports' --config ../pyproject.toml --no-cache --no-logo
+	@PYTHONPATH=python/python .ci/progress import-linter '$(CURDIR)/$(VENV)/bin/lint-imports' --config python/pyproject.toml --no-cache --no-logo
 
 tidy: tools ## The house rules that no compiler knows
 	$(say) 'tidy'

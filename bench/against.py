@@ -21,10 +21,11 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from contestants import Job, Outcome
-from report import amount
-from run import DATA, MEMORY_DISK, PROJECT, Bench, cores, say
-from tasks import Task
+from .machine import DATA, MEMORY_DISK, PROJECT, cores, say
+from .report import amount
+from .rivals.bench import Bench
+from .rivals.contestants import Job, Outcome
+from .tasks import Task
 
 CONTESTANTS = ("Tupelo", "Tupelo (Rust)")
 BOUND = 1.03

@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from run import DATA, cores, finish, machine, say
+
+from .machine import DATA, cores, finish, machine, say
 
 FOLDER = DATA / "carried-data"
 CODECS = {"zstd": "ZSTD(5)", "lz4": "LZ4(4)", "zlib": "ZLIB(1)"}
@@ -153,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
             job = {"name": name, "path": str(path), "repeat": options.repeat}
             environment = os.environ | {"TUPELO_UPROOT": mode, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(
-                [sys.executable, "-W", "ignore", __file__, "--job", json.dumps(job)],
+                [sys.executable, "-W", "ignore", "-m", "bench.carried", "--job", json.dumps(job)],
                 capture_output=True,
                 text=True,
                 timeout=JOB_SECONDS,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tasks import BEST_OTHER, MIB, ONE_THREAD, Target, Task
+from .tasks import BEST_OTHER, MIB, ONE_THREAD, Target, Task
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import limits
 import numpy as np
-from packages import LEVELS
-from run import DATA, cores, finish, machine, say
-from tasks import ALL_26, EIGHTEEN
+
+from .machine import DATA, cores, finish, machine, say
+from .rivals import limits
+from .rivals.packages import LEVELS
+from .tasks import ALL_26, EIGHTEEN
 
 FOLDER = DATA / "trees-data"
 CODECS = {"none": (0, 0), "zstd": (5, 5), "lzma": (2, 7), "lz4": (4, 4), "zlib": (1, 1)}
@@ -257,7 +258,7 @@ def run(options: argparse.Namespace) -> int:
         for who, threads in contestants:
             say(f"{name}: {who}, {threads} threads")
             this = job | {"who": who, "threads": threads, "repeat": options.repeat}
-            command = [sys.executable, __file__, "--job", json.dumps(this)]
+            command = [sys.executable, "-m", "bench.trees", "--job", json.dumps(this)]
             environment = os.environ | {
                 "OMP_NUM_THREADS": "1",
                 limits.BINARY: str(options.binaries / "tupelo-bench"),

@@ -1,4 +1,4 @@
-//! Digests of columns, the same as those of `hashes` in `bench/contestants.py`.
+//! Digests of columns, the same as those of `hashes` in `bench/rivals/contestants.py`.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The engine and the bare codecs, timed without Python around them: `tupelo-bench MODE ARGUMENTS`.
 //!
 //! Each mode does its work once to warm up and then `REPEAT` times. It prints seconds, bytes read and a digest of the
-//! answer as JSON for `bench/contestants.py`, and a line for humans to standard error. `tupelo-bench` alone lists the
+//! answer as JSON for `bench/rivals/contestants.py`, and a line for humans to standard error. `tupelo-bench` alone lists the
 //! modes. The number of threads is that of the environment variable `TUPELO_THREADS`.
 
 mod analysis;

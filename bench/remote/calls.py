@@ -1,6 +1,6 @@
 """The process that measures one contestant reading remote files.
 
-`remote.py` starts ``remote_calls.py JOB.json``, which writes the answer, the times and the requests to the path in the
+`rows.py` starts ``bench.remote.calls JOB.json``, which writes the answer, the times and the requests to the path in the
 job. The requests are those that the server has noted: nothing that a contestant says about itself.
 """
 
@@ -18,10 +18,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import contestants
 import numpy as np
-from contestants import hashes, measure_memory
-from packages import Answer, Missing, from_numpy_or_awkward, positive
+
+from ..rivals import contestants
+from ..rivals.contestants import hashes, measure_memory
+from ..rivals.packages import Answer, Missing, from_numpy_or_awkward, positive
 
 NOTED_SECONDS = 0.2
 """Time after which the server has noted all requests."""

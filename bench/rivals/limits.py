@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import LEVELS, Missing, setting
+
+from .packages import LEVELS, Missing, setting
 
 BINARY = "TUPELO_BENCH"
 """Environment variable with the path of the command."""

@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from object_bench import (
+
+from ..machine import DATA, cores, count, machine, say
+from ..remote.calls import NOTED_SECONDS
+from ..remote.plain_get import Range, recorder
+from ..remote.rows import chosen
+from ..tasks import ALL_26, EIGHTEEN
+from .calls import Outcome, classes, of_columns, opened
+from .report import KIB, MIB, Series, cell, chart, plateau, size_name, table, targets_table
+from .setup import (
     CLUSTER_BYTES,
     CODEC,
     DAOS,
@@ -45,13 +53,6 @@ from object_bench import (
     Variant,
     row,
 )
-from object_calls import Outcome, classes, of_columns, opened
-from object_report import KIB, MIB, Series, cell, chart, plateau, size_name, table, targets_table
-from plain_get import Range, recorder
-from remote import chosen
-from remote_calls import NOTED_SECONDS
-from run import DATA, cores, count, machine, say
-from tasks import ALL_26, EIGHTEEN
 
 KILL_EVENTS = 144_000
 """20 MB, however large the other data are."""

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from object_calls import NTUPLE, Job, Outcome
-from object_report import KIB, Series, Target
-from run import DATA, JOB_SECONDS, PROJECT, say
-from tasks import ALL_26
+from ..machine import DATA, JOB_SECONDS, PROJECT, say
+from ..tasks import ALL_26
+from .calls import NTUPLE, Job, Outcome
+from .report import KIB, Series, Target
 
 sys.path.insert(0, str(PROJECT / "python/tests"))
 import servers
@@ -237,7 +237,7 @@ class Bench:
         result = self.scratch / f"{next(self.numbers)}.json"
         order = result.with_suffix(".job")
         order.write_text(json.dumps(asdict(Job(kind, str(result), uri, **({"repeat": self.options.repeat} | more)))))
-        self.shell([sys.executable, str(Path(__file__).with_name("object_calls.py")), str(order)], f"{kind} of {uri}")
+        self.shell([sys.executable, "-m", "bench.objects.calls", str(order)], f"{kind} of {uri}")
         outcome = Outcome(**json.loads(result.read_text()))
         self.versions |= {outcome.version} - {""}
         return outcome

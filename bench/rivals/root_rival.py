@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import Answer
+
+from .packages import Answer
 
 FOLDER = Path(__file__).resolve().parent
 DTYPES = {"double": np.float64, "float": np.float32, "std::int32_t": np.int32, "bool": np.bool_}

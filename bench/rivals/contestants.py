@@ -1,6 +1,6 @@
 """The contestants, and the process that measures one of them in one task.
 
-`run.py` starts ``contestants.py JOB.json``, which writes the answer and the times to the path in the job.
+`bench.py` starts ``bench.rivals.contestants JOB.json``, which writes the answer and the times to the path in the job.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if __name__ == "__main__":  # before numerical libraries detect the cores
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 import numpy as np
-from limits import Limit, Native, Program
-from packages import Answer, Hdf5, Missing, Parquet, Tupelo, Uproot
+
+from .limits import Limit, Native, Program
+from .packages import Answer, Hdf5, Missing, Parquet, Tupelo, Uproot
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Outcome:
 
 
 def root(threads: int, how: str = "views") -> Any:
-    import root_rival
+    from . import root_rival
 
     return root_rival.Root(threads, how)
 

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from remote_calls import Job, Outcome
-from run import DATA, JOB_SECONDS, PROJECT, cores, count, machine, say
-from tasks import EIGHTEEN, MIB, WIDE_COLUMNS
+
+from ..machine import DATA, JOB_SECONDS, PROJECT, cores, count, machine, say
+from ..tasks import EIGHTEEN, MIB, WIDE_COLUMNS
+from .calls import Job, Outcome
 
 sys.path.insert(0, str(PROJECT / "python/tests"))
 import servers
@@ -194,7 +195,7 @@ class Bench:
         job = Job(kind, contestant, str(result), ntuple, places, options=options, **more)
         order = result.with_suffix(".job")
         order.write_text(json.dumps(asdict(job)))
-        command = [sys.executable, str(Path(__file__).with_name("remote_calls.py")), str(order)]
+        command = [sys.executable, "-m", "bench.remote.calls", str(order)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=JOB_SECONDS, errors="replace")
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
 """The process that measures one reader or writer of an ntuple in an object store.
 
-`objects.py` starts ``object_calls.py JOB.json``, which writes the answer, the times and the requests to the path in the
-job. The requests are those that the server has noted.
+`setup.py` starts ``bench.objects.calls JOB.json``, which writes the answer, the times and the requests to the path in
+the job. The requests are those that the server has noted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contestants import hashes
-from plain_get import Client, Range
-from remote_calls import NOTED_SECONDS, of_versitygw
+from ..remote.calls import NOTED_SECONDS, of_versitygw
+from ..remote.plain_get import Client, Range
+from ..rivals.contestants import hashes
 
 NTUPLE = "DecayTree"
 WARM_ENTRIES = 1000

@@ -1,0 +1,1 @@
+"""Ntuples in object stores."""

@@ -1,0 +1,1 @@
+"""Reading over a network."""
