@@ -45,10 +45,14 @@ impl CommonFields {
         Ok(lock(&self.inner).or_raise(py)?.is_empty())
     }
 
-    /// The paths to read of every file, or `None` if all have the same fields, and the fields that some lack, as text.
-    fn paths(&self, py: Python<'_>) -> PyResult<(Option<Vec<String>>, Option<String>)> {
-        let fields = lock(&self.inner).or_raise(py)?;
-        Ok((fields.paths().or_raise(py)?, fields.skipped_text()))
+    /// The paths to read of every file, or `None` if all have the same fields.
+    fn paths(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        lock(&self.inner).or_raise(py)?.paths().or_raise(py)
+    }
+
+    /// The fields that some files lack, as text; `None` if all have the same fields.
+    fn skipped_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(lock(&self.inner).or_raise(py)?.skipped_text())
     }
 }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use tupelo::OpenOptions;
-use tupelo::reader::Location;
+use tupelo::{OpenOptions, reader};
 
 use crate::error::{OrRaise, cancellable};
 use crate::file_object::FileObject;
@@ -13,18 +12,44 @@ use crate::ntuple::Table;
 use crate::objects;
 use crate::storage::{Storage, or_default};
 
-/// Splits `FILE:NAME` into file and name.
-#[pyfunction]
-pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
-    let location = Location::parse(text);
-    (location.file, location.object)
+/// A file, and the path of an object in it.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    file: String,
+    object: Option<String>,
 }
 
-/// Path, class, title, cycle and record size of an object.
-type ObjectRow = (String, String, String, u16, u64);
+/// Splits `FILE:NAME` into file and name.
+#[pyfunction]
+pub(crate) fn parse_location(text: &str) -> Location {
+    let reader::Location { file, object } = reader::Location::parse(text);
+    Location { file, object }
+}
 
-/// See [`File::header`].
-type HeaderRow = (u32, bool, u64, u64, u32, [u8; 16]);
+/// An object in the directories of a file.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectInfo {
+    path: String,
+    class_name: String,
+    title: String,
+    cycle: u16,
+    /// Bytes of its record.
+    size_bytes: u64,
+}
+
+impl From<reader::Object> for ObjectInfo {
+    fn from(object: reader::Object) -> Self {
+        Self {
+            path: object.path,
+            class_name: object.class_name,
+            title: object.title,
+            cycle: object.cycle,
+            size_bytes: object.bytes,
+        }
+    }
+}
 
 /// An open ROOT file.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -45,7 +70,9 @@ impl File {
     /// (None for the default), `metrics` enables read statistics, `storage` is for remote files, and `recover` rebuilds lost
     /// directories.
     #[new]
-    #[pyo3(signature = (path, page_checksums, memory_budget, metrics, storage=None, recover=false))]
+    #[pyo3(signature = (
+        path, *, page_checksums=reader::DEFAULT_PAGE_CHECKSUMS, memory_budget=None, metrics=false, storage=None, recover=false
+    ))]
     fn new(
         py: Python<'_>,
         path: &str,
@@ -56,7 +83,7 @@ impl File {
         recover: bool,
     ) -> PyResult<Self> {
         let open = || {
-            let location = Location { file: path.to_owned(), object: None };
+            let location = reader::Location { file: path.to_owned(), object: None };
             let options = OpenOptions::at(location).with_page_checksums(page_checksums).with_metrics(metrics);
             let options = options.with_storage(or_default(storage)).with_recover(recover);
             match memory_budget {
@@ -69,6 +96,7 @@ impl File {
 
     /// Opens a file in memory, with `name` in errors; otherwise as `new`.
     #[staticmethod]
+    #[pyo3(signature = (name, data, *, page_checksums, memory_budget, metrics))]
     fn of_bytes(
         py: Python<'_>,
         name: &str,
@@ -86,6 +114,7 @@ impl File {
 
     /// Opens a file of `size_bytes` bytes, of which `read(starts, ends)` returns ranges; otherwise as `of_bytes`.
     #[staticmethod]
+    #[pyo3(signature = (name, size_bytes, read, *, page_checksums, memory_budget, metrics))]
     fn of_ranges(
         py: Python<'_>,
         name: &str,
@@ -119,21 +148,16 @@ impl File {
         self.inner.size()
     }
 
-    /// The file header: version of ROOT, whether offsets have 64 bits, first byte, end, compression, and UUID.
-    fn header(&self, py: Python<'_>) -> PyResult<HeaderRow> {
-        let (header, uuid) = py.detach(|| self.inner.header()).or_raise(py)?;
-        Ok((header.version, header.is_big, header.begin, header.end, header.compress, uuid))
+    /// The UUID of the file, from its header.
+    fn uuid(&self, py: Python<'_>) -> PyResult<[u8; 16]> {
+        let (_, uuid) = py.detach(|| self.inner.header()).or_raise(py)?;
+        Ok(uuid)
     }
 
     /// All objects in the directories with all cycles, in file order.
-    fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectRow>> {
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectInfo>> {
         let objects = cancellable(py, || self.inner.objects())?;
-        Ok(objects.into_iter().map(|o| (o.path, o.class_name, o.title, o.cycle, o.bytes)).collect())
-    }
-
-    /// Paths of the ntuples.
-    fn ntuple_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        py.detach(|| self.inner.ntuple_names()).or_raise(py)
+        Ok(objects.into_iter().map(ObjectInfo::from).collect())
     }
 
     /// Paths of the ntuples and the trees.

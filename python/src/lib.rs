@@ -16,6 +16,7 @@ mod objects;
 mod options;
 mod rules;
 mod storage;
+mod table;
 mod tree;
 mod writer;
 
@@ -37,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use super::dataset::{CommonFields, UnionFields, matching_files};
     #[pymodule_export]
-    use super::file::{File, parse_location};
+    use super::file::{File, Location, ObjectInfo, parse_location};
     #[pymodule_export]
     use super::ntuple::{Batches, Manifest, Table, expression_names, schema_choose, schema_fields};
     #[pymodule_export]
@@ -47,9 +48,13 @@ mod _core {
     #[pymodule_export]
     use super::storage::{Source, Storage, display_name, is_object_uri, is_remote};
     #[pymodule_export]
-    use super::tree::import::Import;
+    use super::table::{Batch, ClusterInfo, Copied, FieldInfo, Sizes, TableSizes};
+    #[pymodule_export]
+    use super::tree::import::{ComparedField, Comparison, CopiedObjects, Import};
     #[pymodule_export]
     use super::tree::writer::TreeWriter;
+    #[pymodule_export]
+    use super::tree::{BranchInfo, TreeInfo};
     #[pymodule_export]
     use super::writer::{FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
     use super::*;

@@ -11,21 +11,19 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
-use tupelo::ops::inspect::{self, Sizes};
+use tupelo::ops::inspect;
 use tupelo::reader::{Read, Skipped, Tree, TreeCache};
-use tupelo::schema::{Field, Kind, Schema};
+use tupelo::schema::{Field, Schema};
 
 use crate::arrow;
 use crate::attributes::Attributes;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::objects::Objects;
 use crate::options::Options;
-use crate::rules::{self, RuleRow};
-use crate::tree::{self, BranchRow, SizesRow, TreeRow};
+use crate::rules::{self, Rule};
+use crate::table::{self, Batch, ClusterInfo, Copied, FieldInfo, Sizes, TableSizes};
+use crate::tree::{self, BranchInfo, TreeInfo};
 use crate::writer::FileWriter;
-
-/// Dotted path, index of the parent in the list, name, C++ type, description and kind.
-type FieldRow = (String, Option<usize>, String, String, String, &'static str);
 
 /// An open ntuple or tree.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -66,13 +64,13 @@ impl Table {
         &self.inner
     }
 
-    /// What a request reads.
     /// What the metadata say that cannot be read of what a request selects.
     pub(crate) fn unreadable(&self, request: &Request) -> Vec<Skipped> {
         let patterns = request.patterns.as_deref();
         patterns.map_or_else(Vec::new, |patterns| self.inner.unreadable(patterns, &[]))
     }
 
+    /// What a request reads.
     pub(crate) fn select(&self, request: Request) -> tupelo::Result<Read> {
         let mut read = match request.patterns {
             Some(patterns) => self.inner.read(patterns)?,
@@ -147,9 +145,9 @@ impl Table {
         self.inner.ntuple().map_or_else(|_| String::new(), |ntuple| ntuple.format_version().to_string())
     }
 
-    /// What trees have beside ntuples: friends, index, aliases, and branches that cannot be read.
-    fn tree(&self) -> Option<TreeRow> {
-        self.inner.tree().map(tree::description)
+    /// What a tree has beside an ntuple; `None` for an ntuple.
+    fn tree(&self) -> Option<TreeInfo> {
+        self.inner.tree().map(tree::info)
     }
 
     /// Names of branches of a tree that are not those of their fields, with the paths of these.
@@ -157,8 +155,8 @@ impl Table {
         self.inner.tree().map(Tree::own_names).unwrap_or_default()
     }
 
-    /// The branches of a tree, and the paths of the fields with their values; nothing for an ntuple.
-    fn tree_branches(&self) -> (Vec<BranchRow>, BTreeMap<usize, String>) {
+    /// The branches of a tree, parents first; none for an ntuple.
+    fn tree_branches(&self) -> Vec<BranchInfo> {
         self.inner.tree().map(tree::branches).unwrap_or_default()
     }
 
@@ -179,14 +177,19 @@ impl Table {
         py.detach(|| self.inner.identity()).or_raise(py)
     }
 
-    /// First entry, number of entries and stored bytes of each cluster that has entries.
-    fn clusters(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
+    /// The clusters that have entries.
+    fn clusters(&self, py: Python<'_>) -> PyResult<Vec<ClusterInfo>> {
         let ntuple = match &self.inner {
             tupelo::Table::Ntuple(ntuple) => ntuple,
             tupelo::Table::Tree(tree) => return Ok(tree::clusters(tree)),
         };
         let clusters = py.detach(|| tupelo::ops::index::clusters(ntuple)).or_raise(py)?;
-        Ok(clusters.iter().map(|cluster| (cluster.first_entry, cluster.entries, cluster.stored_bytes)).collect())
+        let info = |cluster: &tupelo::ops::index::Cluster| ClusterInfo {
+            first_entry: cluster.first_entry,
+            entries: cluster.entries,
+            stored_bytes: cluster.stored_bytes,
+        };
+        Ok(clusters.iter().map(info).collect())
     }
 
     /// One warning for each field that this version cannot read.
@@ -197,21 +200,20 @@ impl Table {
 
     /// All readable fields, parents first, hidden ones last, without the alternatives of variants, which cannot be read
     /// alone.
-    fn fields(&self) -> Vec<FieldRow> {
+    fn fields(&self, py: Python<'_>) -> Vec<FieldInfo> {
         let mut schema = self.inner.schema().clone();
         // The sort is stable.
         schema.fields.sort_by_key(Field::is_hidden);
-        field_rows(&schema)
+        table::fields(py, &schema)
     }
 
     /// Number of fields that are not hidden.
-    fn num_listed_fields(&self) -> usize {
-        field_rows(&self.inner.schema().listed()).len()
+    fn num_listed_fields(&self, py: Python<'_>) -> usize {
+        table::fields(py, &self.inner.schema().listed()).len()
     }
 
-    /// Stored sizes, from metadata only: bytes of anchor, header, footer and page lists, of all pages, and of each
-    /// field with its subfields, by dotted path.
-    fn sizes(&self, py: Python<'_>) -> PyResult<(u64, SizesRow, BTreeMap<String, SizesRow>)> {
+    /// Stored sizes, from metadata only.
+    fn sizes(&self, py: Python<'_>) -> PyResult<TableSizes> {
         let sizes = || {
             let ntuple = match &self.inner {
                 tupelo::Table::Ntuple(ntuple) => ntuple,
@@ -219,8 +221,8 @@ impl Table {
             };
             let summary = inspect::summary(ntuple)?;
             let paths = self.inner.schema().paths().into_iter().map(|(path, _)| path);
-            let fields = paths.zip(inspect::paths(ntuple)?.iter().map(sizes_row)).collect();
-            Ok((summary.metadata_bytes, sizes_row(&summary.sizes), fields))
+            let fields = paths.zip(inspect::paths(ntuple)?.iter().map(Sizes::from)).collect();
+            Ok(TableSizes { metadata_bytes: summary.metadata_bytes, pages: Sizes::from(&summary.sizes), fields })
         };
         py.detach(sizes).or_raise(py)
     }
@@ -250,12 +252,13 @@ impl Table {
         &self,
         py: Python<'py>,
         path: &str,
-        entries: (u64, u64),
+        entry_start: u64,
+        entry_stop: u64,
         make_object: Bound<'py, PyAny>,
         make_opaque: Bound<'py, PyAny>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let read = || match self.inner.tree() {
-            Some(tree) => tree.objects(path, entries.0..entries.1),
+            Some(tree) => tree.objects(path, entry_start..entry_stop),
             None => Err(Error::invalid_argument("an ntuple has streamer fields in place of branches of objects")),
         };
         let values = cancellable(py, read)?;
@@ -284,7 +287,7 @@ impl Table {
     }
 
     /// The same ntuple with read rules.
-    fn with_rules(&self, py: Python<'_>, rules: Vec<RuleRow>) -> PyResult<Self> {
+    fn with_rules(&self, py: Python<'_>, rules: Vec<Rule>) -> PyResult<Self> {
         let ruled = || {
             let rules = rules.into_iter().map(rules::rule).collect::<tupelo::Result<Vec<_>>>()?;
             self.inner.with_rules(rules)
@@ -303,8 +306,8 @@ impl Table {
         arrow::batch(py, batch)
     }
 
-    /// Read statistics: counts by name, pairs of wall-clock and CPU time in seconds, and a text.
-    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, String)>> {
+    /// Read statistics by name; times are wall-clock and CPU time in seconds, `text` is a table.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(metrics) = self.inner.metrics() else { return Ok(None) };
         let counts = PyDict::new(py);
         counts.set_item("requests", metrics.requests)?;
@@ -316,12 +319,16 @@ impl Table {
         counts.set_item("unpacked_bytes", metrics.unpacked_bytes)?;
         let times = [("read", metrics.read), ("decompress", metrics.decompress), ("decode", metrics.decode)];
         for (name, time) in times {
-            counts.set_item(name, (time.wall.as_secs_f64(), time.cpu.as_secs_f64()))?;
+            let times = PyDict::new(py);
+            times.set_item("wall", time.wall.as_secs_f64())?;
+            times.set_item("cpu", time.cpu.as_secs_f64())?;
+            counts.set_item(name, times)?;
         }
         counts.set_item("elapsed", metrics.elapsed.as_secs_f64())?;
         counts.set_item("idle", metrics.idle().as_secs_f64())?;
         counts.set_item("threads", metrics.threads)?;
-        Ok(Some((counts, metrics.to_string())))
+        counts.set_item("text", metrics.to_string())?;
+        Ok(Some(counts))
     }
 
     /// Single entries of the selection as one `pyarrow.RecordBatch`, in the order of a `pyarrow.UInt64Array`.
@@ -335,8 +342,7 @@ impl Table {
         arrow::batch(py, batch)
     }
 
-    /// Writes the selection as an ntuple of another file, with the counters of its lists; returns the number of entries,
-    /// and warnings. `tell` is called with the
+    /// Writes the selection as an ntuple of another file, with the counters of its lists. `tell` is called with the
     /// number of entries that are done; an exception that it raises cancels the copy.
     fn copy(
         &self,
@@ -346,7 +352,7 @@ impl Table {
         path: &str,
         options: Options,
         tell: Option<Py<PyAny>>,
-    ) -> PyResult<(u64, Vec<String>)> {
+    ) -> PyResult<Copied> {
         let mut raised = None;
         let copied = cancellable(py, || {
             let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
@@ -362,12 +368,14 @@ impl Table {
         });
         match (raised, copied?) {
             (Some(error), _) => Err(error),
-            (None, copied) => Ok(copied.map(|(written, warnings)| (written.entries, warnings)).unwrap_or_default()),
+            (None, Some((written, warnings))) => Ok(Copied { entries: written.entries, warnings }),
+            (None, None) => Ok(Copied { entries: 0, warnings: Vec::new() }),
         }
     }
 
     /// The selection in batches of `batch_entries` entries, or of about `batch_bytes` bytes if given, before a cut is
     /// applied.
+    #[pyo3(signature = (request, *, batch_entries=1, batch_bytes=None))]
     fn batches(
         &self,
         py: Python<'_>,
@@ -403,35 +411,10 @@ impl Table {
     }
 }
 
-/// One row for each field, parents first.
-fn field_rows(schema: &Schema) -> Vec<FieldRow> {
-    let paths = schema.paths();
-    // Parents come first, so the nearest field above is the last one whose path is a prefix.
-    let mut above: Vec<(usize, String)> = Vec::new();
-    let mut fields = Vec::with_capacity(paths.len());
-    let mut variant = None;
-    for (path, field) in paths {
-        if variant.as_ref().is_some_and(|variant: &String| path.starts_with(variant)) {
-            continue;
-        }
-        variant = holds_variant(field).then(|| format!("{path}."));
-        let index = fields.len();
-        let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
-        while above.last().is_some_and(|(_, parent)| !is_below(parent)) {
-            above.pop();
-        }
-        let parent = above.last().map(|(index, _)| *index);
-        above.push((index, path.clone()));
-        let type_name = field.display_type().to_owned();
-        fields.push((path, parent, field.name.clone(), type_name, field.description.clone(), kind(field)));
-    }
-    fields
-}
-
-/// The rows of [`Ntuple::fields`], of what reading gives: of an ntuple that is not open.
+/// The fields of what reading gives, as [`Table::fields`] lists them: of an ntuple that is not open.
 #[pyfunction]
-pub(crate) fn schema_fields(py: Python<'_>, schema: PySchema) -> PyResult<Vec<FieldRow>> {
-    let read = || Ok(field_rows(&Schema::from_arrow(&schema.into_inner())?));
+pub(crate) fn schema_fields(py: Python<'_>, schema: PySchema) -> PyResult<Vec<FieldInfo>> {
+    let read = || Ok(table::fields(py, &Schema::from_arrow(&schema.into_inner())?));
     read().or_raise(py)
 }
 
@@ -473,43 +456,7 @@ impl Manifest {
     }
 }
 
-/// Whether the values behind a field's path are variants: its own, or its items'.
-fn holds_variant(field: &Field) -> bool {
-    match &field.kind {
-        Kind::Variant(_) => true,
-        Kind::Array { item, .. }
-        | Kind::Wrapper(item)
-        | Kind::Collection(item)
-        | Kind::Map(item)
-        | Kind::Optional(item) => holds_variant(item),
-        _ => false,
-    }
-}
-
-fn sizes_row(sizes: &Sizes) -> SizesRow {
-    (sizes.stored_bytes, sizes.unpacked_bytes, sizes.codec())
-}
-
-/// The kind of a field as a word.
-fn kind(field: &Field) -> &'static str {
-    match &field.kind {
-        Kind::Primitive(_) => "primitive",
-        Kind::String => "string",
-        Kind::Streamer => "streamer",
-        Kind::Cardinality { .. } => "cardinality",
-        Kind::Bitset { .. } => "bitset",
-        Kind::Array { .. } => "array",
-        Kind::Wrapper(_) => "wrapper",
-        Kind::Collection(_) => "collection",
-        Kind::Map(_) => "map",
-        Kind::Optional(_) => "optional",
-        Kind::Record(_) => "record",
-        Kind::Tuple(_) => "tuple",
-        Kind::Variant(_) => "variant",
-    }
-}
-
-/// Batches of a read request in entry order: an iterator of start entry, end entry and `pyarrow.RecordBatch`.
+/// Batches of a read request in entry order: an iterator.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Batches {
@@ -522,7 +469,7 @@ impl Batches {
         this
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, u64, Bound<'py, PyAny>)>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let next = || {
             // A panic does not leave the batches between two states: each call either advances or does not.
             let mut batches = lock(&self.inner)?;
@@ -532,7 +479,9 @@ impl Batches {
         };
         match cancellable(py, next)? {
             None => Ok(None),
-            Some((start, stop, batch)) => Ok(Some((start, stop, arrow::batch(py, batch)?))),
+            Some((entry_start, entry_stop, batch)) => {
+                Ok(Some(Batch { entry_start, entry_stop, data: arrow::batch(py, batch)?.unbind() }))
+            }
         }
     }
 }

@@ -10,13 +10,23 @@ use tupelo::Error;
 use tupelo::reader::ReadRule;
 use tupelo::schema::Field;
 
-/// Class, versions, checksum, sources, targets, whether sources are hidden, and a function of a list of
-/// `pyarrow.Array` and their length that gives a list of them.
-pub(crate) type RuleRow = (String, Option<(u32, u32)>, Option<u32>, Vec<String>, PySchema, bool, Py<PyAny>);
+/// A read rule, by the attributes of a Python object.
+#[derive(Debug, FromPyObject)]
+pub(crate) struct Rule {
+    type_name: String,
+    /// The first and the last one.
+    versions: Option<(u32, u32)>,
+    checksum: Option<u32>,
+    sources: Vec<String>,
+    targets: PySchema,
+    hides_sources: bool,
+    /// Takes a list of `pyarrow.Array` and their length, and gives a list of them.
+    function: Py<PyAny>,
+}
 
-/// The rule of a row.
-pub(crate) fn rule(row: RuleRow) -> tupelo::Result<ReadRule> {
-    let (type_name, versions, checksum, sources, targets, hides_sources, function) = row;
+/// The rule of the engine.
+pub(crate) fn rule(rule: Rule) -> tupelo::Result<ReadRule> {
+    let Rule { type_name, versions, checksum, sources, targets, hides_sources, function } = rule;
     let mut rule = ReadRule::new(&type_name).with_sources(sources).with_hidden_sources(hides_sources);
     if let Some((first, last)) = versions {
         rule = rule.with_versions(first..=last);

@@ -37,13 +37,6 @@ impl Storage {
         Ok(Self { options, cache, inner })
     }
 
-    /// The objects and folders in a remote folder: URLs, with a slash after those of folders, and sizes.
-    fn list(&self, py: Python<'_>, url: &str) -> PyResult<Vec<(String, Option<u64>)>> {
-        let listed = || Ok::<_, tupelo::Error>(self.inner.list(url)?);
-        let entries = cancellable(py, listed)?;
-        Ok(entries.into_iter().map(|entry| (entry.url, entry.size)).collect())
-    }
-
     /// Opens a file or an object for reading.
     fn open(&self, py: Python<'_>, name: &str) -> PyResult<Source> {
         cancellable(py, || {

@@ -18,6 +18,7 @@ use tupelo::{Compression, Error, StreamerInfos};
 use crate::arrow;
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
+use crate::file::ObjectInfo;
 use crate::objects;
 use crate::options::{Options, parse_compression};
 use crate::storage::{Storage, or_default};
@@ -33,7 +34,7 @@ pub(crate) struct FileWriter {
 impl FileWriter {
     /// Creates a file, or opens one to add ntuples. `mapping` is for ntuples in object stores.
     #[new]
-    #[pyo3(signature = (path, update, storage=None, mapping=None))]
+    #[pyo3(signature = (path, *, update, storage=None, mapping=None))]
     fn new(
         py: Python<'_>,
         path: &str,
@@ -91,11 +92,11 @@ impl FileWriter {
         py.detach(|| self.with(|file| file.make_directory(path))).or_raise(py)
     }
 
-    /// Paths and C++ classes of the objects that were in the file, all cycles.
-    fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+    /// The objects that were in the file, all cycles.
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectInfo>> {
         let objects = || lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?.objects();
         let objects = py.detach(objects).or_raise(py)?;
-        Ok(objects.into_iter().map(|object| (object.path, object.class_name)).collect())
+        Ok(objects.into_iter().map(ObjectInfo::from).collect())
     }
 
     /// Whether it can only be aborted: it is finished, or poisoned by an error.
@@ -236,12 +237,12 @@ impl NtupleWriter {
         py.detach(|| lock(&self.inner)?.take().map_or(Ok(()), tupelo::NtupleWriter::abandon)).or_raise(py)
     }
 
-    /// Finishes the ntuple; returns entries, clusters, stored bytes and uncompressed bytes of pages. After an error,
-    /// such as an open fill context, it is unchanged.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
+    /// Finishes the ntuple; returns the number of entries. After an error, such as an open fill context, it is
+    /// unchanged.
+    fn finish(&self, py: Python<'_>) -> PyResult<u64> {
         let written = self.with(py, tupelo::NtupleWriter::finish)?;
         py.detach(|| lock(&self.inner).map(|mut writer| drop(writer.take()))).or_raise(py)?;
-        Ok((written.entries, written.clusters, written.stored_bytes, written.unpacked_bytes))
+        Ok(written.entries)
     }
 }
 

@@ -80,13 +80,14 @@ def test_fields_types_sizes_and_codecs() -> None:
     with tupelo.recreate("f.root", compression="none") as file, file.mkrntuple("dir/Events", fields) as ntuple:
         ntuple.extend({"x": np.zeros(1000, "f4"), "jets": [[(1, 0.5)]] * 1000})
     with tupelo.open("f.root:dir/Events") as opened:
-        stored, unpacked, codec = opened._core.sizes()[2]["x"]
-        assert (unpacked, codec) == (4000, "none")
-        assert stored >= unpacked
+        sizes = opened._core.sizes()
+        of_x = sizes.fields["x"]
+        assert (of_x.unpacked_bytes, of_x.codec) == (4000, "none")
+        assert of_x.stored_bytes >= of_x.unpacked_bytes
         # Offsets, and what is below.
-        below = [opened._core.sizes()[2][path][1] for path in ("jets", "jets._0", "jets._1")]
+        below = [sizes.fields[path].unpacked_bytes for path in ("jets", "jets._0", "jets._1")]
         assert below == [(8 + 4 + 8) * 1000, 4000, 8000]
-        assert sum(opened._core.sizes()[2][path][1] for path in ("x", "jets")) == opened._core.sizes()[1][1]
+        assert sum(sizes.fields[path].unpacked_bytes for path in ("x", "jets")) == sizes.pages.unpacked_bytes
         checker = parsed(opened)
     assert "dir/Events RNTuple 1.0.2.0, 1000 entries, 1 clusters" in checker.text
     assert "x float 3.91 KiB stored, 3.91 KiB unpacked, none" in checker.text
@@ -100,9 +101,9 @@ def test_projected_and_computed_fields_have_no_size() -> None:
     with tupelo.recreate("f.root") as file:
         hits = {"hits": [[1], [2, 3]]}
         file.mkrntuple("Events", hits, projections={"n_hits": "#hits"}).close()
-    sizes = tupelo.open("f.root:Events")._core.sizes()[2]
-    assert sizes["n_hits"] == (0, 0, "")
-    assert sizes["hits"][1] == 16 + 24
+    sizes = tupelo.open("f.root:Events")._core.sizes().fields
+    assert (sizes["n_hits"].stored_bytes, sizes["n_hits"].unpacked_bytes, sizes["n_hits"].codec) == (0, 0, "")
+    assert sizes["hits"].unpacked_bytes == 16 + 24
 
     metadata = {"rntuple.type": "Point", "rntuple.version": "1"}
     point = pa.field("point", pa.struct([pa.field("x", pa.int32(), False)]), False, metadata=metadata)
@@ -112,8 +113,10 @@ def test_projected_and_computed_fields_have_no_size() -> None:
     assert isinstance(plain, tupelo.Ntuple)
     ruled = plain.with_rules(tupelo.ReadRule("Point", ["x"], {"twice": "int"}, lambda x: pc.multiply(x, 2)))
     assert "twice std::int32_t" in parsed(ruled).text
-    assert ruled._core.sizes()[2]["point.twice"] == (0, 0, "")
-    assert ruled._core.sizes()[2]["point.x"][1] == 8
+    sizes = ruled._core.sizes().fields
+    twice = sizes["point.twice"]
+    assert (twice.stored_bytes, twice.unpacked_bytes, twice.codec) == (0, 0, "")
+    assert sizes["point.x"].unpacked_bytes == 8
     # It behaves like other fields in polars and histograms.
     twice = pl.col("point").struct.field("twice")
     assert ruled.scan().filter(twice > 2).collect().rows() == [({"x": 2, "twice": 4},)]

@@ -49,10 +49,10 @@ def test_imported_collections_are_listed_once(imported: tupelo.Ntuple) -> None:
 
 
 def test_their_sizes_are_those_of_their_projections(imported: tupelo.Ntuple) -> None:
-    _, (whole, _, _), fields = imported._core.sizes()
-    stored = {name: fields[name][0] for name in imported}
+    sizes = imported._core.sizes()
+    stored = {name: sizes.fields[name].stored_bytes for name in imported}
     assert min(stored.values()) > 0
-    assert sum(stored.values()) == whole
+    assert sum(stored.values()) == sizes.pages.stored_bytes
 
 
 def test_copies_keep_the_projections(imported: tupelo.Ntuple) -> None:

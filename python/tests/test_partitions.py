@@ -51,7 +51,7 @@ def check_laws(plan: list[tupelo.Partition], paths: list[Path]) -> None:
     at = 0
     for path in paths:
         with tupelo.open({path: "Events"}) as ntuple:
-            borders = sorted({0, *(first + count for first, count, _ in ntuple._core.clusters())})
+            borders = sorted({0, *(one.first_entry + one.entries for one in ntuple._core.clusters())})
             entry = 0
             while entry < ntuple.num_entries:
                 partition = plan[at]

@@ -15,8 +15,34 @@ use crate::ntuple::{Request, Table};
 use crate::options::Options;
 use crate::writer::FileWriter;
 
-/// Branch, field, number of values that were compared, and the first entry in which they differ.
-type ComparedRow = (String, String, u64, Option<u64>);
+/// What was compared of a field.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct ComparedField {
+    branch: String,
+    field: String,
+    num_values: u64,
+    /// The first entry in which they differ.
+    first_difference: Option<u64>,
+}
+
+/// The trees and the ntuple, compared.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct Comparison {
+    entries: u64,
+    fields: Vec<ComparedField>,
+}
+
+/// Objects of a file that were copied.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct CopiedObjects {
+    /// All paths that are known now.
+    known: HashSet<String>,
+    /// Paths of the objects that were left out.
+    left_out: Vec<String>,
+}
 
 /// Trees that become one ntuple, of which a selection is imported.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -129,8 +155,7 @@ impl Import {
         self.inner.tree().path()
     }
 
-    /// Copies the objects of a file whose paths match and are not among `known`. Returns all known paths, and those of
-    /// objects that were left out.
+    /// Copies the objects of a file whose paths match and are not among `known`.
     #[staticmethod]
     fn copy_objects(
         py: Python<'_>,
@@ -139,15 +164,15 @@ impl Import {
         patterns: Vec<String>,
         options: Options,
         mut known: HashSet<String>,
-    ) -> PyResult<(HashSet<String>, Vec<String>)> {
+    ) -> PyResult<CopiedObjects> {
         let left_out = cancellable(py, || {
             let compression = options.to_write()?.compression();
             to.with(|to| import::copy_objects(from_.inner(), to, &patterns, compression, &mut known))
         })?;
-        Ok((known, left_out))
+        Ok(CopiedObjects { known, left_out })
     }
 
-    /// Branches and fields of each tree that are not imported, with the reason.
+    /// Branches and fields of each tree that are not imported: pairs of name and reason.
     fn skipped(&self) -> Vec<Vec<(String, String)>> {
         let pairs = |skipped: &Vec<Skipped>| skipped.iter().map(|it| (it.name.clone(), it.reason.clone())).collect();
         self.skipped.iter().map(pairs).collect()
@@ -182,11 +207,15 @@ impl Import {
         })
     }
 
-    /// Compares at most `most` entries of each tree with the ntuple: their number, and a row for each field.
-    fn compare(&self, py: Python<'_>, ntuple: &Table, most: u64) -> PyResult<(u64, Vec<ComparedRow>)> {
+    /// Compares at most `most` entries of each tree with the ntuple.
+    fn compare(&self, py: Python<'_>, ntuple: &Table, most: u64) -> PyResult<Comparison> {
         let found = self.opening(py, |_, open| self.inner.validate(ntuple.inner().ntuple()?, most, open))?;
-        let rows =
-            found.fields.into_iter().map(|field| (field.branch, field.field, field.values, field.first_difference));
-        Ok((found.entries, rows.collect()))
+        let fields = found.fields.into_iter().map(|field| ComparedField {
+            branch: field.branch,
+            field: field.field,
+            num_values: field.values,
+            first_difference: field.first_difference,
+        });
+        Ok(Comparison { entries: found.entries, fields: fields.collect() })
     }
 }

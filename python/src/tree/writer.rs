@@ -106,10 +106,10 @@ impl TreeWriter {
         py.detach(|| lock(&self.inner)?.take().map_or(Ok(()), tupelo::writer::TreeWriter::abandon)).or_raise(py)
     }
 
-    /// Finishes the tree; returns entries, clusters, stored bytes and uncompressed bytes of baskets.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
+    /// Finishes the tree; returns the number of entries.
+    fn finish(&self, py: Python<'_>) -> PyResult<u64> {
         let written = self.with(py, tupelo::writer::TreeWriter::finish)?;
         py.detach(|| lock(&self.inner).map(|mut writer| drop(writer.take()))).or_raise(py)?;
-        Ok((written.entries, written.clusters, written.stored_bytes, written.unpacked_bytes))
+        Ok(written.entries)
     }
 }

@@ -98,7 +98,7 @@ def check_local_path(path: object) -> str:
     return name
 
 
-def storage(options: object, cache: object) -> "_core.Storage | None":
+def storage(options: object, cache: object = None) -> "_core.Storage | None":
     """The storage for the keywords ``storage_options`` and ``cache``; None for the defaults.
 
     Raises `InvalidArgumentError` for other types and for unknown options.

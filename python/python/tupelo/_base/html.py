@@ -2,6 +2,7 @@
 
 from html import escape
 
+from .. import _core
 from .messages import printable, truncate
 from .sizes import bytes_text
 
@@ -24,12 +25,12 @@ def code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
 
 
-def sizes_text(sizes: tuple[int, int, str]) -> str:
+def sizes_text(sizes: "_core.Sizes") -> str:
     """Stored bytes, bytes before compression, and the codec; empty for no data."""
-    stored, unpacked, codec = sizes
-    if not codec:
+    if not sizes.codec:
         return ""
-    return f"{bytes_text(stored)} stored, {bytes_text(unpacked)} unpacked, {shown(codec)}"
+    stored, unpacked = bytes_text(sizes.stored_bytes), bytes_text(sizes.unpacked_bytes)
+    return f"{stored} stored, {unpacked} unpacked, {shown(sizes.codec)}"
 
 
 def and_more(count: int) -> str:

@@ -42,6 +42,20 @@ class Report:
 
 
 @dataclass(frozen=True)
+class TreeCache:
+    """How baskets are fetched; see `Tree.with_cache`."""
+
+    bytes: int | None
+    """Limit of a vector read."""
+    learn_entries: int
+    """Entries of the learning phase."""
+
+    def applied(self, core: "_core.Table") -> "_core.Table":
+        """The tree with this cache."""
+        return core.with_tree_cache(bytes=self.bytes, learn_entries=self.learn_entries)
+
+
+@dataclass(frozen=True)
 class NtupleLocation:
     """The location of an ntuple, from which it can be reopened; this is what gets pickled."""
 
@@ -49,23 +63,29 @@ class NtupleLocation:
     """The file for messages, without credentials."""
     names: tuple[str, ...]
     """Its path in the file, then, for an attribute set, the set's name."""
-    page_checksums: bool
-    memory_budget: int | None
-    metrics: bool
     absolute_path: str | None = field(repr=False)
     """The absolute path or the URL of the file when it was opened; None for a file object, which cannot be reopened."""
+    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS
+    memory_budget: int | None = None
+    metrics: bool = False
     storage: "_core.Storage | None" = None
     """Options and cache of a remote file."""
-    tree_cache: tuple[int | None, int] | None = None
-    """Bytes of a vector read of baskets, and entries of the learning phase; see `Tree.with_cache`."""
+    tree_cache: TreeCache | None = None
     recover: bool = False
     """Whether to rebuild the directories of a file that was not saved."""
 
     def open(self) -> "_core.Table":
         """Opens the ntuple, in any process."""
         path = self.file_path if self.absolute_path is None else self.absolute_path
-        file = _core.File(path, self.page_checksums, self.memory_budget, self.metrics, self.storage, self.recover)
+        file = _core.File(
+            path,
+            page_checksums=self.page_checksums,
+            memory_budget=self.memory_budget,
+            metrics=self.metrics,
+            storage=self.storage,
+            recover=self.recover,
+        )
         core = file.table(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
-        return core if self.tree_cache is None else core.with_tree_cache(*self.tree_cache)
+        return core if self.tree_cache is None else self.tree_cache.applied(core)

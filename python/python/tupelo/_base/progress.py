@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .. import _core
 from ..errors import InvalidArgumentError
 from .messages import short_repr
 
@@ -16,11 +17,7 @@ Callback = Callable[[int, int], object]
 """Receives the number of entries done and the total."""
 
 
-Batch = tuple[int, int, Any]
-"""Start, stop and data of a batch."""
-
-
-def steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -> Iterable[Batch]:
+def steps(batches: "Iterable[_core.Batch]", progress: Progress, start: int, stop: int) -> "Iterable[_core.Batch]":
     """Reports the progress of iterating over batches of the entries ``start`` to ``stop``.
 
     Entries before a batch are done, so a function is first called with 0, and with the total after the last batch.
@@ -31,10 +28,10 @@ def steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -
     return batches if is_silent(progress) else _steps(batches, progress, start, stop)
 
 
-def _steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -> Iterator[Batch]:
+def _steps(batches: "Iterable[_core.Batch]", progress: Progress, start: int, stop: int) -> "Iterator[_core.Batch]":
     with report_progress(progress) as tell:
         for batch in batches:
-            tell(batch[0] - start, stop - start)
+            tell(batch.entry_start - start, stop - start)
             yield batch
         tell(stop - start, stop - start)
 

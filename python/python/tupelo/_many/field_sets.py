@@ -1,7 +1,7 @@
 """Common fields and unions of fields of several files."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -14,8 +14,7 @@ Fields = Literal["common", "union"]
 """Which fields to read if files differ: those that all files have, or those that any file has, with missing values for
 files that lack them."""
 
-FieldList = list[tuple[str, int | None, str, str, str, str]]
-"""Fields as returned by `_core.schema_fields`."""
+FieldList = Sequence["_core.FieldInfo"]
 
 
 def check(fields: object) -> None:
@@ -46,8 +45,8 @@ class Common:
 
         Raises `InvalidArgumentError` if there are no common fields.
         """
-        paths, skipped = self._core.paths()
-        if skipped is not None:
+        paths = self._core.paths()
+        if (skipped := self._core.skipped_text()) is not None:
             warnings.warn(
                 f"skipped the fields that some files lack: {skipped}; fields='union' reads them with missing values",
                 TupeloWarning,
@@ -78,10 +77,11 @@ def _selected(fields: FieldList, chosen: Iterable[str] | None) -> Iterator[tuple
     """Top-level field and path of the fields that are, or are below, a selected path, and whether they have no
     subfields."""
     wanted = None if chosen is None else set(chosen)
-    above = {parent for _, parent, *_ in fields}
+    above = {field.parent for field in fields}
     tops: list[str] = []
     is_chosen: list[bool] = []
-    for index, (path, parent, *_) in enumerate(fields):
+    for index, field in enumerate(fields):
+        path, parent = field.path, field.parent
         tops.append(path if parent is None else tops[parent])
         is_chosen.append(wanted is None or path in wanted or (parent is not None and is_chosen[parent]))
         if is_chosen[index]:

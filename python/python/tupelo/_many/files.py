@@ -122,7 +122,8 @@ def _resolve_one(
     if name is not None:
         check_name(name)
     elif isinstance(where, str):
-        path, name = _core.parse_location(path)
+        location = _core.parse_location(path)
+        path, name = location.file, location.object
     found = _core.matching_files(path, remote) if isinstance(where, str) else None
     if found is None:
         return [InputNtuple(path, absolute_path(path), name, steps)]

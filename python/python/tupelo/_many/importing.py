@@ -113,25 +113,34 @@ def import_trees(
     if isinstance(objects, bool):
         objects = "**" if objects else None
     patterns = [check_text(text, "objects") for text in ([objects] if isinstance(objects, str) else objects or [])]
-    remote = storage(options.pop("storage_options", None), None)
+    remote = storage(options.pop("storage_options", None))
     writing = write_options("import_trees", options)
     inputs = _Inputs(files, fields, remote)
     renames = _select.aliases(rename)
-    planned = _core.Import(inputs.opened(), inputs.open, renames, dots, bool(collections))
+    planned = _core.Import(inputs.opened(), inputs.open, renames=renames, dots=dots, collections=bool(collections))
     target = check_output(path, inputs.paths)
     inside = planned.path.partition(";")[0] if name is None else name
     total = planned.entries
     with report_progress(progress) as tell, new_file(target, remote or inputs.storage) as file:
         tell(0, total)
         callback = None if is_silent(progress) else lambda done: tell(done, total)
-        left_out = _copy_objects(file, inputs.paths if patterns else [], patterns, writing, remote)
-        entries = planned.write(file, inside, writing, callback)
+        left_out = _copy_objects(file, inputs.paths if patterns else [], patterns, options=writing, storage=remote)
+        entries = planned.write(file=file, path=inside, options=writing, tell=callback)
     compared = 0
-    rows: list[tuple[str, str, int, int | None]] = []
+    found: tuple[ImportedField, ...] = ()
     if most := _EXTENTS[validate]:
-        with reopen(absolute_path(target), _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as made:
-            compared, rows = planned.compare(made._core.table(inside), most)
-    found = tuple(ImportedField(*row) for row in rows)
+        with reopen(absolute_path(target), storage=remote) as made:
+            comparison = planned.compare(made._core.table(inside), most)
+        compared = comparison.entries
+        found = tuple(
+            ImportedField(
+                branch=one.branch,
+                field=one.field,
+                num_values=one.num_values,
+                first_difference=one.first_difference,
+            )
+            for one in comparison.fields
+        )
     for one in found:
         if one.first_difference is not None:
             raise Error(
@@ -150,8 +159,9 @@ def _copy_objects(
     file: "_core.FileWriter",
     paths: list[str | None],
     patterns: list[str],
+    *,
     options: dict[str, Any],
-    remote: "_core.Storage | None",
+    storage: "_core.Storage | None",
 ) -> dict[str, str]:
     """Copies objects of files. Returns the reason for each that is left out."""
     known: set[str] = set()
@@ -159,9 +169,12 @@ def _copy_objects(
     for path in dict.fromkeys(paths):
         if path is None:
             raise InvalidArgumentError("objects can only be copied from files with a path or URL")
-        with reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as source:
-            known, others = _core.Import.copy_objects(source._core, file, patterns, options, known)
-        left_out |= dict.fromkeys(others, f"another file has it, not only {_core.display_name(path)}")
+        with reopen(path, storage=storage) as source:
+            copied = _core.Import.copy_objects(
+                from_=source._core, to=file, patterns=patterns, options=options, known=known
+            )
+        known = copied.known
+        left_out |= dict.fromkeys(copied.left_out, f"another file has it, not only {_core.display_name(path)}")
     return left_out
 
 
@@ -206,7 +219,7 @@ class _Inputs:
         return tree._core, request
 
     def _tree(self, place: InputNtuple) -> Tree:
-        file = reopen(place.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, self.remote)
+        file = reopen(place.absolute_path, storage=self.remote)
         tree = file._table(place.name)
         if not isinstance(tree, Tree):
             raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")

@@ -85,7 +85,7 @@ def build_manifest(
     for place in found:
         count += 1
         try:
-            file = reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
+            file = reopen(place.path_from_here, storage=remote)
             # Opening by name warns of fields that cannot be read.
             core.add(file._table(place.name)._core)
         except CancelledError:

@@ -122,8 +122,15 @@ class Partition:
         return (arrays, self._report()) if report else arrays
 
     def _open(self) -> Ntuple:
-        how = self.page_checksums, self.memory_budget, self.storage, self._file_state()
-        return _opened(self.uri, self.name, self.identity, *how)
+        return _opened(
+            self.uri,
+            self.name,
+            self.identity,
+            page_checksums=self.page_checksums,
+            memory_budget=self.memory_budget,
+            storage=self.storage,
+            state=self._file_state(),
+        )
 
     def _file_state(self) -> tuple[int, int, int]:
         """A value that changes with the file."""
@@ -153,7 +160,7 @@ class Partition:
             return ntuple._stream_batch(request)
         schema = self.schema
         if self.columns is not None:
-            schema = _core.schema_choose(schema, list(self.columns), self.binary_strings).schema
+            schema = _core.schema_choose(schema, list(self.columns), binary_strings=self.binary_strings).schema
         there = field_sets.leaf_paths(_core.schema_fields(schema), ntuple)
         request.patterns = [_select.escape_glob(path) for path in there] or None
         batch, numbers = ntuple._stream_batch(request)
@@ -168,11 +175,11 @@ class Partition:
         return len(entries)
 
     def _report(self, error: BaseException | None = None) -> PartitionReport:
-        place = _core.display_name(self.uri), self.name, self.entry_start, self.entry_stop
+        report = PartitionReport(_core.display_name(self.uri), self.name, self.entry_start, self.entry_stop)
         if error is None:
-            return PartitionReport(*place)
+            return report
         cluster, column = getattr(error, "cluster", None), getattr(error, "field", None)
-        return PartitionReport(*place, cluster, column, type(error).__name__, str(error))
+        return replace(report, cluster=cluster, column=column, error=type(error).__name__, cause=str(error))
 
     def __repr__(self) -> str:
         shown = {**vars(self), "uri": _core.display_name(self.uri)}
@@ -195,13 +202,15 @@ def _opened(
     uri: str,
     name: str,
     identity: str,
+    *,
     page_checksums: bool,
     memory_budget: int | None,
-    remote: "_core.Storage | None",
+    storage: "_core.Storage | None",
     state: tuple[int, int, int],
 ) -> Ntuple:
     """Opens an ntuple; ``state`` invalidates the cache when the file changes."""
-    core = _core.File(uri, page_checksums, memory_budget, False, remote).table(name)
+    how: dict[str, Any] = {"page_checksums": page_checksums, "memory_budget": memory_budget, "storage": storage}
+    core = _core.File(uri, **how).table(name)
     if (found := core.identity()) != identity:
         shown = _core.display_name(uri)
         raise ChangedFileError(
@@ -209,5 +218,5 @@ def _opened(
             f"{identity}; plan again, and recreate the manifest if you use one"
         )
     # The warnings were issued while planning.
-    place = NtupleLocation(_core.display_name(uri), (name,), page_checksums, memory_budget, False, uri, remote)
+    place = NtupleLocation(_core.display_name(uri), (name,), uri, **how)
     return as_table(core, place, is_quiet=True)

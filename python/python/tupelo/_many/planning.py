@@ -175,18 +175,18 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
         whole = Partition(
             file["uri"],
             file["ntuple"],
-            0,
-            0,
-            choice.columns,
-            file["identity"],
-            how.get("page_checksums", _core.DEFAULT_PAGE_CHECKSUMS),
-            parse_optional_bytes("memory_budget", how.get("memory_budget")),
-            how.get("binary_strings", False),
-            computed,
-            _select.cut(how.get("cut")),
-            tuple(_select.aliases(how.get("aliases"))),
-            remote,
-            choice.union,
+            entry_start=0,
+            entry_stop=0,
+            columns=choice.columns,
+            identity=file["identity"],
+            page_checksums=how.get("page_checksums", _core.DEFAULT_PAGE_CHECKSUMS),
+            memory_budget=parse_optional_bytes("memory_budget", how.get("memory_budget")),
+            binary_strings=how.get("binary_strings", False),
+            expressions=computed,
+            cut=_select.cut(how.get("cut")),
+            aliases=tuple(_select.aliases(how.get("aliases"))),
+            storage=remote,
+            schema=choice.union,
         )
         place = InputNtuple(file["uri"], file["uri"], None, own)
         ranges = split(file, choice.share(file)) if own is None else entry_ranges(place, file["entries"])
@@ -251,7 +251,7 @@ def _choices(manifest: dict[str, Any], how: PartitionOptions, computed: tuple[st
     for number, schema in schemas.items():
         own = columns[number]
         try:
-            empty = _core.schema_choose(schema, own or [], binary_strings)
+            empty = _core.schema_choose(schema, own or [], binary_strings=binary_strings)
         except NotFoundError as error:
             raise NotFoundError(f"{where[number]}: {error}") from None
         chosen = None if own is None else tuple(_shorten_patterns(schema, own, how))
@@ -265,7 +265,7 @@ def _choices(manifest: dict[str, Any], how: PartitionOptions, computed: tuple[st
 
 def _difference(first: Any, other: Any) -> str | None:
     """How the selected fields of two files differ, and what to do; None if their arrays have the same type."""
-    one, two = ({path: name for path, _, _, name, _, _ in _core.schema_fields(schema)} for schema in (first, other))
+    one, two = ({field.path: field.type_name for field in _core.schema_fields(schema)} for schema in (first, other))
     if one.keys() != two.keys():
         text = _select.describe_difference(dict.fromkeys(one, ""), dict.fromkeys(two, ""))
         if set(first.names) != set(other.names):
@@ -300,7 +300,7 @@ def _union(schemas: dict[int, Any], where: dict[int, str], how: PartitionOptions
             own = None if columns is None else [_select.escape_glob(path) for path in columns]
         chosen = None
         if own is None or own:
-            chosen = _core.schema_choose(schema, own or [], how.get("binary_strings", False)).schema
+            chosen = _core.schema_choose(schema, own or [], binary_strings=how.get("binary_strings", False)).schema
         read[number] = set() if chosen is None else set(chosen.names)
         union.add(pa.schema([]) if chosen is None else chosen, where[number])
     target = union.schema()
@@ -312,12 +312,12 @@ def _union(schemas: dict[int, Any], where: dict[int, str], how: PartitionOptions
 
 def _present_paths(schema: Any, names: Iterable[str]) -> list[str]:
     """Patterns of the names and globs that match fields of a schema."""
-    known = {path for path, *_ in _core.schema_fields(schema)}
+    known = {field.path for field in _core.schema_fields(schema)}
     found = []
     for name in names:
         pattern = _select.escape_glob(name) if name in known else name
         try:
-            _core.schema_choose(schema, [pattern], False)
+            _core.schema_choose(schema, [pattern], binary_strings=False)
         except NotFoundError:
             continue
         found.append(pattern)
@@ -340,7 +340,7 @@ def _columns(schema: Any, where: str, how: PartitionOptions, must_be_some: bool)
     names, filter_name, filter_typename = how.get("names"), how.get("filter_name"), how.get("filter_typename")
     if names is None and filter_name is None and filter_typename is None:
         return None
-    known = {path: type_name for path, _, _, type_name, _, _ in _core.schema_fields(schema)}
+    known = {field.path: field.type_name for field in _core.schema_fields(schema)}
     if filter_name is None and filter_typename is None:
         return [_select.escape_glob(name) if name in known else name for name in _select.string_list("names", names)]
     if names is not None:
@@ -368,7 +368,9 @@ def _shorten_patterns(schema: Any, wanted: list[str], how: PartitionOptions) -> 
 def _is_same_choice(schema: Any, one: list[str], other: list[str]) -> bool:
     """Whether patterns select the same fields."""
     try:
-        first, second = (_core.schema_choose(schema, patterns, False).schema for patterns in (one, other))
+        first, second = (
+            _core.schema_choose(schema, patterns, binary_strings=False).schema for patterns in (one, other)
+        )
     except Error:
         return False
     return bool(first.equals(second))

@@ -164,7 +164,10 @@ class FileSequence:
         try:
             opening = self.opening
             file = reopen(
-                place.path_from_here, opening["page_checksums"], opening["memory_budget"], False, self._remote
+                place.path_from_here,
+                page_checksums=opening["page_checksums"],
+                memory_budget=opening["memory_budget"],
+                storage=self._remote,
             )
             return file._table(place.name)
         except MissingFileError:

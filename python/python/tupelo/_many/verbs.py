@@ -92,8 +92,14 @@ def iterate(
                         result = to_library(
                             batch, library, _shift_entries(entries, offset), style, how, is_shared=ntuple._shares_memory
                         )
-                        place = start + offset, stop + offset, ntuple.file_path, ntuple.object_path, offset
-                        yield (result, Report(*place)) if report else result
+                        origin = Report(
+                            start + offset,
+                            stop + offset,
+                            file_path=ntuple.file_path,
+                            object_path=ntuple.object_path,
+                            global_offset=offset,
+                        )
+                        yield (result, origin) if report else result
                     done += last - first
             tell(done, total)
 

@@ -13,6 +13,7 @@ from .. import _core
 from .._base import arrow
 from .._base.checks import check_text
 from .._base.messages import printable, short_repr, truncate
+from .._core import FieldInfo
 from .._from_arrow.awkward import AddDoc, AwkwardOptions
 from .._from_arrow.libraries import Library, to_library
 from ..errors import InvalidArgumentError, NotFoundError
@@ -34,7 +35,10 @@ class Field:
     def __init__(self, ntuple: "Fields", index: int) -> None:
         self._ntuple = ntuple
         self._index = index
-        self.path, self._parent, self.name, self.typename, self.description, self.kind = ntuple._fields[index]
+        info = ntuple._fields[index]
+        self.path, self.name, self.typename = info.path, info.name, info.type_name
+        self.description, self.kind = info.description, info.kind
+        self._parent = info.parent
 
     @property
     def num_entries(self) -> int:
@@ -48,8 +52,7 @@ class Field:
 
     def keys(self) -> list[str]:
         """Names of the subfields, relative to this field: ``["pt", "eta"]``."""
-        fields = self._ntuple._fields
-        return [name for _, parent, name, *_ in fields if parent == self._index]
+        return [field.name for field in self._ntuple._fields if field.parent == self._index]
 
     def __getitem__(self, name: str) -> "Field":
         if not isinstance(name, str):
@@ -193,15 +196,14 @@ class Field:
         _select.reject_unknown("objects", unknown)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         if self._ntuple._core.tree() is not None:
-            makers = _objects.Instance, _objects.OpaqueObject
-            values = self._ntuple._core.tree_objects(self.path, (start, stop), *makers)
+            values = self._ntuple._core.tree_objects(self.path, entry_start=start, entry_stop=stop, **_objects.MAKERS)
             return [_objects.to_python(value) for value in values]
         core = self._ntuple._core.objects(self.path)
 
         def decoded(stored: Any) -> Any:
             match stored:
                 case bytes():
-                    return _objects.to_python(core.decode(stored, _objects.Instance, _objects.OpaqueObject))
+                    return _objects.to_python(core.decode(stored, **_objects.MAKERS))
                 case list():
                     return [decoded(item) for item in stored]
                 case _:
@@ -310,12 +312,13 @@ class Fields:
             raise InvalidArgumentError(
                 f"expected filter_field as a function of a field, not {short_repr(filter_field)}"
             )
+        listed = ((path, index, self._fields[index]) for path, index in self._listed.items())
         return {
-            path: self._fields[index][3]
-            for path, index in self._listed.items()
-            if (recursive or self._fields[index][1] is None)
+            path: field.type_name
+            for path, index, field in listed
+            if (recursive or field.parent is None)
             and fits_name(path)
-            and fits_type(self._fields[index][3])
+            and fits_type(field.type_name)
             and (filter_field is None or filter_field(Field(self, index)))
         }
 
@@ -356,10 +359,10 @@ class Fields:
             above: int | None = self._by_path[path]
             while above is not None and above not in shown:
                 shown.add(above)
-                above = self._fields[above][1]
+                above = self._fields[above].parent
         below: dict[int | None, list[int]] = {}
         for index in sorted(shown):
-            below.setdefault(self._fields[index][1], []).append(index)
+            below.setdefault(self._fields[index].parent, []).append(index)
 
         def line(text: str) -> None:
             print(truncate(printable(text), max_width), file=sys.stdout if stream is None else stream)
@@ -367,11 +370,11 @@ class Fields:
         def branch(parent: int | None, margin: str) -> None:
             children = below.get(parent, [])
             for index in children:
-                _, _, name, type_name, description, _ = self._fields[index]
+                field = self._fields[index]
                 is_last = index == children[-1]
                 inner = margin + ("   " if is_last else "│  ")
-                line(f"{margin}{'└─ ' if is_last else '├─ '}{name} ({type_name})")
-                for text in description.splitlines():
+                line(f"{margin}{'└─ ' if is_last else '├─ '}{field.name} ({field.type_name})")
+                for text in field.description.splitlines():
                     line(f"{inner}Description: {text}")
                 if recursive:
                     branch(index, inner)
@@ -431,7 +434,7 @@ class Fields:
     def __repr__(self) -> str:
         if self._open_core is None:
             return f"<tupelo.{self._class} {self._path!r} (closed)>"
-        top = sum(self._fields[index][1] is None for index in self._listed.values())
+        top = sum(self._fields[index].parent is None for index in self._listed.values())
         return f"<tupelo.{self._class} {self._path!r} ({top} fields, {self.num_entries} entries)>"
 
     def close(self) -> None:
@@ -462,20 +465,20 @@ class Fields:
         return self._open_core
 
     @cached_property
-    def _fields(self) -> list[tuple[str, int | None, str, str, str, str]]:
-        """Path, index of the parent, name, type, description and kind of every field, parents first."""
+    def _fields(self) -> list[FieldInfo]:
+        """Every field, parents first."""
         return self._core.fields()
 
     @cached_property
     def _by_path(self) -> dict[str, int]:
         """Index of every field, hidden ones included; then by the names of branches that are not those of fields."""
-        paths = {path: index for index, (path, *_) in enumerate(self._fields)}
+        paths = {field.path: index for index, field in enumerate(self._fields)}
         own = {name: paths[path] for name, path in self._core.own_names().items() if path in paths}
         return paths | {name: index for name, index in own.items() if name not in paths}
 
     def _path_of(self, name: str) -> str:
         """The dotted path of a field, where the name is another one that it has."""
-        return self._fields[self._by_path[name]][0] if name in self._by_path else name
+        return self._fields[self._by_path[name]].path if name in self._by_path else name
 
     @cached_property
     def _listed(self) -> dict[str, int]:

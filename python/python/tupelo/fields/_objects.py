@@ -82,6 +82,10 @@ class Instance(Mapping[str, Any]):
         raise KeyError(name)
 
 
+MAKERS: dict[str, Callable[..., Any]] = {"make_object": Instance, "make_opaque": OpaqueObject}
+"""What the engine calls for each object, by its keywords."""
+
+
 def of_file(value: Any) -> Any:
     """Converts a decoded object of a file to Python types.
 

@@ -173,8 +173,7 @@ class Request:
         """
         if (entries := self.entry_stop - self.entry_start) == 0:
             return core.read(self)
-        _, _, batch = next(core.batches(self, entries, None))
-        return batch
+        return next(core.batches(self, batch_entries=entries)).data
 
     def add(self, name: str, known: Mapping[str, object]) -> None:
         """Adds an alias, the path of a field, an expression or a glob.

@@ -109,8 +109,8 @@ def _templates(core: "_core.Table", request: _select.Request, schema: Any, style
 def _patterns_below(schema: Any) -> Callable[[str], list[str]]:
     """A function that gives the selected leaves below a path."""
     fields = _core.schema_fields(schema)
-    parents = {parent for _, parent, *_ in fields}
-    leaves = [path for index, (path, *_) in enumerate(fields) if index not in parents]
+    parents = {field.parent for field in fields}
+    leaves = [field.path for index, field in enumerate(fields) if index not in parents]
     return lambda path: [_select.escape_glob(leaf) for leaf in leaves if leaf == path or leaf.startswith(f"{path}.")]
 
 

@@ -96,7 +96,7 @@ def write(core: "_core.FileWriter", path: str, data: Any, compression: str | Non
     except (InvalidArgumentError, UnsupportedError) as error:
         raise type(error)(f"histogram '{path}': {error}") from None
     members["fName"] = path.rpartition("/")[2]
-    core.histogram(path, str(members["fTitle"]), class_name, members, compression)
+    core.histogram(path, title=str(members["fTitle"]), class_name=class_name, members=members, compression=compression)
 
 
 def _is_plottable(data: Any) -> bool:

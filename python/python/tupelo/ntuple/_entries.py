@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -402,7 +402,7 @@ class Entries(Fields):
         if not isinstance(cut, str) or cut in computed:
             return
         if cut in self._by_path:
-            type_name = self._fields[self._by_path[cut]][3]
+            type_name = self._fields[self._by_path[cut]].type_name
             if "bool" in type_name:
                 return
             raise InvalidArgumentError(f"{short_repr(cut)} is a field of type {type_name}, not a condition: {hint}")
@@ -430,8 +430,7 @@ class Entries(Fields):
     def _whole(self, request: _select.Request, progress: Progress = None) -> tuple[Any, Any]:
         """The result of a request as one `pyarrow.RecordBatch`, and its entry numbers."""
         if parts := [] if is_silent(progress) else list(self._batches(request, DEFAULT_STEP, progress)):
-            _, _, batches, entries = zip(*parts, strict=True)
-            return arrow.combine_batches(list(batches)), np.concatenate(entries)
+            return arrow.combine_batches([one.batch for one in parts]), np.concatenate([one.entries for one in parts])
         if request.cut is None:
             return self._warned(self._core.read(request)), range(request.entry_start, request.entry_stop)
         return _split_entry_numbers(self._warned(self._core.read(_with_entry_numbers(request))))
@@ -447,19 +446,21 @@ class Entries(Fields):
 
     def _batches(
         self, request: _select.Request, step_size: SupportsIndex | str, progress: Progress = None
-    ) -> Iterator[tuple[int, int, Any, Any]]:
-        """The result in batches: range of entries, `pyarrow.RecordBatch` and entry numbers."""
+    ) -> Iterator["EntryBatch"]:
+        """The result in batches."""
         size = _select.check_step_size(step_size)
-        step_bytes = parse_bytes(size) if isinstance(size, str) else None
-        step_entries = size if isinstance(size, int) else 1
         is_cut = request.cut is not None
-        batches = self._core.batches(_with_entry_numbers(request) if is_cut else request, step_entries, step_bytes)
-        found = steps(batches, progress, request.entry_start, request.entry_stop)
-        warned = ((start, stop, self._warned(batch)) for start, stop, batch in found)
-        return (
-            (start, stop, *(_split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
-            for start, stop, batch in warned
+        batches = self._core.batches(
+            _with_entry_numbers(request) if is_cut else request,
+            batch_entries=size if isinstance(size, int) else 1,
+            batch_bytes=parse_bytes(size) if isinstance(size, str) else None,
         )
+
+        def entry_batch(found: _core.Batch) -> EntryBatch:
+            start, stop, batch = found.entry_start, found.entry_stop, self._warned(found.data)
+            return EntryBatch(start, stop, *(_split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
+
+        return map(entry_batch, steps(batches, progress, request.entry_start, request.entry_stop))
 
     # Internals.
 
@@ -520,9 +521,21 @@ class Entries(Fields):
     def _top_level_name(self, path: str) -> str:
         """The name of the top-level field that contains a field."""
         index = self._by_path[path]
-        while (parent := self._fields[index][1]) is not None:
+        while (parent := self._fields[index].parent) is not None:
             index = parent
-        return self._fields[index][2]
+        return self._fields[index].name
+
+
+class EntryBatch(NamedTuple):
+    """A part of what a request reads."""
+
+    start: int
+    stop: int
+    """The range of entries, before the cut."""
+    batch: Any
+    """A `pyarrow.RecordBatch`."""
+    entries: Any
+    """The entry numbers."""
 
 
 _ENTRY = "entry"

@@ -1,5 +1,6 @@
 """HTML representations of ntuples, from metadata only."""
 
+from .. import _core
 from .._base.html import STYLE, and_more, code, shown, sizes_text
 from .._base.sizes import bytes_text
 from ..errors import Error
@@ -15,8 +16,9 @@ def of_ntuple(ntuple: Fields) -> str:
         return code(repr(ntuple))
     core = ntuple._core
     try:
-        metadata_bytes, whole, sizes = core.sizes()
-        says = f"{sizes_text(whole)}; metadata {bytes_text(metadata_bytes)}"
+        found = core.sizes()
+        sizes = found.fields
+        says = f"{sizes_text(found.pages)}; metadata {bytes_text(found.metadata_bytes)}"
     except Error as error:
         # Reading reports the damage; the names are still valid.
         sizes, says = {}, shown(f"sizes are unknown: {error}")
@@ -33,14 +35,14 @@ def of_ntuple(ntuple: Fields) -> str:
 class _Fields:
     """The tree of the fields."""
 
-    def __init__(self, ntuple: Fields, sizes: dict[str, tuple[int, int, str]]) -> None:
+    def __init__(self, ntuple: Fields, sizes: "dict[str, _core.Sizes]") -> None:
         self.fields = ntuple._fields[: len(ntuple)]
         self.sizes = sizes
         depths: list[int] = []
         self.children: dict[int | None, list[int]] = {}
-        for index, (_, parent, *_) in enumerate(self.fields):
-            depths.append(0 if parent is None else depths[parent] + 1)
-            self.children.setdefault(parent, []).append(index)
+        for index, field in enumerate(self.fields):
+            depths.append(0 if field.parent is None else depths[field.parent] + 1)
+            self.children.setdefault(field.parent, []).append(index)
         self.shown = set(sorted(range(len(depths)), key=depths.__getitem__)[:MAX_FIELDS])
 
     def below(self, parent: int | None) -> str:
@@ -51,14 +53,14 @@ class _Fields:
 
     def field(self, index: int) -> str:
         """One field."""
-        path, _, name, type_name, description, kind = self.fields[index]
-        sizes = self.sizes.get(path)
+        field = self.fields[index]
+        sizes = self.sizes.get(field.path)
         line = (
-            f"<b>{shown(name)}</b> <span class='type'>{shown(type_name or kind)}</span> "
+            f"<b>{shown(field.name)}</b> <span class='type'>{shown(field.type_name or field.kind)}</span> "
             f"<span class='sizes'>{'' if sizes is None else sizes_text(sizes)}</span>"
         )
-        if description:
-            line += f" <span class='says'>{shown(description)}</span>"
+        if field.description:
+            line += f" <span class='says'>{shown(field.description)}</span>"
         if index not in self.children:
             return f"<div class='field'>{line}</div>"
         return f"<details><summary>{line}</summary>{self.below(index)}</details>"

@@ -66,5 +66,5 @@ class Metrics:
     def of(cls, counts: dict[str, Any], text: str) -> "Metrics":
         """Creates it from the ``counts`` and the ``text`` of the engine. Raises no error."""
         for name in ("read", "decompress", "decode"):
-            counts[name] = Time(*counts[name])
+            counts[name] = Time(**counts[name])
         return cls(**counts, text=text)

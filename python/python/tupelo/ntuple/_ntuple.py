@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from .._base.checks import check_name, entry_number
-from .._base.locations import NtupleLocation
+from .._base.locations import NtupleLocation, TreeCache
 from .._base.messages import short_repr
 from .._base.sizes import as_count, parse_optional_bytes
 from .._from_arrow.libraries import Library, to_library
@@ -69,7 +69,7 @@ class Ntuple(Entries):
         >>> tupelo.open("boundaries.root:Events").cluster_boundaries
         array([0, 2, 4, 6])
         """
-        return np.array([*(first for first, _, _ in self._core.clusters()), self.num_entries], dtype=np.int64)
+        return np.array([*(cluster.first_entry for cluster in self._core.clusters()), self.num_entries], dtype=np.int64)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Ntuple(Entries):
     def metrics(self) -> Metrics | None:
         """What reading from the file cost so far, if it was opened with ``metrics=True``; else None."""
         counted = self._core.metrics()
-        return None if counted is None else Metrics.of(*counted)
+        return None if counted is None else Metrics.of(counted, counted.pop("text"))
 
     @property
     def attribute_sets(self) -> dict[str, "AttributeSet"]:
@@ -157,7 +157,7 @@ class Ntuple(Entries):
         for rule in rules:
             if not isinstance(rule, ReadRule):
                 raise InvalidArgumentError(f"expected rules of the class ReadRule, not {short_repr(rule)}")
-        core = self._core.with_rules([rule._to_core() for rule in rules])
+        core = self._core.with_rules([rule._checked() for rule in rules])
         return as_table(core, self._location, self._rules + rules)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -294,29 +294,28 @@ class Tree(Ntuple):
     @property
     def friends(self) -> list[tuple[str, str, str]]:
         """Friend trees: alias, file (empty for the same file) and name of each. They are not joined."""
-        return [(alias, file, name) for alias, file, name in self._about[0]]
+        return self._info.friends
 
     @property
     def index(self) -> tuple[str, str] | None:
         """The expressions of the major and minor number of the index, or None if the tree has no index."""
-        found = self._about[1]
-        return None if found is None else (found[0], found[1])
+        return self._info.index
 
     @property
     def aliases(self) -> dict[str, str]:
         """Aliases that are stored with the tree: expressions by name. Pass them as ``aliases`` to use them."""
-        return dict(self._about[2])
+        return dict(self._info.aliases)
 
     @property
     def unreadable(self) -> dict[str, str]:
         """Branches that cannot be read: the reason by path, whose names are joined by slashes."""
-        return dict(self._about[3])
+        return dict(self._info.unreadable)
 
     @property
     def branches(self) -> dict[str, str]:
         """Branches with values: the path of the field by that of the branch, whose names are joined by slashes."""
         found: dict[str, str] = {}
-        for branch, field in self._about[4]:
+        for branch, field in self._info.branches:
             # As in ROOT, the first of two branches with the same name.
             found.setdefault(branch, field)
         return found
@@ -344,13 +343,15 @@ class Tree(Ntuple):
         >>> requests
         [2, 1]
         """
-        cache = parse_optional_bytes("size", size), as_count("learn_entries", "entries", learn_entries)
+        cache = TreeCache(parse_optional_bytes("size", size), as_count("learn_entries", "entries", learn_entries))
         place = replace(self._location, tree_cache=cache)
-        return Tree(self._core.with_tree_cache(*cache), place, self._rules, is_quiet=True)
+        return Tree(cache.applied(self._core), place, self._rules, is_quiet=True)
 
     @property
-    def _about(self) -> Any:
-        return self._core.tree()
+    def _info(self) -> "_core.TreeInfo":
+        info = self._core.tree()
+        assert info is not None
+        return info
 
 
 def as_table(

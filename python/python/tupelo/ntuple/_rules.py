@@ -51,7 +51,7 @@ class ReadRule:
     checksum: int | None = None
     hide_sources: bool = False
 
-    def _to_core(self) -> tuple[str, tuple[int, int] | None, int | None, list[str], Any, bool, object]:
+    def _checked(self) -> "CheckedRule":
         """The rule as the engine expects it."""
         if not callable(self.function):
             raise InvalidArgumentError(f"{self._label()}: expected a function, not {self.function!r}")
@@ -60,13 +60,15 @@ class ReadRule:
                 f"{self._label()}: expected sources as a list of names, not the string {self.sources!r}"
             )
         check_text(self.type_name, "the class of a read rule")
-        sources, targets = (
-            [check_text(source, f"{self._label()}: a source") for source in self.sources],
-            self._targets(),
+        return CheckedRule(
+            type_name=self.type_name,
+            sources=[check_text(source, f"{self._label()}: a source") for source in self.sources],
+            targets=self._targets(),
+            versions=self._versions(),
+            checksum=self._checksum(),
+            hides_sources=bool(self.hide_sources),
+            function=self._call,
         )
-        return (
-            self.type_name, self._versions(), self._checksum(), sources, targets, bool(self.hide_sources), self._call
-        )  # fmt: skip
 
     def _versions(self) -> tuple[int, int] | None:
         versions: Any = self.versions
@@ -124,3 +126,18 @@ def _to_target_array(given: Any, field: Any) -> Any:
         ) from error
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return cast.cast_array(array, field, field.name)
+
+
+@dataclass(frozen=True)
+class CheckedRule:
+    """A `ReadRule` for the engine."""
+
+    type_name: str
+    sources: list[str]
+    targets: Any
+    """A `pyarrow.Schema`."""
+    versions: tuple[int, int] | None
+    """The first and the last one."""
+    checksum: int | None
+    hides_sources: bool
+    function: Callable[[list[Any], int], list[Any]]

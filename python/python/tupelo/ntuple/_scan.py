@@ -85,13 +85,14 @@ class _Source:
             if left is not None:
                 request = replace(request, entry_stop=min(request.entry_stop, request.entry_start + left))
                 left -= request.entry_stop - request.entry_start
-            for position, _, batch in ntuple._core.batches(self._reading(request, seen), batch_size or 1, step_bytes):
-                frame = to_polars(batch)
+            reading = self._reading(request, seen)
+            for batch in ntuple._core.batches(reading, batch_entries=batch_size or 1, batch_bytes=step_bytes):
+                frame = to_polars(batch.data)
                 if predicate is not None:
                     frame = frame.with_row_index(_POSITION).filter(predicate)
                     if others and not frame.is_empty():
-                        reading = self._reading(request, others)
-                        survivors = self._read_survivors(ntuple, reading, position, frame.get_column(_POSITION))
+                        rest = self._reading(request, others)
+                        survivors = self._read_survivors(ntuple, rest, batch.entry_start, frame.get_column(_POSITION))
                         frame = frame.hstack(survivors.select(others))
                 if not frame.is_empty():
                     yield frame.select(columns)

@@ -35,7 +35,9 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         if not self._request.order:
-            return self._core.stream(self._request, _core.DEFAULT_BATCH_BYTES, requested_schema)
+            return self._core.stream(
+                self._request, batch_bytes=_core.DEFAULT_BATCH_BYTES, requested_schema=requested_schema
+            )
         reader = pa.RecordBatchReader.from_stream(Stream(self._core, replace(self._request, order=[])))
         ordered = pa.RecordBatchReader.from_batches(self.schema, map(self._request.ordered, reader))
         return ordered.__arrow_c_stream__(requested_schema)

@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -48,18 +49,19 @@ class File(Mapping[str, Any]):
         self,
         core: "_core.File",
         file_path: str,
+        *,
         page_checksums: bool,
-        memory_budget: int | None = None,
-        metrics: bool = False,
+        memory_budget: int | None,
+        metrics: bool,
         absolute_path: str | None = None,
-        remote: "_core.Storage | None" = None,
+        storage: "_core.Storage | None" = None,
         recover: bool = False,
     ) -> None:
         self._known_deviations: set[str] = set()
         self._recover = recover
         self._absolute_path = absolute_path
         """The absolute path or the URL of the file when it was opened; None for a file object."""
-        self._storage = remote
+        self._storage = storage
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
@@ -95,18 +97,18 @@ class File(Mapping[str, Any]):
         With ``cycle`` the paths end in ``;CYCLE`` and include older cycles.
         """
         if cycle:
-            names = {f"{path};{number}": class_name for path, class_name, _, number, _ in self._core.objects()}
+            names = {f"{found.path};{found.cycle}": found.class_name for found in self._core.objects()}
         else:
-            names = {path: class_name for path, (_, class_name, *_) in self._newest().items()}
+            names = {path: found.class_name for path, found in self._newest().items()}
         self._warn()
         return names
 
-    def _newest(self) -> dict[str, tuple[str, str, str, int, int]]:
-        """The newest cycle of each object by path: path, class, title, cycle and size."""
-        newest: dict[str, tuple[str, str, str, int, int]] = {}
-        for item in self._core.objects():
-            if item[0] not in newest or newest[item[0]][3] < item[3]:
-                newest[item[0]] = item
+    def _newest(self) -> "dict[str, _core.ObjectInfo]":
+        """The newest cycle of each object by path."""
+        newest: dict[str, _core.ObjectInfo] = {}
+        for found in self._core.objects():
+            if found.path not in newest or newest[found.path].cycle < found.cycle:
+                newest[found.path] = found
         return newest
 
     def __getitem__(self, name: str) -> Any:
@@ -127,7 +129,7 @@ class File(Mapping[str, Any]):
             if self._class_name(name) in (None, *TABLE_CLASSES):
                 raise
         try:
-            return _objects.of_file(self._core.object(name, _objects.Instance, _objects.OpaqueObject))
+            return _objects.of_file(self._core.object(name, **_objects.MAKERS))
         except (CorruptError, UnsupportedError) as error:
             if str(error).startswith(self._file_path):
                 raise
@@ -139,7 +141,7 @@ class File(Mapping[str, Any]):
         Raises `NotFoundError` (a `KeyError`) if the file has neither and `InvalidArgumentError` with the names if it
         has several.
         """
-        return self._open_table(self._core.table(None).path)
+        return self._open_table(self._core.table(name=None).path)
 
     def _table(self, name: str | None) -> Ntuple:
         """An ntuple or a tree, with None the only one.
@@ -158,10 +160,9 @@ class File(Mapping[str, Any]):
             raise InvalidArgumentError(text) from error
 
     def _open_table(self, name: str) -> Ntuple:
-        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
         core = self._core.table(name)
         self._warn()
-        return as_table(core, NtupleLocation(self._file_path, (name,), *how, recover=self._recover))
+        return as_table(core, NtupleLocation(self._file_path, (name,), self._absolute_path, **self._how))
 
     def _class_name(self, name: str) -> str | None:
         """The C++ class of an object, or None if there is no such object."""
@@ -214,8 +215,18 @@ class File(Mapping[str, Any]):
     def __reduce__(self) -> tuple[object, ...]:
         if self._absolute_path is None:
             raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
-        how = self._page_checksums, self._memory_budget, self._metrics, self._storage, self._recover
-        return reopen, (self._absolute_path, *how)
+        return partial(reopen, **self._how), (self._absolute_path,)
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """The keywords with which it was opened."""
+        return {
+            "page_checksums": self._page_checksums,
+            "memory_budget": self._memory_budget,
+            "metrics": self._metrics,
+            "storage": self._storage,
+            "recover": self._recover,
+        }
 
     @property
     def _core(self) -> "_core.File":
@@ -226,16 +237,22 @@ class File(Mapping[str, Any]):
 
 def reopen(
     path: str,
-    page_checksums: bool,
-    memory_budget: int | None,
-    metrics: bool,
-    remote: "_core.Storage | None" = None,
+    *,
+    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
+    memory_budget: int | None = None,
+    metrics: bool = False,
+    storage: "_core.Storage | None" = None,
     recover: bool = False,
 ) -> File:
     """Opens a path or URL; `open` and unpickling call it."""
-    core = _core.File(path, page_checksums, memory_budget, metrics, remote, recover)
-    name = _core.display_name(path)
-    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote, recover)
+    how: dict[str, Any] = {
+        "page_checksums": page_checksums,
+        "memory_budget": memory_budget,
+        "metrics": metrics,
+        "storage": storage,
+        "recover": recover,
+    }
+    return File(_core.File(path, **how), _core.display_name(path), absolute_path=absolute_path(path), **how)
 
 
 def _frames() -> int:

@@ -11,12 +11,11 @@ MAX_OBJECTS = 100
 """Maximum number of objects shown of a file."""
 
 
-Item = tuple[str, str, str, int, int]
-
-
-def of_file(core: "_core.File", file_path: str, newest: Mapping[str, Item], names: Collection[str]) -> str:
+def of_file(
+    core: "_core.File", file_path: str, newest: "Mapping[str, _core.ObjectInfo]", names: Collection[str]
+) -> str:
     """The newest objects of a file, with the sizes of the ntuples of these names."""
-    lines = [_object(core, item, item[0] in names) for item in list(newest.values())[:MAX_OBJECTS]]
+    lines = [_object(core, item, item.path in names) for item in list(newest.values())[:MAX_OBJECTS]]
     title = (
         f"<summary><b>{shown(file_path)}</b> <span class='type'>ROOT file, {len(newest)} objects, "
         f"{len(names)} ntuples</span> <span class='sizes'>{bytes_text(core.size_bytes)}</span></summary>"
@@ -25,15 +24,15 @@ def of_file(core: "_core.File", file_path: str, newest: Mapping[str, Item], name
     return f"{STYLE}<div class='tupelo'><details open>{title}{''.join(lines)}</details></div>"
 
 
-def _object(file: "_core.File", item: Item, is_ntuple: bool) -> str:
-    path, class_name, title, _, size = item
-    says = f"{bytes_text(size)}"
+def _object(file: "_core.File", item: "_core.ObjectInfo", is_ntuple: bool) -> str:
+    says = bytes_text(item.size_bytes)
     if is_ntuple:
         try:
-            ntuple = file.table(path)
-            top = sum(parent is None for _, parent, *_ in ntuple.fields()[: ntuple.num_listed_fields()])
-            says = f"{top} fields, {ntuple.num_entries} entries, {sizes_text(ntuple.sizes()[1])}"
+            ntuple = file.table(item.path)
+            top = sum(field.parent is None for field in ntuple.fields()[: ntuple.num_listed_fields()])
+            says = f"{top} fields, {ntuple.num_entries} entries, {sizes_text(ntuple.sizes().pages)}"
         except Error as error:
             says = shown(f"unreadable: {error}")
-    line = f"<b>{shown(path)}</b> <span class='type'>{shown(class_name)}</span> <span class='sizes'>{says}</span>"
-    return f"<div class='field'>{line} <span class='says'>{shown(title)}</span></div>"
+    name, class_name = shown(item.path), shown(item.class_name)
+    line = f"<b>{name}</b> <span class='type'>{class_name}</span> <span class='sizes'>{says}</span>"
+    return f"<div class='field'>{line} <span class='says'>{shown(item.title)}</span></div>"

@@ -87,7 +87,9 @@ def open(
             f"the OpenFile {shown!r} of fsspec is not open; pass the result of its method open()"
         )
     if hasattr(where, "read"):
-        opened = _open_bytes(where, page_checksums, budget, metrics, recover)
+        opened = _open_object(
+            where, page_checksums=page_checksums, memory_budget=budget, metrics=metrics, recover=recover
+        )
         opened._warn()
         return opened
     if isinstance(where, Mapping):
@@ -98,14 +100,22 @@ def open(
     else:
         path = check_path(where)
         if isinstance(where, str):
-            path, name = _core.parse_location(path)
+            location = _core.parse_location(path)
+            path, name = location.file, location.object
             if found := _core.matching_files(path, remote):
                 pattern = _core.display_name(path)
                 raise InvalidArgumentError(
                     f"{pattern!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
                     "tupelo.concatenate or tupelo.partitions"
                 )
-    file = reopen(path, page_checksums, budget, metrics, remote, recover)
+    file = reopen(
+        path,
+        page_checksums=page_checksums,
+        memory_budget=budget,
+        metrics=metrics,
+        storage=remote,
+        recover=recover,
+    )
     file._warn()
     if not isinstance(where, Mapping) and _core.is_object_uri(path):
         (name,) = file
@@ -124,7 +134,7 @@ def _named(file: File, name: str) -> Any:
         raise
 
 
-def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool, recover: bool) -> File:
+def _open_object(source: Any, *, recover: bool, **how: Any) -> File:
     """Opens a file object."""
     if isinstance(source, io.TextIOBase):
         raise InvalidArgumentError(
@@ -139,9 +149,9 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
         def read(starts: list[int], ends: list[int]) -> Any:
             return system.cat_ranges([source.path] * len(starts), starts, ends, on_error="raise")
 
-        core = _core.File.of_ranges(name, size, read, page_checksums, memory_budget, metrics)
+        core = _core.File.of_ranges(name, size, read, **how)
         core = core.recovered() if recover else core
-        return File(core, name, page_checksums, memory_budget, metrics)
+        return File(core, name, **how)
     if hasattr(source, "seek"):
         source.seek(0)
     data = source.read()
@@ -149,6 +159,6 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
         raise InvalidArgumentError(
             f"{short_repr(source)} returns {type(data).__name__}, not bytes; open it in binary mode"
         )
-    core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
+    core = _core.File.of_bytes(name, bytes(data), **how)
     core = core.recovered() if recover else core
-    return File(core, name, page_checksums, memory_budget, metrics)
+    return File(core, name, **how)

@@ -18,14 +18,14 @@ class Handle:
     """An open tree or ntuple, and what is known about its branches or fields."""
 
     def __init__(self, path: str, storage: Any, uuid: bytes, object_path: str, num_entries: int) -> None:
-        file = _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, storage)
-        if file.header()[5] != uuid:
+        file = _core.File(path, storage=storage)
+        if file.uuid() != uuid:
             raise RefusedError("the file is another one by now")
         self.table = file.table(object_path.strip("/"))
         if self.table.num_entries != num_entries:
             raise RefusedError("the number of entries has changed")
         about = self.table.tree()
-        self.unreadable: dict[str, str] | None = None if about is None else dict(about[3])
+        self.unreadable: dict[str, str] | None = None if about is None else dict(about.unreadable)
         """The reasons why branches cannot be read, by path; None for an ntuple."""
         self.plans: dict[Any, Any] = {}
         """How branches are read: filled by the hooks."""
@@ -46,21 +46,29 @@ class Handle:
         return {name: number for number, name in enumerate(self.empty.schema.names)}
 
     @cached_property
-    def fields(self) -> list[tuple[str, int | None, str, str, str, str]]:
-        """All fields: see `_core.Table.fields`."""
+    def fields(self) -> "list[_core.FieldInfo]":
+        """All fields, parents first."""
         return self.table.fields()
 
     @cached_property
-    def branches(self) -> tuple[dict[tuple[int | None, str, int], int], dict[int, str]]:
-        """Of a tree: the number of each branch by name and place under its parent, and the paths of their fields."""
-        rows, paths = self.table.tree_branches()
+    def branch_numbers(self) -> dict[tuple[int | None, str, int], int]:
+        """Of a tree: the number of each branch by its parent, its name, and its place under the parent."""
         numbers: dict[tuple[int | None, str, int], int] = {}
         places: dict[int | None, int] = {}
-        for number, (parent, name, *_) in enumerate(rows):
-            place = places.get(parent, 0)
-            places[parent] = place + 1
-            numbers[parent, name, place] = number
-        return numbers, paths
+        for number, branch in enumerate(self._branches):
+            place = places.get(branch.parent, 0)
+            places[branch.parent] = place + 1
+            numbers[branch.parent, branch.name, place] = number
+        return numbers
+
+    @cached_property
+    def field_paths(self) -> dict[int, str]:
+        """Of a tree: the path of the field with the values of a branch, by its number."""
+        return {number: branch.field for number, branch in enumerate(self._branches) if branch.field is not None}
+
+    @cached_property
+    def _branches(self) -> "list[_core.BranchInfo]":
+        return self.table.tree_branches()
 
 
 class _Handles:

@@ -69,7 +69,7 @@ def storage_of(url: str, options: Mapping[str, Any]) -> "_core.Storage":
         elif value is not None:
             found[_NAMES[kind].get(name, name)] = value
     try:
-        return checks.storage(found, None) or _core.Storage({}, None)
+        return checks.storage(found) or _core.Storage({}, cache=None)
     except InvalidArgumentError as error:
         raise RefusedError(f"its options are for uproot: {error}") from None
 

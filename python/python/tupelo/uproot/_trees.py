@@ -111,7 +111,7 @@ def _make_plan(handle: Handle, branch: Any, interpretation: Any, library: Any) -
         raise RefusedError("awkward-pandas is not installed")
     if branch.num_entries != handle.table.num_entries:
         raise RefusedError("its number of entries is not that of the tree")
-    path = handle.branches[1].get(_number(handle, branch), "")
+    path = handle.field_paths.get(_number(handle, branch), "")
     if not path:
         names = branch.object_path.rpartition(":")[2]
         raise RefusedError((handle.unreadable or {}).get(names, "Tupelo has no values of it"))
@@ -139,7 +139,7 @@ def _has_members(interpretation: Any) -> bool:
 def _number(handle: Handle, branch: Any) -> int:
     """The number of a branch of uproot among those of Tupelo."""
     parent = None if branch.parent is branch.tree else _number(handle, branch.parent)
-    numbers_of = handle.branches[0]
+    numbers_of = handle.branch_numbers
     found = numbers_of.get((parent, branch.name, branch.index))
     if found is None:
         raise RefusedError("Tupelo has no branch in its place")

@@ -46,7 +46,7 @@ class AttributeSetWriter:
             raise InvalidArgumentError(
                 f"attribute set '{self._name}': got {len(pairs)} ranges for {table.num_rows} entries of data"
             )
-        self._core.write(pairs[:, 0].tolist(), pairs[:, 1].tolist(), table)
+        self._core.write(starts=pairs[:, 0].tolist(), stops=pairs[:, 1].tolist(), data=table)
 
     def add(self, start: SupportsIndex, stop: SupportsIndex, **values: Any) -> None:
         """Appends one attribute entry for the entries from ``start`` to ``stop`` (exclusive).

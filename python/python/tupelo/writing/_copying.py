@@ -36,7 +36,7 @@ def copy(
     if name is not None:
         check_name(name)
     own = dict(options)
-    remote = storage(own.pop("storage_options", None), None) or source.storage
+    remote = storage(own.pop("storage_options", None)) or source.storage
     writing = write_options("copy", own)
     total = request.entry_stop - request.entry_start
     place = f"{source.file_path}: tree '{core.path}'"
@@ -47,10 +47,10 @@ def copy(
         tell(0, total)
         callback = None if is_silent(progress) else lambda done: tell(done, total)
         inside = core.path.partition(";")[0] if name is None else name
-        entries, left_out = core.copy(request, file, inside, writing, callback)
-    for text in left_out:
+        copied = core.copy(request, file=file, path=inside, options=writing, tell=callback)
+    for text in copied.warnings:
         warnings.warn(f"{place}: {text}" if is_tree else text, TupeloWarning, stacklevel=3)
-    return entries
+    return copied.entries
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str | None]) -> str:
@@ -85,7 +85,7 @@ def write_options(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
 @contextmanager
 def new_file(path: str, remote: "_core.Storage | None") -> "Iterator[_core.FileWriter]":
     """A file that replaces an existing one at the end of the block, unless an error is raised."""
-    file = _core.FileWriter(absolute_path(path), False, remote)
+    file = _core.FileWriter(absolute_path(path), update=False, storage=remote)
     try:
         yield file
         file.finish()

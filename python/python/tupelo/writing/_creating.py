@@ -74,14 +74,19 @@ def recreate(
     [{'x': 1.5, 'names': 'a'}, {'x': 2.5, 'names': 'b'}]
     """
     options = WriteOptions(
-        compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
+        compression=compression,
+        page_bytes=page_bytes,
+        cluster_bytes=cluster_bytes,
+        checkpoint_bytes=checkpoint_bytes,
+        checkpoint_clusters=checkpoint_clusters,
+        checkpoint_seconds=checkpoint_seconds,
     )
     if mapping is not None:
         check_text(mapping, "mapping")
     _check_checkpoints(check_path(path), options)
     if parents:
         _make_parents(check_path(path))
-    return WritableFile(path, False, options, storage(storage_options, None), mapping)
+    return WritableFile(path, options, update=False, storage=storage(storage_options), mapping=mapping)
 
 
 def create(path: str | os.PathLike[str], **options: Any) -> WritableFile:
@@ -111,7 +116,7 @@ def _exists(path: str, options: Mapping[str, object] | None) -> bool:
     if not _core.is_remote(path):
         return os.path.lexists(path)
     try:
-        _core.File(absolute_path(path), _core.DEFAULT_PAGE_CHECKSUMS, None, False, storage(options, None))
+        _core.File(absolute_path(path), storage=storage(options))
     except FileNotFoundError:
         return False
     except CorruptError:
@@ -170,9 +175,14 @@ def update(
     [1, 3, 4]
     """
     options = WriteOptions(
-        compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
+        compression=compression,
+        page_bytes=page_bytes,
+        cluster_bytes=cluster_bytes,
+        checkpoint_bytes=checkpoint_bytes,
+        checkpoint_clusters=checkpoint_clusters,
+        checkpoint_seconds=checkpoint_seconds,
     )
-    return WritableFile(path, True, options)
+    return WritableFile(path, options, update=True)
 
 
 def abort(path: str | os.PathLike[str]) -> str | None:

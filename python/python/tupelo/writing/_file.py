@@ -45,9 +45,10 @@ class WritableFile:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        update: bool,
         options: WriteOptions,
-        remote: "_core.Storage | None" = None,
+        *,
+        update: bool,
+        storage: "_core.Storage | None" = None,
         mapping: str | None = None,
     ) -> None:
         # First, so that a file that could not be opened counts as closed.
@@ -65,7 +66,7 @@ class WritableFile:
         self._path = _core.display_name(file_path)
         self._options = options
         options.options()  # Report invalid options before creating a file.
-        self._hold = open_for_writing(file_path, update, remote, mapping)
+        self._hold = open_for_writing(file_path, update=update, storage=storage, mapping=mapping)
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
@@ -81,7 +82,7 @@ class WritableFile:
 
     def keys(self) -> list[str]:
         """Paths of the ntuples in the file, new ones and new trees included."""
-        before = [path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS]
+        before = [found.path for found in self._writer().objects() if found.class_name == _NTUPLE_CLASS]
         return list(dict.fromkeys([*before, *self._state().ntuples]))
 
     def __contains__(self, name: object) -> bool:
@@ -210,7 +211,12 @@ class WritableFile:
             known = ", ".join(map(repr, state.ntuples)) or "none"
             raise NotFoundError(f"{self._path}: no ntuple named '{name}' (existing ntuples: {known})")
         own = WriteOptions(
-            compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
+            compression=compression,
+            page_bytes=page_bytes,
+            cluster_bytes=cluster_bytes,
+            checkpoint_bytes=checkpoint_bytes,
+            checkpoint_clusters=checkpoint_clusters,
+            checkpoint_seconds=checkpoint_seconds,
         )
         inner = core.append(name, own.over(self._options).options())
         return self._register_writer(name, inner, inner.arrow_schema(), None)
@@ -271,18 +277,27 @@ class WritableFile:
         state, core = self._state(), self._writer()
         check_name(name)
         own = WriteOptions(
-            compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
+            compression=compression,
+            page_bytes=page_bytes,
+            cluster_bytes=cluster_bytes,
+            checkpoint_bytes=checkpoint_bytes,
+            checkpoint_clusters=checkpoint_clusters,
+            checkpoint_seconds=checkpoint_seconds,
         )
         # Before the data are accessed: a stream can be read only once.
         text = "" if description is None else description
-        options = own.over(self._options).options(text, encodings, compressions, projections)
+        options = own.over(self._options).options(
+            description=text, encodings=encodings, compressions=compressions, projections=projections
+        )
         schema, tables = schema_and_data(what)
         schema = normalize_schema(schema)
         if description is None:
             options["description"] = (schema.metadata or {}).get(arrow.DESCRIPTION.encode(), b"").decode()
         before, begun_before = self._writers.get(name), state.ntuples.get(name)
         with state.call():
-            writer = self._register_writer(name, core.ntuple(name, schema, options), schema, sources(options))
+            writer = self._register_writer(
+                name, core.ntuple(path=name, schema=schema, options=options), schema, sources(options)
+            )
             try:
                 for table in tables:
                     writer._write(table)
@@ -339,19 +354,19 @@ class WritableFile:
             text = f"{self._path}: the new tree '{name}' hides the existing one, which becomes an older cycle"
             warnings.warn(text, TupeloWarning, stacklevel=2)
         options = tree_options(
-            title,
-            self._options.compression if compression is None else compression,
-            auto_flush,
-            basket_bytes,
-            optimise_baskets,
-            split_level,
-            jagged,
+            title=title,
+            compression=self._options.compression if compression is None else compression,
+            auto_flush=auto_flush,
+            basket_bytes=basket_bytes,
+            optimise_baskets=optimise_baskets,
+            split_level=split_level,
+            jagged=jagged,
         )
         schema, tables = schema_and_data(what)
         schema = normalize_schema(schema)
         assert self._hold is not None
         with state.call():
-            begun = OpenNtuple(_core.TreeWriter(core, name, schema, options))
+            begun = OpenNtuple(_core.TreeWriter(file=core, path=name, schema=schema, options=options))
             writer = TreeWriter(begun, name, schema, self._hold)
             state.ntuples[name], self._trees[name] = begun, writer
             try:
@@ -433,12 +448,12 @@ class WritableFile:
     @cached_property
     def _existing_names(self) -> frozenset[str]:
         """Paths of the ntuples that an updated file had when it was opened."""
-        return frozenset(path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS)
+        return frozenset(found.path for found in self._writer().objects() if found.class_name == _NTUPLE_CLASS)
 
     @cached_property
     def _existing_trees(self) -> frozenset[str]:
         """Paths of the trees that an updated file had when it was opened."""
-        return frozenset(path for path, class_name in self._writer().objects() if class_name in TREE_CLASSES)
+        return frozenset(found.path for found in self._writer().objects() if found.class_name in TREE_CLASSES)
 
     def _hidden_ntuple_warning(self, name: str) -> str | None:
         """The warning for an ntuple that a new one of the same name will hide, or None."""
@@ -458,7 +473,7 @@ class WritableFile:
         """The number of entries of an ntuple of the file, or None if it cannot be read now."""
         try:
             path = self._state().absolute_path
-            return _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).table(name).num_entries
+            return _core.File(path).table(name).num_entries
         except Error:
             return None
 

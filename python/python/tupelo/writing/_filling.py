@@ -312,7 +312,7 @@ class NtupleWriter(TableWriter[_core.NtupleWriter]):
         if not self._is_continued:
             return {}
         try:
-            core = _core.File(self._file.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).table(self._name)
+            core = _core.File(self._file.absolute_path).table(self._name)
             schema = core.arrow_schema(_select.Request())
         except Error:
             return {}
@@ -394,7 +394,7 @@ class Metadata(MutableMapping[str, str]):
     def __delitem__(self, key: str) -> None:
         if key not in self._values():
             raise self._no_such_key(key)
-        self._writer._core.set_metadata(key, None)
+        self._writer._core.set_metadata(key, value=None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values())

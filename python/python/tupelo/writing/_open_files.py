@@ -32,7 +32,7 @@ class OpenNtuple(Generic[Core]):
     def close(self) -> None:
         """Writes pending data."""
         if self.core is not None:
-            self._entries, *_ = self.core.finish()
+            self._entries = self.core.finish()
             self.core = None
 
     def abandon(self) -> None:
@@ -46,13 +46,15 @@ class OpenFile:
     """The state of a file being written; it outlives its `tupelo.writing.WritableFile` and has no reference to it."""
 
     def __init__(
-        self, path: str, update: bool, remote: "_core.Storage | None" = None, mapping: str | None = None
+        self, path: str, *, update: bool, storage: "_core.Storage | None" = None, mapping: str | None = None
     ) -> None:
         self.path = _core.display_name(path)
         self.is_update = update
         # Remains valid when the working directory changes.
         self.absolute_path = absolute_path(path)
-        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update, remote, mapping)
+        self.core: _core.FileWriter | None = _core.FileWriter(
+            self.absolute_path, update=update, storage=storage, mapping=mapping
+        )
         """The writer of the engine; None once the file is closed or discarded."""
         self.ntuples: dict[str, OpenNtuple[Any]] = {}
         """Ntuples and trees being written, by path."""
@@ -189,7 +191,7 @@ def _real_path(path: str) -> str:
 
 
 def open_for_writing(
-    path: str, update: bool, remote: "_core.Storage | None" = None, mapping: str | None = None
+    path: str, *, update: bool, storage: "_core.Storage | None" = None, mapping: str | None = None
 ) -> WriterHandle:
     """Opens a file for writing and ends an earlier writer of this process; see `tupelo.recreate`.
 
@@ -199,7 +201,7 @@ def open_for_writing(
     # A remote file cannot be updated; an earlier writer must not end for that.
     if (earlier := _open_files.get(real)) is not None and not (update and _core.is_remote(path)):
         earlier.opened.yield_to_new_writer(path, update)
-    hold = WriterHandle(OpenFile(path, update, remote, mapping))
+    hold = WriterHandle(OpenFile(path, update=update, storage=storage, mapping=mapping))
     _open_files[real] = hold
     return hold
 

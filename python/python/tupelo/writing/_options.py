@@ -16,7 +16,7 @@ Projections = Mapping[str, str | tuple[str, str]]
 """New name → dotted path of the source, ``"#path"`` for the sizes of a collection, or ``(path, type)``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WriteOptions:
     """Options of pages, clusters and checkpoints; None means the default of the file, or of the engine."""
 
@@ -33,6 +33,7 @@ class WriteOptions:
 
     def options(
         self,
+        *,
         description: str = "",
         encodings: Mapping[str, str] | None = None,
         compressions: Mapping[str, str | int] | None = None,

@@ -17,6 +17,7 @@ TREE_CLASSES = ("TTree", "TNtuple", "TNtupleD")
 
 
 def tree_options(
+    *,
     title: object,
     compression: str | int | None,
     auto_flush: object,
