@@ -1,6 +1,6 @@
 """Open ntuples and trees."""
 
 from ._entries import DEFAULT_STEP
-from ._ntuple import Ntuple, Tree, as_table
+from ._ntuple import Ntuple, Tree
 
-__all__ = ["DEFAULT_STEP", "Ntuple", "Tree", "as_table"]
+__all__ = ["DEFAULT_STEP", "Ntuple", "Tree"]

@@ -39,7 +39,15 @@ class Ntuple(Entries):
     [{'pt': [12.0]}]
     """
 
-    # Properties.
+    # The reference has what a class lists itself.
+    arrow_schema = Entries.arrow_schema
+    arrays = Entries.arrays
+    iterate = Entries.iterate
+    take = Entries.take
+    stream = Entries.stream
+    scan = Entries.scan
+    hist = Entries.hist
+    copy = Entries.copy
 
     @property
     def writer(self) -> str:
