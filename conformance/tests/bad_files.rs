@@ -266,7 +266,7 @@ fn what_is_deep_takes_linear_time() {
     });
     assert!(read(&deep(50, 1)).is_ok());
     let error = read(&deep(65, 1)).expect_err("too deep").to_string();
-    assert!(error.contains("field 65: nested more than 64 deep"), "{error}");
+    assert!(error.contains("field 65: fields are nested more than 64 deep"), "{error}");
     for levels in [20_000, 100_000] {
         let mut model = samples::flat();
         let first = model.header.schema.fields.len() as u32;
@@ -278,7 +278,7 @@ fn what_is_deep_takes_linear_time() {
         };
         model.header.schema.fields.extend((first..first + levels).map(field));
         let error = read(&model.build().expect("a file")).expect_err("too deep").to_string();
-        assert!(error.contains("field 67: nested more than 64 deep"), "{error}");
+        assert!(error.contains("field 67: fields are nested more than 64 deep"), "{error}");
     }
 }
 
@@ -318,5 +318,5 @@ fn seventy_thousand_representations_are_refused() {
     let representation = |number: u32| ColumnRecord { representation: number as u16, ..column.clone() };
     model.header.schema.columns.extend((1..70_000).map(representation));
     let error = outcome::read(&model.build().expect("a file"), "many", true).expect_err("too many").to_string();
-    assert!(error.contains("column 65537: representation 0 of 'i' follows 65536 others"), "{error}");
+    assert!(error.contains("column 65537: found representation 0 of 'i' after 65536 others"), "{error}");
 }

@@ -558,7 +558,7 @@ def test_names_of_other_objects_are_rejected() -> None:
             ("tree", "a TTree of that name"),
             ("dir/h", "a TH1D of that name"),
             ("dir", "a directory of that name"),
-            ("tree/x", "'tree' is a TTree and no directory"),
+            ("tree/x", "'tree' is a TTree, not a directory"),
         ):
             with pytest.raises(tupelo.InvalidArgumentError, match=text):
                 file[name] = {"x": [1]}

@@ -124,7 +124,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
     with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Other'.*'Events'"):
         tupelo.open({uri: "Other"})
     (tmp_path / "text").write_text("no anchor")
-    with pytest.raises(tupelo.CorruptError, match="anchor: it is not an object in JSON"):
+    with pytest.raises(tupelo.CorruptError, match="anchor: expected a JSON object"):
         tupelo.open(f"ntpl+file:{tmp_path}/text")
     with pytest.raises(tupelo.InvalidArgumentError, match="something that is not an ntuple exists"):
         tupelo.recreate(f"ntpl+file:{tmp_path}/text")

@@ -457,14 +457,14 @@ def test_compressions_of_uproot_stand_for_their_number() -> None:
         found = uproot.open("f.root")["Tree/x"].compression
         assert found == setting if setting.level else found is None
         assert len(pathlib.Path("f.root").read_bytes()) > 16000 or setting.level
-    with pytest.raises(tupelo.InvalidArgumentError, match="zstd level 22: levels go from 1 to 9"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="zstd level 22 is out of range: levels are 1 to 9"):
         tupelo.recreate("f.root", compression=uproot.ZSTD(22))  # type: ignore[arg-type]
 
 
 def test_options_are_checked() -> None:
     for options, text in [
         ({"compression": "brotli"}, "unknown compression"),
-        ({"compression": "zstd:99"}, "levels go from 1 to 9"),
+        ({"compression": "zstd:99"}, "levels are 1 to 9"),
         ({"page_bytes": 0}, "page size of 0 bytes"),
         ({"cluster_bytes": "many"}, "'many' is not a size"),
         ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),

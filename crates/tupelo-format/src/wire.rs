@@ -49,7 +49,7 @@ impl Memory {
         match used.filter(|&used| used <= self.limit_bytes) {
             Some(_) => Ok(()),
             None => Err(Error::memory(format!(
-                "{what}: {bytes} bytes of memory wanted where {} of {} are left",
+                "{what}: needs {bytes} bytes of memory, {} of {} left",
                 self.limit_bytes.saturating_sub(self.used().saturating_sub(bytes)),
                 self.limit_bytes
             ))),
@@ -122,9 +122,7 @@ impl<'a> Cursor<'a> {
                 self.position += count;
                 Ok(taken)
             }
-            None => {
-                Err(Error::corrupt(format!("{count} bytes wanted where {} are left", rest.len())).at(self.offset()))
-            }
+            None => Err(Error::corrupt(format!("expected {count} bytes, {} left", rest.len())).at(self.offset())),
         }
     }
 
@@ -202,7 +200,9 @@ impl<'a> Cursor<'a> {
     fn utf8(&mut self, length: usize) -> Result<String> {
         let offset = self.offset();
         if length > MAX_STRING_BYTES {
-            return Err(Error::limit(format!("string of {length} bytes")).at(offset));
+            return Err(
+                Error::limit(format!("string of {length} bytes exceeds the limit of {MAX_STRING_BYTES}")).at(offset)
+            );
         }
         let bytes = self.take(length)?;
         match std::str::from_utf8(bytes) {
@@ -227,7 +227,8 @@ impl<'a> Cursor<'a> {
     /// Corrupt where so many items cannot follow; limit where there is no memory left for them.
     pub fn reserve<T>(&self, count: usize, item_bytes: usize) -> Result<Vec<T>> {
         if count > self.remaining() / item_bytes.max(1) {
-            let what = format!("{count} items of at least {item_bytes} bytes in {} bytes", self.remaining());
+            let what =
+                format!("expected {count} items of at least {item_bytes} bytes, {} bytes left", self.remaining());
             return Err(Error::corrupt(what).at(self.offset()));
         }
         self.count(count.saturating_mul(size_of::<T>()))?;
@@ -383,12 +384,12 @@ mod tests {
         let bytes = [0xff, 0xff, 0xff, 0x00, 0x41];
         assert_eq!(
             Cursor::new(&bytes, 0).string_le().unwrap_err().to_string(),
-            "16777215 bytes wanted where 1 are left (at byte 4)"
+            "expected 16777215 bytes, 1 left (at byte 4)"
         );
         assert_eq!(Cursor::new(&bytes, 0).reserve::<u64>(5, 1).unwrap().capacity(), 5);
         assert_eq!(
             Cursor::new(&bytes, 7).reserve::<u64>(3, 2).unwrap_err().to_string(),
-            "3 items of at least 2 bytes in 5 bytes (at byte 7)"
+            "expected 3 items of at least 2 bytes, 5 bytes left (at byte 7)"
         );
     }
 
@@ -397,10 +398,10 @@ mod tests {
         let memory = Memory::new(100);
         memory.take(60, "a").unwrap();
         assert_eq!((memory.used(), memory.take_items::<u64>(5, "b")), (60, Ok(())));
-        assert_eq!(memory.take(1, "c").unwrap_err().to_string(), "c: 1 bytes of memory wanted where 0 of 100 are left");
+        assert_eq!(memory.take(1, "c").unwrap_err().to_string(), "c: needs 1 bytes of memory, 0 of 100 left");
         memory.reset(30);
         let error = memory.take_items::<u64>(9, "d").unwrap_err();
-        assert!(error.to_string().starts_with("d: 72 bytes of memory wanted where 70 of 100 are left"), "{error}");
+        assert!(error.to_string().starts_with("d: needs 72 bytes of memory, 70 of 100 left"), "{error}");
         assert!(Memory::unlimited().take(u64::MAX, "all").is_ok());
         // A string, a copy and a list each count.
         let mut buffer = Buffer::new();

@@ -64,10 +64,9 @@ impl FromStr for Algorithm {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.name() == text)
-            .ok_or_else(|| Error::unsupported(format!("unknown compression \"{text}\": zlib, lzma, lz4, zstd or none")))
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or_else(|| {
+            Error::unsupported(format!("unknown compression \"{text}\": expected zlib, lzma, lz4, zstd or none"))
+        })
     }
 }
 
@@ -88,7 +87,7 @@ impl Compression {
     pub fn new(algorithm: Algorithm, level: u8) -> Result<Self> {
         match level {
             1..=9 => Ok(Self(Some((algorithm, level)))),
-            _ => Err(Error::unsupported(format!("{algorithm} level {level}: levels go from 1 to 9"))),
+            _ => Err(Error::unsupported(format!("{algorithm} level {level} is out of range: levels are 1 to 9"))),
         }
     }
 

@@ -99,17 +99,20 @@ impl Anchor {
     /// Corrupt where byte count or checksum do not fit, unsupported for another epoch.
     pub fn read(payload: &[u8], offset: u64) -> Result<Self> {
         if payload.len() < ANCHOR_BYTES {
-            return Err(Error::corrupt(format!("anchor of {} bytes", payload.len())).at(offset));
+            return Err(Error::corrupt(format!("{} bytes, expected at least {ANCHOR_BYTES}", payload.len())).at(offset));
         }
         let mut cursor = Cursor::new(payload, offset);
         let byte_count = cursor.u32_be()?;
         let class_version = cursor.u16_be()?;
         // The byte count leaves out itself and the checksum.
         if u64::from(byte_count ^ BYTE_COUNT_FLAG) != (payload.len() - 4 - CHECKSUM_BYTES) as u64 {
-            return Err(Error::corrupt(format!("anchor with byte count {byte_count:#x}")).at(offset));
+            return Err(Error::corrupt(format!("wrong byte count {byte_count:#x}")).at(offset));
         }
         if class_version < CLASS_VERSION {
-            return Err(Error::unsupported(format!("anchor of class version {class_version}")).at(offset));
+            return Err(Error::unsupported(format!(
+                "class version {class_version}, expected at least {CLASS_VERSION}"
+            ))
+            .at(offset));
         }
         let fields = cursor.clone().take(payload.len() - HEAD_BYTES - CHECKSUM_BYTES)?;
         let anchor = Self {
@@ -128,10 +131,10 @@ impl Anchor {
         cursor.take(cursor.remaining() - CHECKSUM_BYTES)?;
         let checksum = cursor.u64_be()?;
         if checksum != xxh3(fields) {
-            return Err(Error::corrupt("anchor does not match its checksum").at(offset));
+            return Err(Error::corrupt("checksum mismatch").at(offset));
         }
         if anchor.epoch != EPOCH {
-            return Err(Error::unsupported(format!("format version with epoch {}", anchor.epoch)).at(offset));
+            return Err(Error::unsupported(format!("format version with unknown epoch {}", anchor.epoch)).at(offset));
         }
         Ok(anchor)
     }
@@ -164,11 +167,13 @@ impl Anchor {
             let together = if self.max_key_size == 0 { nbytes } else { nbytes.min(self.max_key_size) };
             let fits = seek.checked_add(together).is_some_and(|end| end <= file_size) && nbytes <= file_size;
             if seek == 0 || !fits {
-                let what = format!("{name} of {nbytes} bytes at byte {seek} in a file of {file_size} bytes");
+                let what = format!("{name} of {nbytes} bytes at byte {seek} is outside the file of {file_size} bytes");
                 return Err(Error::corrupt(what));
             }
             if nbytes < MIN_ENVELOPE_BYTES || len < nbytes {
-                return Err(Error::corrupt(format!("{name} of {nbytes} bytes on disk and {len} bytes")));
+                return Err(Error::corrupt(format!(
+                    "{name} has invalid sizes: {nbytes} bytes on disk, {len} bytes uncompressed"
+                )));
             }
         }
         Ok(())

@@ -42,7 +42,8 @@ impl Chunks {
         let others = nbytes.div_ceil(max_key_size) - 1;
         let tail = nbytes % max_key_size;
         let extra = if tail > 0 { max_key_size - tail } else { 0 };
-        let wrong = || Error::corrupt(format!("{nbytes} bytes split into keys of {max_key_size} bytes")).at(offset);
+        let wrong =
+            || Error::corrupt(format!("{nbytes} bytes cannot be split into keys of {max_key_size} bytes")).at(offset);
         let table_bytes = others.checked_mul(OFFSET_BYTES).ok_or_else(wrong)?;
         // The table takes place from the payload, which may push its end into one more chunk.
         let table_bytes = if table_bytes > extra { table_bytes.saturating_add(OFFSET_BYTES) } else { table_bytes };
@@ -76,7 +77,11 @@ impl Chunks {
             let start = cursor.u64_le()?;
             match start.checked_add(bytes) {
                 Some(end) if start > 0 && end <= file_size => ranges.push(start..end),
-                _ => return Err(Error::corrupt(format!("chunk of {bytes} bytes at byte {start}")).at(at)),
+                _ => {
+                    return Err(
+                        Error::corrupt(format!("chunk of {bytes} bytes at byte {start} is outside the file")).at(at)
+                    );
+                }
             }
         }
         Ok(ranges)
@@ -92,7 +97,7 @@ pub fn payload(fetched: &FetchedRanges, offset: u64, nbytes: u64, max_key_size: 
         return fetched.get(offset, nbytes);
     };
     if nbytes > fetched.size() {
-        let what = format!("{nbytes} bytes wanted in a file of {} bytes", fetched.size());
+        let what = format!("expected {nbytes} bytes in a file of {} bytes", fetched.size());
         return Err(Error::corrupt(what).at(offset).into());
     }
     let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;

@@ -91,7 +91,7 @@ impl Rule {
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
-            Rule::FileVersion { stored } => write!(f, "the version in the file header is {stored}, which is negative"),
+            Rule::FileVersion { stored } => write!(f, "the version in the file header is negative: {stored}"),
             Rule::KeyListLength { stored, actual } => {
                 write!(f, "the key list of {actual} bytes has a recorded length of {stored} bytes")
             }
@@ -105,7 +105,7 @@ impl fmt::Display for Deviation {
             Rule::Saved => {
                 return f.write_str(
                     "the writer of the file did not save its directories; open it with the option 'recover' to read \
-                     the objects that are in it",
+                     its objects",
                 );
             }
             Rule::Recovered { keys } => {

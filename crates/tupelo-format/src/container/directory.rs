@@ -268,7 +268,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
     let mut cursor = Cursor::new(bytes, at);
     let count = cursor.u32_be()? as usize;
     if count > cursor.remaining() / MIN_KEY_BYTES {
-        let what = format!("list of {count} keys in {} bytes", cursor.remaining());
+        let what = format!("expected a list of {count} keys, {} bytes left", cursor.remaining());
         return Err(Error::corrupt(what).at(at).into());
     }
     fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
@@ -282,7 +282,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
         match usize::from(key.key_bytes).checked_sub(content_bytes) {
             Some(0) => {}
             Some(unread) => {
-                list.unread = Some(format!("key '{}' in it is {unread} bytes longer than its content", key.name));
+                list.unread = Some(format!("its key '{}' is {unread} bytes longer than its content", key.name));
             }
             // `TDirectoryFile` in the list, where the record that it leads to has `TDirectory`: ROOT 5.28.
             None => {
@@ -305,7 +305,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
     match key.filter(|key| !is_listed(key)) {
         None if are_whole => fetched.deviations().add(offset, deviation.rule),
         key => {
-            list.unread = Some(format!("there are {} bytes after its {count} keys", rest.len()));
+            list.unread = Some(format!("{} bytes follow its {count} keys", rest.len()));
             // The number of keys is wrong, or the object was deleted.
             let record = |key: Key| key.seek_key..key.seek_key.saturating_add(u64::from(key.nbytes));
             list.last = key.filter(|_| are_whole).map(|key| LastKey { record: record(key), deviation });
@@ -476,7 +476,7 @@ impl Tree {
         self.level = below_these;
         self.levels += 1;
         if self.levels == MAX_DIRECTORY_DEPTH && !self.is_complete() {
-            return Err(Error::limit(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
+            return Err(Error::limit(format!("directories are nested more than {MAX_DIRECTORY_DEPTH} deep")));
         }
         Ok(())
     }
@@ -525,7 +525,7 @@ fn complete_tree(fetched: &FetchedRanges) -> Attempt<Tree> {
 fn join(path: &str, name: &str) -> Result<String> {
     let joined = if path.is_empty() { name.len() } else { path.len() + 1 + name.len() };
     if joined > MAX_PATH_BYTES {
-        return Err(Error::limit(format!("path of {joined} bytes, the most is {MAX_PATH_BYTES}")));
+        return Err(Error::limit(format!("path of {joined} bytes exceeds the limit of {MAX_PATH_BYTES}")));
     }
     Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
 }
@@ -627,7 +627,7 @@ mod tests {
         // One key of 31 bytes, of which the smallest takes 29.
         assert_eq!((key.stored_bytes(), count(1)), (4 + 31, Ok(1)));
         let Err(Interrupt::Failed(error)) = count(2) else { panic!("two keys") };
-        assert_eq!(error.what(), "list of 2 keys in 31 bytes");
+        assert_eq!(error.what(), "expected a list of 2 keys, 31 bytes left");
     }
 
     #[test]

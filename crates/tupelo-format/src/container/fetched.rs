@@ -148,7 +148,7 @@ impl FetchedRanges {
         let end = match offset.checked_add(length) {
             Some(end) if end <= self.size => end,
             _ => {
-                let what = format!("{length} bytes wanted in a file of {} bytes", self.size);
+                let what = format!("expected {length} bytes in a file of {} bytes", self.size);
                 return Err(Error::corrupt(what).at(offset).into());
             }
         };
@@ -175,7 +175,7 @@ impl FetchedRanges {
             (false, _) => Err(Interrupt::Missing(missing)),
             (true, 0 | 1) => Ok(parts.pop().unwrap_or_default()),
             (true, _) => {
-                self.memory.take(length, "bytes that were fetched in pieces")?;
+                self.memory.take(length, "bytes fetched in pieces")?;
                 Ok(Bytes::from(parts.concat()))
             }
         }

@@ -74,7 +74,9 @@ impl FreeList {
                 break;
             }
             if first < header.begin || first > last {
-                return Err(Error::corrupt(format!("free segment from {first} to {last}")).at(offset).into());
+                return Err(Error::corrupt(format!("invalid free segment from byte {first} to {last}"))
+                    .at(offset)
+                    .into());
             }
             list.insert(first..last.saturating_add(1), false);
         }
@@ -346,7 +348,7 @@ mod tests {
         }
         for (first, last) in [(99, 99), (99, 200), (151, 150), (u64::from(u32::MAX), 0)] {
             let Err(Interrupt::Failed(error)) = read(1, &[(first, last), open]) else { panic!("{first} to {last}") };
-            assert_eq!(error.what(), format!("free segment from {first} to {last}"));
+            assert_eq!(error.what(), format!("invalid free segment from byte {first} to {last}"));
         }
     }
 

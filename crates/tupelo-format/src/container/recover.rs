@@ -246,7 +246,7 @@ pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)>
     let mut list = |key: &Key, [class_name, name, title]: [&str; 3]| -> Result<Key> {
         let raw = children.remove(&key.seek_key).unwrap_or_default();
         count += raw.len() as u64;
-        let number = u32::try_from(raw.len()).map_err(|_| Error::limit("more than 2^32 keys in a directory"))?;
+        let number = u32::try_from(raw.len()).map_err(|_| Error::limit("directory has more than 2^32 keys"))?;
         let content = [&number.to_be_bytes()[..], &raw.concat()].concat();
         let at = size.saturating_add(appended.len() as u64);
         let key = Key::place(at, key.seek_key, [class_name, name, title], content.len(), key.datime)?;

@@ -91,7 +91,8 @@ impl Walk {
         match record.offset.checked_add(record.nbytes) {
             Some(end) if end > record.offset && end <= self.end => Ok(end),
             _ => {
-                let what = format!("record of {} bytes in a file that ends at byte {}", record.nbytes, self.end);
+                let what =
+                    format!("record of {} bytes extends past the end of the file at byte {}", record.nbytes, self.end);
                 Err(Error::corrupt(what).at(record.offset))
             }
         }

@@ -211,12 +211,12 @@ impl Descriptor {
 
     /// The field with an id of this descriptor.
     pub fn field(&self, id: FieldId) -> Result<&Field> {
-        self.fields.get(id.index()).ok_or_else(|| Error::corrupt(format!("there is no field {id}")))
+        self.fields.get(id.index()).ok_or_else(|| Error::corrupt(format!("field {id} does not exist")))
     }
 
     /// The column with an id of this descriptor.
     pub fn column(&self, id: ColumnId) -> Result<&Column> {
-        self.columns.get(id.index()).ok_or_else(|| Error::corrupt(format!("there is no column {id}")))
+        self.columns.get(id.index()).ok_or_else(|| Error::corrupt(format!("column {id} does not exist")))
     }
 
     /// Whether the field was added to the schema after writing began.

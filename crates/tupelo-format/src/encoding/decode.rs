@@ -47,7 +47,11 @@ fn check_fixed(encoding: &Encoding, packed: &[u8], out: &[u8]) -> Result<()> {
     let width = encoding.column_type().width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
     encoding.check_page(packed, out.len() / width)?;
     if packed.len() != out.len() {
-        return Err(Error::corrupt(format!("page of {} bytes into {} bytes", packed.len(), out.len())));
+        return Err(Error::corrupt(format!(
+            "page of {} bytes does not fit a buffer of {} bytes",
+            packed.len(),
+            out.len()
+        )));
     }
     Ok(())
 }
@@ -62,7 +66,7 @@ pub fn decode_bits(packed: &[u8], skip: usize, count: usize, out: &mut [u8], out
         |bytes: &[u8], start: usize| start.checked_add(count).is_some_and(|end| end.div_ceil(8) <= bytes.len());
     if !has_room(packed, skip) || !has_room(out, out_bit) {
         return Err(Error::corrupt(format!(
-            "{count} bits from bit {skip} of {} bytes to bit {out_bit} of {} bytes",
+            "{count} bits from bit {skip} of {} bytes do not fit at bit {out_bit} of {} bytes",
             packed.len(),
             out.len()
         )));
@@ -164,7 +168,7 @@ pub fn decode_switch(packed: &[u8], indexes: &mut [u64], tags: &mut [u32]) -> Re
     let (elements, rest) = packed.as_chunks::<{ scalar::SWITCH_BYTES }>();
     if !rest.is_empty() || elements.len() != indexes.len() || elements.len() != tags.len() {
         return Err(Error::corrupt(format!(
-            "Switch page of {} bytes for {} indexes and {} tags",
+            "Switch page of {} bytes does not match {} indexes and {} tags",
             packed.len(),
             indexes.len(),
             tags.len()

@@ -56,15 +56,17 @@ impl Encoding {
     /// is not of finite width.
     pub fn new(column_type: ColumnType, bits: u16, range: Option<(f64, f64)>) -> Result<Self> {
         if !column_type.bits_range().contains(&bits) {
-            return Err(Error::corrupt(format!("{} column with {bits} bits per element", column_type.name())));
+            return Err(Error::corrupt(format!("{} column cannot have {bits} bits per element", column_type.name())));
         }
         if column_type != ColumnType::Real32Quant {
             return Ok(Self { column_type, bits, range: None });
         }
         match range {
             Some((min, max)) if min < max && (max - min).is_finite() => Ok(Self { column_type, bits, range }),
-            Some((min, max)) => Err(Error::corrupt(format!("Real32Quant column with value range [{min:e}, {max:e}]"))),
-            None => Err(Error::corrupt("Real32Quant column without a value range")),
+            Some((min, max)) => {
+                Err(Error::corrupt(format!("Real32Quant column has an invalid value range [{min:e}, {max:e}]")))
+            }
+            None => Err(Error::corrupt("Real32Quant column lacks a value range")),
         }
     }
 
@@ -131,7 +133,7 @@ impl Encoding {
     fn check_page(&self, packed: &[u8], elements: usize) -> Result<()> {
         if self.packed_bytes(elements as u64) != Some(packed.len() as u64) {
             return Err(Error::corrupt(format!(
-                "page of {} bytes for {elements} elements of {} with {} bits",
+                "page of {} bytes does not match {elements} elements of {} with {} bits",
                 packed.len(),
                 self.column_type.name(),
                 self.bits
@@ -143,7 +145,7 @@ impl Encoding {
     /// The error for a column type that a decoder or encoder was not made for.
     #[cold]
     fn mismatch(&self, values: &str) -> Error {
-        Error::unsupported(format!("{} column as {values}", self.column_type.name()))
+        Error::unsupported(format!("{} column cannot be read or written as {values}", self.column_type.name()))
     }
 
     /// Step between neighbouring integers of Real32Quant, and its origin; computed as in ROOT, bit for bit.

@@ -132,7 +132,7 @@ impl AttributeSetRecord {
             name: name(&mut record)?,
         };
         if set.name.is_empty() {
-            return Err(Error::corrupt("attribute set without a name").at(record.offset()));
+            return Err(Error::corrupt("attribute set has an empty name").at(record.offset()));
         }
         Ok(set)
     }

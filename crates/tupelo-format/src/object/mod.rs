@@ -73,7 +73,7 @@ pub fn read_behind_key(
     let value = reader.item(&cpp::Type::parse(class_name)?)?;
     match reader.remaining() {
         0 => Ok(value),
-        rest => Err(Error::corrupt(format!("{rest} bytes are left behind an object of class {class_name}"))),
+        rest => Err(Error::corrupt(format!("{rest} bytes follow the object of class {class_name}"))),
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a> Streamed<'a> {
         match count <= self.cursor.remaining() {
             true => Ok(self.cursor.position().saturating_add(count)),
             false => {
-                let what = format!("object of {count} bytes where {} are left", self.cursor.remaining());
+                let what = format!("expected an object of {count} bytes, {} left", self.cursor.remaining());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
         }
@@ -104,7 +104,7 @@ impl<'a> Streamed<'a> {
     pub fn skip_to(&mut self, end: usize) -> Result<()> {
         match end.checked_sub(self.cursor.position()) {
             Some(rest) => self.cursor.take(rest).map(|_| ()),
-            None => Err(Error::corrupt("an object reaches behind its own end").at(self.cursor.offset())),
+            None => Err(Error::corrupt("object extends past its own end").at(self.cursor.offset())),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Streamed<'a> {
     pub fn check_end(&self, end: Option<usize>) -> Result<()> {
         match end {
             Some(end) if end != self.cursor.position() => {
-                let what = format!("an object ends at byte {} and not at byte {end}", self.cursor.position());
+                let what = format!("object ends at byte {}, expected byte {end}", self.cursor.position());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
             _ => Ok(()),
@@ -130,7 +130,8 @@ impl<'a> Streamed<'a> {
         let start = self.cursor.position();
         let word = self.cursor.u32_be()?;
         if word == NEW_CLASS || word & CLASS != 0 {
-            return Err(Error::unsupported("object without a byte count, as before ROOT 3").at(start as u64));
+            return Err(Error::unsupported("objects without a byte count, from before ROOT 3, are not supported")
+                .at(start as u64));
         }
         if word & BYTE_COUNT == 0 {
             return Ok(match word {
@@ -145,7 +146,7 @@ impl<'a> Streamed<'a> {
             NEW_CLASS => {
                 let rest = self.bytes.get(self.cursor.position()..).unwrap_or_default();
                 let length = rest.iter().position(|&byte| byte == 0);
-                let length = length.ok_or_else(|| Error::corrupt("class name without an end").at(tag_at as u64))?;
+                let length = length.ok_or_else(|| Error::corrupt("class name is not terminated").at(tag_at as u64))?;
                 let name = std::str::from_utf8(self.cursor.take(length)?);
                 let name = name.map_err(|_| Error::corrupt("class name is not UTF-8").at(tag_at as u64))?;
                 self.cursor.take(1)?;
@@ -155,7 +156,7 @@ impl<'a> Streamed<'a> {
             _ if tag & CLASS != 0 => {
                 let known = self.classes.get(&((tag & !CLASS) as usize)).copied();
                 known.ok_or_else(|| {
-                    let what = format!("reference to the class at {}, which is not there", tag & !CLASS);
+                    let what = format!("reference to a missing class at {}", tag & !CLASS);
                     Error::unsupported(what).at(tag_at as u64)
                 })?
             }
@@ -200,7 +201,7 @@ impl<'a> Streamed<'a> {
         match count <= self.cursor.remaining() / 4 {
             true => Ok(count),
             false => {
-                let what = format!("collection of {count} objects in {} bytes", self.cursor.remaining());
+                let what = format!("expected a collection of {count} objects, {} bytes left", self.cursor.remaining());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
         }

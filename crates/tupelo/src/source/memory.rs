@@ -282,7 +282,7 @@ mod tests {
         let first = budget.reserve(60, "a").unwrap();
         assert_eq!(
             budget.clone().reserve(41, "b").unwrap_err().to_string(),
-            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
+            "b: needs 41 bytes of memory, 40 of 100 left; allow a larger memory budget"
         );
         let second = budget.reserve(40, "b").unwrap();
         assert_eq!(budget.left(), 0);

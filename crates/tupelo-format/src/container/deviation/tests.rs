@@ -113,7 +113,7 @@ fn a_key_list_ends_with_its_last_key() {
     put(&mut file, list.payload_offset() as usize, &1u32.to_be_bytes());
     assert_eq!(listed(&file).1, []);
     let refused = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
-    assert!(refused.what().contains("bytes after its 1 keys"), "{refused}");
+    assert!(refused.what().contains("bytes follow its 1 keys"), "{refused}");
     // A file with such a rest is changed, and its list is then without it.
     run(&deviating, |fetched| Layout::update(fetched, DATIME)).unwrap();
 }

@@ -29,7 +29,7 @@ fn read<T>(fetched: &mut FetchedRanges, read: impl Fn(&FetchedRanges) -> Attempt
 
 #[cold]
 fn other(what: &str) -> Error {
-    Error::corrupt(format!("{what} would not read as what is meant, so nothing is written"))
+    Error::corrupt(format!("{what} does not read back as intended; nothing was written"))
 }
 
 fn same(what: &str, is_same: bool) -> Result<()> {

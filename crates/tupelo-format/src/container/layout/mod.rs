@@ -256,10 +256,10 @@ impl Layout {
         }
         // What readers would refuse.
         if path.len() > MAX_PATH_BYTES {
-            return Err(Error::limit(format!("path of {} bytes, the most is {MAX_PATH_BYTES}", path.len())));
+            return Err(Error::limit(format!("path of {} bytes exceeds the limit of {MAX_PATH_BYTES}", path.len())));
         }
         if parts.len() >= MAX_DIRECTORY_DEPTH {
-            return Err(Error::limit(format!("'{path}': directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
+            return Err(Error::limit(format!("'{path}': directories are nested more than {MAX_DIRECTORY_DEPTH} deep")));
         }
         let mut directory = 0;
         while let Some(found) = parts.first().and_then(|part| self.newest(directory, part)) {
@@ -276,7 +276,7 @@ impl Layout {
         // Cycles are signed in ROOT.
         let cycle = newest.map_or(Some(1), |newest| newest.cycle.checked_add(1));
         let cycle = cycle.filter(|&cycle| cycle <= i16::MAX as u16);
-        let cycle = cycle.ok_or_else(|| Error::limit(format!("'{path}': no cycles left")))?;
+        let cycle = cycle.ok_or_else(|| Error::limit(format!("'{path}': all cycles are in use")))?;
         Ok(Way { directory, missing: parts, name, cycle })
     }
 
@@ -315,7 +315,7 @@ impl Layout {
                     (None, true) => return None,
                     (None, false) => {
                         let whole = path.strip_suffix(behind).unwrap_or(path);
-                        return Some(format!("'{whole}' is a {} and no directory", found.class_name));
+                        return Some(format!("'{whole}' is a {}, not a directory", found.class_name));
                     }
                     (Some(_), false) => {}
                 }
