@@ -234,7 +234,7 @@ fn two_processes_of_one_name_never_mix() {
         let done: Vec<bool> = ends.iter().map(|end| end.status.success()).collect();
         for end in ends.iter().filter(|end| !end.status.success()) {
             let text = String::from_utf8_lossy(&end.stderr);
-            let known = ["it is being written by another writer", "another writer created it in the meantime"];
+            let known = ["another writer is writing it", "another writer has created it"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
         assert!(done.contains(&true), "neither process has written the file");

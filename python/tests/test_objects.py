@@ -392,7 +392,7 @@ def test_objects_behind_a_web_server(tmp_path: Path) -> None:
         events = tupelo.open(url)
         assert isinstance(events, tupelo.Ntuple)
         assert events.arrays(library="np")["x"].tolist() == list(range(1000))
-        with pytest.raises(tupelo.UnsupportedError, match="web servers can only be read"):
+        with pytest.raises(tupelo.UnsupportedError, match="web servers are read-only"):
             tupelo.recreate(url)
     finally:
         server.close()

@@ -45,7 +45,7 @@ fn a_raw_copy_is_refused_where_a_copy_is() {
         (&[file, file], 2, "is both input and output"),
         (&[file, file, "--force"], 2, "is both input and output"),
         (&[file, &folder], 2, "is a directory"),
-        (&[file, &new], 1, "the path has no file name"),
+        (&[file, &new], 1, "the path lacks a file name"),
         (&[file, &missing], 1, "does not exist"),
         (&[&none, &x], 1, "cannot open"),
         (&[&folder, &x], 1, "it is a directory"),

@@ -112,7 +112,7 @@ impl Library {
         // SAFETY: the types are those of the headers of DAOS.
         let functions = unsafe { Functions::find(library) };
         let functions =
-            functions.map_err(|name| format!("it has no function {name}: it is not libdaos 2.2 or newer"))?;
+            functions.map_err(|name| format!("it lacks the function {name}: expected libdaos 2.2 or newer"))?;
         Ok(Self {
             functions,
             #[cfg(test)]

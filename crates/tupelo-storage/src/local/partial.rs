@@ -57,7 +57,7 @@ impl PartialFile {
         let len = file.metadata().map_err(failed)?.len();
         let known = record.read();
         if known.is_none() && len > 0 {
-            let reason = format!("{} exists and is not a partial copy: move it away", part.display());
+            let reason = format!("{} exists but is not a partial copy: move it away", part.display());
             return Err(Error::new(ErrorKind::NotSupported, "create", path.display(), reason));
         }
         let same = known.filter(|known| known.source == line(source) && known.bytes <= len.min(size));

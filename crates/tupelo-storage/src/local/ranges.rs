@@ -74,7 +74,7 @@ impl RangeDirectory {
         if !is_file(&tag) {
             // Another process may have created the directory at the same time, and have begun to use it.
             if fs::read_dir(path)?.next().is_some() && !is_file(&tag) {
-                let reason = "the directory has other files: give an empty or a new one";
+                let reason = "the directory contains other files: choose an empty or new directory";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
             fs::write(&tag, TAG_TEXT)?;
@@ -371,7 +371,7 @@ fn check_owner(path: &Path) -> io::Result<()> {
     let reason = match metadata.mode() & if is_own_group { 0o002 } else { 0o022 } {
         _ if !is_own(&metadata) => "the directory belongs to another user",
         0 => return Ok(()),
-        _ => "other users may write to the directory: give one of your own, or remove the permission (chmod go-w)",
+        _ => "other users can write to the directory: choose a private one, or remove the permission (chmod go-w)",
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
 }

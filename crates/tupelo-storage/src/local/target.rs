@@ -60,7 +60,7 @@ impl Target {
 /// The error for a path without a file name.
 #[cold]
 fn no_file(path: &Path) -> Error {
-    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path has no file name")
+    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path lacks a file name")
 }
 
 /// Opens a file for writing and locks it. Errors name the path of the caller.
@@ -71,7 +71,7 @@ pub(super) fn open_locked(options: &OpenOptions, target: &Path, action: &'static
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let reason = "it is being written by another writer";
+                let reason = "another writer is writing it";
                 return Err(Error::new(ErrorKind::Busy, action, path.display(), reason));
             }
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {}

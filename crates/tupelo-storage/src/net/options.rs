@@ -247,7 +247,7 @@ fn is_known(name: &str) -> bool {
 /// What to use instead of an unknown option.
 fn suggestion(unknown: &str) -> String {
     if NESTED.contains(&unknown) {
-        return "unknown option; options are not nested: use aws_endpoint_url, aws_region and others by name"
+        return "unknown option; options are not nested: use the full names, such as aws_endpoint_url and aws_region"
             .to_owned();
     }
     match FOREIGN.iter().find(|(name, _)| *name == unknown) {
@@ -312,8 +312,8 @@ mod tests {
         let error = Options::new([("client_kwargs", "{'endpoint_url': 'http://h'}")]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot use the storage option client_kwargs: unknown option; options are not nested: use \
-             aws_endpoint_url, aws_region and others by name"
+            "cannot use the storage option client_kwargs: unknown option; options are not nested: use the full names, \
+             such as aws_endpoint_url and aws_region"
         );
         for known in ["token", "endpoint_url", "region"] {
             assert!(is_known(known), "{known}");

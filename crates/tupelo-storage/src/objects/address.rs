@@ -118,14 +118,13 @@ impl Address {
     /// Parses the URI of a data set in a container. An error is the reason.
     fn in_container(uri: &str) -> Result<Self, &'static str> {
         if uri.contains(['?', '#']) {
-            return Err("a query string or fragment does not belong in the URI of a data set");
+            return Err("the URI of a data set must not contain a query string or fragment");
         }
         let rest = &uri[DAOS.len()..];
         if rest.contains('@') {
-            return Err("a user name or password does not belong in the URI: DAOS knows users by its agent");
+            return Err("the URI must not contain a user name or password: DAOS identifies users by its agent");
         }
-        let form =
-            "the URI of a data set in DAOS is daos://POOL/CONTAINER:NAME, with labels or UUIDs of pool and container";
+        let form = "expected daos://POOL/CONTAINER:NAME, with labels or UUIDs of pool and container";
         let (pool, rest) = rest.split_once('/').ok_or(form)?;
         let (container, name) = rest.rsplit_once(':').ok_or(form)?;
         let place = DaosPlace::new(pool, container).ok_or(form)?;
@@ -161,15 +160,15 @@ fn refused(uri: &str, action: &'static str, reason: &'static str) -> Error {
 /// The URI without its prefix, if it has no user name, query string and fragment.
 fn checked<'a>(uri: &'a str, action: &'static str) -> Result<&'a str> {
     let refused = |reason| refused(uri, action, reason);
-    let rest = inner(uri).ok_or_else(|| refused("it is not the URI of a data set, which begins with ntpl+"))?;
+    let rest = inner(uri).ok_or_else(|| refused("expected the URI of a data set, which begins with ntpl+"))?;
     if uri.contains(['?', '#']) {
-        return Err(refused("a query string or fragment does not belong in the URI of a data set"));
+        return Err(refused("the URI of a data set must not contain a query string or fragment"));
     }
     let authority = rest.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
     // Azure has the container before the account; what else is wrong with these URIs is found later.
     let may_have_at = is_file(rest) || ["az", "abfs"].iter().any(|scheme| starts_with(rest, scheme));
     if authority.contains('@') && !may_have_at {
-        let reason = "a user name or password does not belong in the URI: use storage options or the environment";
+        let reason = "the URI must not contain a user name or password: use storage options or the environment";
         return Err(refused(reason));
     }
     Ok(rest)

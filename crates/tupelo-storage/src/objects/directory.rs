@@ -151,6 +151,6 @@ pub(super) fn version_of(bytes: &[u8]) -> ObjectVersion {
 /// The error of an object that is larger than its reader expects.
 #[cold]
 pub(super) fn too_large(uri: String, bytes: u64, max_bytes: u64) -> Error {
-    let reason = format!("it has {bytes} bytes, where at most {max_bytes} are expected");
+    let reason = format!("expected at most {max_bytes} bytes, found {bytes}");
     Error::new(ErrorKind::NotSupported, "read", uri, reason)
 }

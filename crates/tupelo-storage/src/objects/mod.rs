@@ -316,7 +316,7 @@ forward_objects!(&S, Box<S>, Arc<S>);
 pub(crate) fn check_uri(uri: &str) -> Result<()> {
     let Address { place, key, .. } = Address::parse(uri, "use")?;
     if !matches!(place, Place::Container(_)) && key.contains(':') {
-        let reason = "the URI of an object store takes no :NAME after it";
+        let reason = "the URI of an object store must not end with :NAME";
         return Err(Error::new(ErrorKind::NotSupported, "use", object_display_name(uri), reason));
     }
     Ok(())
@@ -350,7 +350,8 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     match place {
         Place::Directory(path) => {
             if options.redundancy().is_some_and(|level| level != Redundancy::None) {
-                let reason = "the storage option redundancy must be none for a directory, which has each object once";
+                let reason =
+                    "the storage option redundancy must be none for a directory, which stores each object once";
                 return Err(Error::new(ErrorKind::NotSupported, WRITE_ACTION, uri, reason));
             }
             let directory = ObjectDirectory::named(&path, base)?;
@@ -386,8 +387,7 @@ pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
         Ok(found) if found.is_empty() && !uri.ends_with('/') => {}
         listed => return listed,
     }
-    let missing =
-        || Error::new(ErrorKind::NotFound, "list", object_display_name(uri), "there is no data set or folder");
+    let missing = || Error::new(ErrorKind::NotFound, "list", object_display_name(uri), "no such data set or folder");
     let Ok(Address { base, .. }) = Address::parse(uri, "list") else { return Err(missing()) };
     let mut beside = folder::list(&base, options, false)?;
     beside.retain(|entry| entry.url == uri);

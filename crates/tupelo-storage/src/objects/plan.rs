@@ -71,7 +71,7 @@ impl Requests {
                     .zip(plan.requests())
                     .all(|(got, wanted)| got.len() as u64 == wanted.end - wanted.start);
             if !is_exact {
-                let reason = "the back end returned another number of bytes than requested";
+                let reason = "the back end returned a different number of bytes than requested";
                 return Err(Error::new(ErrorKind::Other, "read", format_args!("{base}{key}"), reason));
             }
             for (place, bytes) in places.iter().zip(plan.cut(&answers)) {

@@ -243,7 +243,7 @@ async fn open(
         (_, Some(Ok(head))) => Ok((head.identity, vec![(head.start, head.bytes.freeze())])),
         (_, Some(Err(failure))) if is_empty(&failure) => {
             if !attempts().repeat(|| object.is_empty()).await? {
-                let reason = "the server refuses every range, but the object is not empty";
+                let reason = "the server rejects every range, but the object is not empty";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }
             Ok((Identity { size: 0, etag: None, modified: None, modified_at: None, generation: None }, Vec::new()))
@@ -332,7 +332,7 @@ impl Transfer {
         // A server may send less than requested.
         if !is_whole && (announced.start != wanted.start || announced.end > wanted.end) {
             let reason = format!(
-                "the server sends the bytes {}..{} where {}..{} were requested",
+                "the server sent the bytes {}..{}, but {}..{} were requested",
                 announced.start, announced.end, wanted.start, wanted.end
             );
             return Err(Failure::lasting(ErrorKind::Other, reason));
@@ -347,7 +347,7 @@ impl Transfer {
         while missing > 0 {
             let next = unless_stalled(stall, answer.body.next()).await?;
             let Some(chunk) = next else {
-                let reason = format!("the connection ended {missing} bytes too early");
+                let reason = format!("the connection closed {missing} bytes too early");
                 return Err(Failure::transient(ErrorKind::Unavailable, reason));
             };
             let skipped = skip.min(chunk.len() as u64);

@@ -109,7 +109,7 @@ impl UploadSink {
             attempts.repeat(start).await
         })?;
         // It becomes a part of URLs.
-        check_length(&started).map_err(|failure| failure.context("the server sends an invalid UploadId"))?;
+        check_length(&started).map_err(|failure| failure.context("the server sent an invalid UploadId"))?;
         self.upload = Some(started.clone());
         Ok(started)
     }
@@ -292,7 +292,7 @@ impl ByteSink for UploadSink {
             let Some(place) = place else {
                 self.poisoned = true;
                 let action = format!("patch {} bytes at byte {offset} of", bytes.len());
-                return Err(Error::new(ErrorKind::NotSupported, action, &self.name, "they are already sent"));
+                return Err(Error::new(ErrorKind::NotSupported, action, &self.name, "they have already been sent"));
             };
             *place = *byte;
         }

@@ -57,7 +57,7 @@ impl Identity {
         }
         // Most copies on other servers are equal and differ in their times, but so do copies of different versions.
         changed(format!(
-            "it was opened on the server {}, and the server {} has it with another time of change: it may be another \
+            "it was opened on the server {}, but its modification time differs on the server {}: it may be another \
              version; open it again",
             self.server, now.server
         ))

@@ -219,7 +219,7 @@ fn exclusive_writers_need_conditions() {
     let exclusive = options("page").with_exclusive(true);
     let store = stored("page");
     let error = create(&store, exclusive).unwrap_err();
-    assert!(error.to_string().ends_with("it exists already"), "{error}");
+    assert!(error.to_string().ends_with("it already exists"), "{error}");
     let store = ObjectMemory::new();
     create(&store, exclusive).unwrap().abort().unwrap();
     store.ignore_conditions(true);

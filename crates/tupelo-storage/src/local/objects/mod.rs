@@ -139,7 +139,7 @@ impl ObjectFiles {
             path.push(part);
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_symlink() => {
-                    let reason = format!("{} is a symbolic link, which is not followed", path.display());
+                    let reason = format!("{} is a symbolic link; links are not followed", path.display());
                     return Err(Error::new(ErrorKind::NotSupported, action, self.uri(key), reason));
                 }
                 Ok(_) => {}

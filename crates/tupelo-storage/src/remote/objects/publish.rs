@@ -73,8 +73,8 @@ fn refusal(failure: Failure, is_update: bool) -> Failure {
     let reason = match failure.kind {
         ErrorKind::Changed if failure.is_transient => return failure,
         ErrorKind::Changed if is_update => "another writer has changed it",
-        ErrorKind::Changed => "it exists already",
-        ErrorKind::NotFound if is_update => "it does not exist any more",
+        ErrorKind::Changed => "it already exists",
+        ErrorKind::NotFound if is_update => "it no longer exists",
         _ => return failure,
     };
     Failure::lasting(ErrorKind::Changed, reason)

@@ -436,15 +436,15 @@ fn names_that_are_too_long_for_a_url_are_refused() {
 #[test]
 fn lies_about_ranges_and_lengths_are_errors() {
     for (fault, expected) in [
-        (Fault::ContentRange("bytes 0-9999/300000".to_owned()), "the server sends the bytes 0..10000 where"),
-        (Fault::ContentRange("bytes 20000-49999/300000".to_owned()), "the server sends the bytes 20000..50000 where"),
+        (Fault::ContentRange("bytes 0-9999/300000".to_owned()), "the server sent the bytes 0..10000, but"),
+        (Fault::ContentRange("bytes 20000-49999/300000".to_owned()), "the server sent the bytes 20000..50000, but"),
         (Fault::ContentRange(format!("bytes 0-{0}/{0}", u64::MAX)), "invalid Content-Range"),
         (Fault::ContentRange("bytes 5-4/300000".to_owned()), "invalid Content-Range"),
         (Fault::ContentRange("lines 1-2/3".to_owned()), "invalid Content-Range"),
-        (Fault::Body(Vec::new()), "the connection ended 10000 bytes too early (2 attempts"),
+        (Fault::Body(Vec::new()), "the connection closed 10000 bytes too early (2 attempts"),
         (
             Fault::Status(206, "Content-Encoding: gzip\r\n".to_owned(), "x".repeat(10_000)),
-            "the encoding gzip, which has no ranges",
+            "the encoding gzip, which does not support ranges",
         ),
     ] {
         let server = Server::with(bytes(300_000));

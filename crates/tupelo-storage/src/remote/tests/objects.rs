@@ -76,7 +76,7 @@ fn web_servers_can_only_be_read() {
     let server = Server::start();
     let uri = format!("ntpl+{}", server.url("/a/x"));
     let error = objects::sink(&uri, &quick()).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot write to {uri}: web servers can only be read"));
+    assert_eq!(error.to_string(), format!("cannot write to {uri}: web servers are read-only"));
     assert_eq!(web(&server).list("").unwrap_err().kind(), ErrorKind::NotSupported);
     assert_eq!(objects::list(&uri, &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
 }
@@ -190,7 +190,7 @@ fn what_another_writer_has_published_is_not_taken_for_ours() {
         server.put("/box/a/x", &b"theirs"[..], "\"1\"");
         fault_at_first_put(&server, fault);
         let error = namespace.publish("x", "ours".into(), &Condition::Absent).unwrap_err();
-        let expected = "cannot write ntpl+s3://box/a/x: it exists already (2 attempts in ";
+        let expected = "cannot write ntpl+s3://box/a/x: it already exists (2 attempts in ";
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(server.object("/box/a/x").unwrap(), b"theirs");
     }

@@ -238,7 +238,7 @@ impl Shared {
             return Err(failure.clone());
         }
         if state.pending.len() >= MAX_PENDING {
-            return Err(Failure::transient(ErrorKind::Unavailable, "too many unfinished requests"));
+            return Err(Failure::transient(ErrorKind::Unavailable, "too many open requests"));
         }
         // Zero is the id of asynchronous messages.
         while state.next == 0 || state.pending.contains_key(&state.next) {
@@ -318,7 +318,7 @@ impl Shared {
 
 #[cold]
 fn unknown(stream: StreamId) -> Malformed {
-    Malformed(format!("the server sent a response to the request {stream}, which is not open"))
+    Malformed(format!("the server sent a response to unknown request {stream}"))
 }
 
 async fn write_all(

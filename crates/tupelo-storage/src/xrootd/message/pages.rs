@@ -104,5 +104,5 @@ impl PageBuffer {
 
 #[cold]
 fn unexpected(at: u64) -> Malformed {
-    Malformed::new(format!("the server sent a page at {at} that was not requested"))
+    Malformed::new(format!("the server sent a page at {at}, which was not requested"))
 }

@@ -344,7 +344,7 @@ impl Body {
 fn offset(offset: u64) -> Result<[u8; 8], Malformed> {
     match i64::try_from(offset) {
         Ok(offset) => Ok(offset.to_be_bytes()),
-        Err(_) => Err(Malformed::new(format!("the protocol has no offset {offset}"))),
+        Err(_) => Err(Malformed::new(format!("offset {offset} exceeds the limit of the protocol"))),
     }
 }
 
@@ -352,14 +352,14 @@ fn offset(offset: u64) -> Result<[u8; 8], Malformed> {
 fn len(len: usize) -> Result<[u8; 4], Malformed> {
     match i32::try_from(len) {
         Ok(len) => Ok(len.to_be_bytes()),
-        Err(_) => Err(Malformed::new(format!("the protocol has no length {len}"))),
+        Err(_) => Err(Malformed::new(format!("length {len} exceeds the limit of the protocol"))),
     }
 }
 
 /// A text that the server reads up to a zero byte or a line feed.
 fn text(text: &str) -> Result<Vec<u8>, Malformed> {
     if text.chars().any(char::is_control) {
-        return Err(Malformed::new("the path has a control character"));
+        return Err(Malformed::new("the path contains a control character"));
     }
     Ok(text.as_bytes().to_vec())
 }

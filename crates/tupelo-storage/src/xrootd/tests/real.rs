@@ -171,7 +171,7 @@ fn servers_with_unknown_certificates_or_without_tls_are_refused() {
     let url = plain.put("x", b"content").replace("root://", "roots://");
     let error = open(&url, &quick()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
-    assert!(error.to_string().contains("the server has no TLS"), "{error}");
+    assert!(error.to_string().contains("the server does not support TLS"), "{error}");
 }
 
 /// A server that accepts only tokens, and such a token. None where the server has no plug-in for them.
