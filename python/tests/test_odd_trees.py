@@ -41,7 +41,7 @@ def test_bits_of_referenced_objects_take_six_bytes() -> None:
 def test_positions_that_lie_are_refused_for_each_range() -> None:
     tree = opened("hostile/tree-shifted-positions.root")["t"]
     for start, stop in ((0, 4), (0, 1), (1, 2), (3, 4)):
-        with pytest.raises(tupelo.CorruptError, match="entry 0 has 8 bytes and not 4"):
+        with pytest.raises(tupelo.CorruptError, match="entry 0 has 8 bytes, expected 4"):
             tree["b"].array(entry_start=start, entry_stop=stop)
 
 
@@ -67,7 +67,7 @@ def test_arrays_of_containers_have_the_types_of_their_items() -> None:
 def test_a_branch_has_values_and_branches_below_it() -> None:
     tree = opened("reports/branch_with_data_and_subbranches.root")["tree"]
     assert by_ranges(tree, "b1.b1") == [1.0] * 10
-    assert dict(tree.unreadable) == {"b1/b2/b3/b4": "it has no entries, and the tree has 10"}
+    assert dict(tree.unreadable) == {"b1/b2/b3/b4": "it has no entries, but the tree has 10"}
     assert len(tree.arrays()) == 10
 
 

@@ -90,7 +90,7 @@ pub(crate) fn what_objects_refuse() {
         ("vector<int>", &[0xff; 4], "container has a negative number of items: -1"),
         ("vector<Float16_t>", &[0; 4], "containers of Float16_t are not supported"),
         ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
-        ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class>"),
+        ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class> is not supported"),
         ("TMap", &[0; 16], "class TMap has a custom format, which is not supported"),
         ("TH1D", &[0, 99], "class TH1D is not in the streamer info, and its version 99 is unknown"),
         ("TObjArray", &array_of(100), "expected a collection of 100 objects, 4 bytes left"),

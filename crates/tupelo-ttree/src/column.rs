@@ -139,7 +139,7 @@ impl<'a> Entries<'a> {
     fn without_head(&self, error: Error) -> Error {
         match &self.without_head {
             Some(class) if error.kind() == ErrorKind::Corrupt => {
-                Error::unsupported(format!("class {}, which has a custom format: {error}", class.name))
+                Error::unsupported(format!("class {} has a custom format, which is not supported: {error}", class.name))
             }
             _ => error,
         }
@@ -160,7 +160,7 @@ impl<'a> Entries<'a> {
         let count = self.stream.cursor.i32_be()?;
         match usize::try_from(count) {
             Ok(count) if count <= self.most(item) => Ok(count),
-            _ => Err(Error::corrupt(format!("a container of {count} items where {} bytes follow", self.left())).at(at)),
+            _ => Err(Error::corrupt(format!("container has {count} items, but {} bytes left", self.left())).at(at)),
         }
     }
 }
@@ -296,7 +296,7 @@ impl Column {
                 self.append_entry(layout, &mut source, index)?;
                 if source.stream.cursor.position() != range.end {
                     let taken = source.stream.cursor.position().saturating_sub(range.start);
-                    let what = format!("entry {index} takes {taken} and not {} bytes", range.len());
+                    let what = format!("entry {index} takes {taken} bytes, expected {}", range.len());
                     return Err(source.without_head(Error::corrupt(what)));
                 }
             }
@@ -343,7 +343,7 @@ impl Column {
         let (start, end) = (positions.first().copied().unwrap_or(0), positions.last().copied().unwrap_or(0));
         offsets.extend_between(positions, width).map_err(|index| {
             let bytes = basket.entry(entries.start + index).unwrap_or_default().len();
-            Error::corrupt(format!("entry {} has {bytes} bytes for items of {width}", entries.start + index))
+            Error::corrupt(format!("entry {} has {bytes} bytes, not a multiple of {width}", entries.start + index))
         })?;
         let data = basket.data.get(start as usize..end as usize).unwrap_or_default();
         let mut source = Entries::new(data, basket, memory);
@@ -397,14 +397,15 @@ impl Column {
             }
             (Layout::Fixed(size, item), Self::Fixed(items, total)) => {
                 let wanted = size.checked_mul(count).filter(|&wanted| wanted <= source.most(item));
-                let wanted = wanted.ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items")))?;
+                let wanted = wanted
+                    .ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items exceed the bytes left")))?;
                 *total += count;
                 items.append(item, source, wanted)
             }
             (Layout::Bits(size), Self::Fixed(bits, total)) => each(count, || {
                 let stored = source.count(&Layout::Number(Basic::Bool, None))?;
                 if stored != *size {
-                    return Err(Error::corrupt(format!("a bitset of {stored} bits and not {size}")));
+                    return Err(Error::corrupt(format!("bitset has {stored} bits, expected {size}")));
                 }
                 *total += 1;
                 bits.append(&Layout::Number(Basic::Bool, None), source, stored)
@@ -431,7 +432,8 @@ impl Column {
                 let name = source.stream.cursor.take(length.into())?;
                 source.stream.cursor.u8()?;
                 if name != class_name.as_bytes() {
-                    let what = format!("an object of class {}, not {class_name}", String::from_utf8_lossy(name));
+                    let what =
+                        format!("expected an object of class {class_name}, found {}", String::from_utf8_lossy(name));
                     return Err(Error::unsupported(what));
                 }
                 column.append(item, source, 1)
@@ -470,7 +472,8 @@ impl Column {
                 *total += count;
                 each(count, || {
                     let (number, bits, process) = source.stream.reference()?;
-                    let process = process.ok_or_else(|| Error::unsupported("a TRef to an object with a TUUID"))?;
+                    let process = process
+                        .ok_or_else(|| Error::unsupported("a TRef to an object with a TUUID is not supported"))?;
                     if let [Self::Record(object, total), Self::Numbers(processes)] = columns.as_mut_slice() {
                         *total += 1;
                         push_object(object, number, bits);
@@ -485,10 +488,10 @@ impl Column {
             }
             (Layout::CountedInBranch { item, .. }, Self::List(offsets, items)) => each(count, || {
                 let length = source.counts.next().copied();
-                let length = length.ok_or_else(|| Error::corrupt("a counter of fewer items"))?;
+                let length = length.ok_or_else(|| Error::corrupt("the counter has fewer entries"))?;
                 pointed(item, items, offsets, source, length)
             }),
-            (layout, _) => Err(Error::unsupported(format!("values of the layout {layout:?} in this place"))),
+            (layout, _) => Err(Error::unsupported(format!("unexpected values of layout {layout:?}"))),
         }
     }
 }
@@ -519,7 +522,7 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
         let at = source.stream.cursor.position();
         items.append(item, source, 1)?;
         if source.stream.cursor.position() == at {
-            return Err(Error::corrupt("items without bytes up to the end of an entry"));
+            return Err(Error::corrupt("items without bytes cannot extend to the end of an entry"));
         }
     }
     offsets.push_length(items.len(item).saturating_sub(before));
@@ -556,7 +559,7 @@ fn several(
     length: usize,
 ) -> Result<()> {
     if length > source.stream.cursor.remaining() {
-        return Err(Error::corrupt(format!("{length} values where {} bytes follow", source.left())));
+        return Err(Error::corrupt(format!("expected {length} values, {} bytes left", source.left())));
     }
     offsets.push_length(length);
     items.append(item, source, length)

@@ -184,7 +184,7 @@ impl Tree {
     ) -> Result<Self> {
         let value = object::read_behind_key(bytes, key_bytes, class_name, infos, memory)?;
         let Some(object) = value.as_object() else {
-            return Err(Error::corrupt(format!("no {class_name}, but {}", kind(&value))));
+            return Err(Error::corrupt(format!("expected a {class_name}, found {}", kind(&value))));
         };
         let tree = Members(object);
         let mut branches = Branches::new(memory);
@@ -196,7 +196,7 @@ impl Tree {
         check_places(&branches.all)?;
         let entries = tree.count("fEntries")?;
         if entries > MAX_ENTRIES {
-            return Err(Error::limit(format!("a tree of {entries} entries")));
+            return Err(Error::limit(format!("tree of {entries} entries exceeds the limit of {MAX_ENTRIES}")));
         }
         Ok(Self {
             name: tree.text("fName")?,
@@ -288,7 +288,7 @@ impl<'v> Members<'v> {
                 _ => None,
             });
             let class = self.0.class_name();
-            Error::unsupported(format!("a {class} without {name}{}", reason.unwrap_or_default()))
+            Error::unsupported(format!("{class} lacks {name}{}", reason.unwrap_or_default()))
         })
     }
 
@@ -306,7 +306,7 @@ impl<'v> Members<'v> {
     /// A number that cannot be negative.
     fn count(self, name: &str) -> Result<u64> {
         let number = self.integer(name)?;
-        u64::try_from(number).map_err(|_| Error::corrupt(format!("{name} is {number}")))
+        u64::try_from(number).map_err(|_| Error::corrupt(format!("{name} is negative: {number}")))
     }
 
     fn text(self, name: &str) -> Result<String> {
@@ -351,9 +351,9 @@ fn kind(value: &Value) -> String {
         Value::Null => "a null pointer".into(),
         Value::Opaque(opaque) => format!("a {} that cannot be read: {}", opaque.class_name, opaque.reason),
         Value::Object(object) => format!("a {}", object.class_name()),
-        Value::Text(_) | Value::Bytes(_) => "a text".into(),
+        Value::Text(_) | Value::Bytes(_) => "a string".into(),
         Value::List(_) | Value::Map(_) | Value::Numbers(_) | Value::Grid(..) => "a list".into(),
-        Value::Enclosing => "an object around it".into(),
+        Value::Enclosing => "an enclosing object".into(),
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => "a number".into(),
     }
 }
@@ -388,7 +388,7 @@ impl<'v> Branches<'v> {
     /// Adds a branch and those below it. `None` where it cannot be read.
     fn add(&mut self, value: &'v Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
         if depth >= MAX_DEPTH {
-            return Err(Error::limit(format!("branches nested more than {MAX_DEPTH} deep")));
+            return Err(Error::limit(format!("branches are nested more than {MAX_DEPTH} deep")));
         }
         let Value::Object(object) = value else {
             if !matches!(value, Value::Null) {
@@ -524,7 +524,7 @@ pub(crate) fn check_places(branches: &[Branch]) -> Result<()> {
         .collect();
     places.sort_unstable_by_key(|place| (place.start, place.end));
     match places.iter().zip(places.iter().skip(1)).find(|(place, next)| next.start < place.end) {
-        Some((_, next)) => Err(Error::corrupt("two baskets share bytes").at(next.start)),
+        Some((_, next)) => Err(Error::corrupt("two baskets overlap").at(next.start)),
         None => Ok(()),
     }
 }
@@ -575,7 +575,9 @@ fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<Bas
         .collect();
     let start = |index: usize| {
         let start = starts.get(index).copied();
-        start.map(|start| u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at {start}"))))
+        start.map(|start| {
+            u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at entry {start}")))
+        })
     };
     memory.take_items::<BasketPlace>(in_file + embedded.len(), "baskets")?;
     let mut places = Vec::with_capacity(in_file + embedded.len());
@@ -585,14 +587,15 @@ fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<Bas
         // ROOT knows the end of the last basket by the entries of the branch, where there is no next one.
         let end = start(index + 1).transpose()?.filter(|&end| end > 0 || entries == 0).unwrap_or(entries);
         if first != next || end < first || end > entries {
-            let what = format!("basket {index} has the entries {first} to {end}, after {next} of {entries}");
+            let what =
+                format!("basket {index} has the entries {first} to {end}, expected entries from {next} of {entries}");
             return Err(Error::corrupt(what));
         }
         let (Some(&seek), Some(&stored)) = (seeks.get(index), bytes.get(index)) else {
-            return Err(Error::corrupt(format!("basket {index} has no place")));
+            return Err(Error::corrupt(format!("basket {index} lacks a position")));
         };
         let (Ok(offset), Ok(stored)) = (u64::try_from(seek), u32::try_from(stored)) else {
-            return Err(Error::corrupt(format!("basket {index}: {stored} bytes at byte {seek}")));
+            return Err(Error::corrupt(format!("basket {index}: invalid position ({stored} bytes at byte {seek})")));
         };
         places.push(BasketPlace { entries: first..end, stored: Stored::InFile { offset, bytes: stored } });
         next = end;

@@ -118,7 +118,9 @@ impl<'i> Compiler<'_, 'i> {
                     return self.symmetric_matrix(item).map(Some);
                 }
                 if object::has_own_format(name) || object::has_no_columns(name) {
-                    return Err(Error::unsupported(format!("class {name}, which has a custom format")));
+                    return Err(Error::unsupported(format!(
+                        "class {name} has a custom format, which is not supported"
+                    )));
                 }
                 let Some(item) = object::array_item(name) else { return Ok(None) };
                 let item = Layout::Counted(Box::new(Layout::Number(item, None)));
@@ -135,7 +137,7 @@ impl<'i> Compiler<'_, 'i> {
             _ => None,
         };
         let (Some(rows), Type::Basic(item)) = (rows, Type::parse(item)?) else {
-            return Err(Error::unsupported(format!("class TMatrixTSym<{item}>")));
+            return Err(Error::unsupported(format!("class TMatrixTSym<{item}> is not supported")));
         };
         let elements = Layout::Counted(Box::new(Layout::Number(item, None)));
         Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })

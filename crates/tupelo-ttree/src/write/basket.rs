@@ -122,7 +122,7 @@ impl OpenBasket {
 
 #[cold]
 fn too_long(bytes: usize) -> Error {
-    Error::limit(format!("an entry of {bytes} bytes; a basket can hold {} bytes", MAX_BASKET_BYTES / 2))
+    Error::limit(format!("entry of {bytes} bytes exceeds the limit of {}", MAX_BASKET_BYTES / 2))
 }
 
 impl FinishedBasket {

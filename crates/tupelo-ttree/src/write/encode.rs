@@ -114,7 +114,7 @@ impl Encoding {
 fn patch_byte_count(out: &mut [u8], start: usize) -> Result<()> {
     let bytes = out.len().saturating_sub(start).saturating_sub(4);
     if bytes > MAX_COUNTED_BYTES {
-        return Err(Error::limit(format!("an object of {bytes} bytes; ROOT can store {MAX_COUNTED_BYTES}")));
+        return Err(Error::limit(format!("object of {bytes} bytes exceeds ROOT's limit of {MAX_COUNTED_BYTES}")));
     }
     if let Some(place) = out.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
         *place = (BYTE_COUNT | bytes as u32).to_be_bytes();
@@ -177,17 +177,18 @@ fn list(array: &dyn Array) -> Result<&LargeListArray> {
 /// Where some lists begin in their items, and where the last one ends.
 fn ends(list: &LargeListArray, range: &Range<usize>) -> Result<Vec<usize>> {
     let offsets = list.value_offsets().get(range.start..=range.end);
-    let offsets = offsets.ok_or_else(|| Error::limit(format!("lists {range:?} of {}", list.len())))?;
+    let offsets = offsets
+        .ok_or_else(|| Error::limit(format!("lists {range:?} are outside the {} lists of the array", list.len())))?;
     Ok(offsets.iter().map(|&offset| usize::try_from(offset).unwrap_or(0)).collect())
 }
 
 fn small(count: usize) -> Result<i32> {
-    i32::try_from(count).map_err(|_| Error::limit(format!("{count} items or bytes in one value")))
+    i32::try_from(count).map_err(|_| Error::limit(format!("value of {count} items or bytes is too large")))
 }
 
 #[cold]
 fn wrong(wanted: &str, array: &dyn Array) -> Error {
-    Error::unsupported(format!("a column of {}, where {wanted} are wanted", array.data_type()))
+    Error::unsupported(format!("column has type {}, expected {wanted}", array.data_type()))
 }
 
 /// The column of a member: of the records in an array, or of those in the lists of an array.
