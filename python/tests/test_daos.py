@@ -119,7 +119,7 @@ def test_pages_have_separate_objects_where_that_is_chosen(pool: Pool, run: Calla
         assert tupelo.open(uri, storage_options=pool.options)["x"].array(library="np").tolist() == values.tolist()
     layout = json.loads(run("layout", "--json", uri).stdout)
     assert (layout["mapping"], layout["daos"]["objects"]) == (None, "page")
-    assert "an object for each page" in run("layout", uri).stderr
+    assert "one object per page" in run("layout", uri).stderr
     document = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
     assert [orphan["objects"] > 10 for orphan in document["orphans"]] == [True]
     run("verify", "--deep", uri)

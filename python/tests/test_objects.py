@@ -132,13 +132,13 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
     run("copy", uri, "a.root")
     for arguments, status, expected in [
         (["copy", "a.root", uri], 1, "--force replaces it"),
-        (["copy", "a.root", uri, "--append"], 2, "cannot be added to"),
-        (["copy", "a.root", "b.root", "--mapping", "page"], 2, "--mapping is for object stores"),
+        (["copy", "a.root", uri, "--append"], 2, "cannot add to an ntuple in an object store"),
+        (["copy", "a.root", "b.root", "--mapping", "page"], 2, "--mapping requires an object store"),
         (["copy", "a.root", uri, "--mapping", "pages"], 2, "expected page, cage:SIZE"),
         (["copy", uri, uri, "--force"], 2, "is both input and output"),
         (["gc", "a.root"], 2, "is not in an object store"),
         (["gc", f"{tmp_path}/"], 2, "is not in an object store"),
-        (["gc", f"ntpl+file:{tmp_path}/"], 2, "/* means all ntuples in it"),
+        (["gc", f"ntpl+file:{tmp_path}/"], 2, "/* selects all ntuples in it"),
         (["rm", "a.root"], 2, "is not in an object store"),
         (["rm", f"{uri}s"], 1, "there is no ntuple"),
         (["rm", f"ntpl+file:{tmp_path}/x*"], 1, "no ntuple matches"),
@@ -379,7 +379,7 @@ def test_costs_follow_the_pages(tmp_path: Path, run: Callable[..., Any]) -> None
     assert len(list((tmp_path / "objects.objects").rglob("*"))) == 7 - 1 + 2
     assert "it has az:west-europe, gs:us-central1" in run("cost", "a.root", "--store", "s3:mars", status=2).stderr
     (tmp_path / "prices.json").write_text("[]")
-    assert "is not a table of prices" in run("cost", "a.root", "--prices", "prices.json", status=2).stderr
+    assert "is not a valid table of prices" in run("cost", "a.root", "--prices", "prices.json", status=2).stderr
 
 
 def test_objects_behind_a_web_server(tmp_path: Path) -> None:

@@ -391,7 +391,7 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert tupelo.open(files / "all.root")["Events"].num_entries == 30
     assert "exists" in run("copy", urls[0], f"{server.url}/all.root", status=2)
     run("copy", urls[0], f"{server.url}/all.root", "--force")
-    assert "cannot be added to" in run("copy", urls[0], urls[1], "--append", status=2)
+    assert "cannot add to a remote file" in run("copy", urls[0], urls[1], "--append", status=2)
     assert "only local files can be repaired" in run("verify", "--repair", urls[0], status=2)
     assert "unknown option" in run("ls", urls[0], "--storage-option", "anonimous=true", status=2)
     assert "web servers have no listings" in run("ls", f"{server.url}/", status=1)

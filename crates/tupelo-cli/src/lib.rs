@@ -127,8 +127,7 @@ fn threads(given: Option<usize>) -> Result<usize, Failure> {
         (None, "") => Ok(0),
         (None, text) => text.parse().map_err(|_| {
             let name = tupelo::THREADS_VARIABLE;
-            let wrong =
-                Failure::usage(format_args!("the variable {name} is '{text}', which is not a number of threads"));
+            let wrong = Failure::usage(format_args!("the variable {name} must be a number of threads, found '{text}'"));
             wrong.with_hint(format!("unset {name}, or set it to a number; 0 means one thread per core"))
         }),
     }

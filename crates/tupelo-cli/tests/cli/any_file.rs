@@ -276,7 +276,7 @@ fn a_tree_without_branches_is_no_ntuple() {
     }
     file.finish().expect("a file");
     let run = tupelo(&["import", &both, &one]);
-    assert!(run.stderr.contains("tree 'empty' is left out: it has no branch that can be imported"), "{}", run.stderr);
+    assert!(run.stderr.contains("tree 'empty' is left out: none of its branches can be imported"), "{}", run.stderr);
     run.ok();
     assert_eq!(tupelo(&["count", &one]).ok(), "2\n");
     let error = tupelo(&["import", &format!("{both}:empty"), &other]).fails(1);

@@ -96,7 +96,7 @@ fn copies_to_an_existing_ntuple_need_an_option() {
     let before = std::fs::read(&a).expect("a file");
     for arguments in [["copy", "--append", &b, &a], ["generate", "--append", "nanoaod", &a]] {
         let error = tupelo(&arguments).fails(2);
-        for part in ["already has an ntuple 'Events'", "--as NAME", "--extend", "--new-cycle"] {
+        for part in ["already contains an ntuple 'Events'", "--as NAME", "--extend", "--new-cycle"] {
             assert!(error.contains(part), "{part} in {error}");
         }
         assert!(std::fs::read(&a).expect("a file") == before);
@@ -199,7 +199,7 @@ fn several_inputs_are_concatenated() {
 fn remote_files_have_no_checkpoints() {
     let place = Place::new();
     let error = tupelo(&["copy", &place.b2hhh(), "http://127.0.0.1:9/x.root", "--checkpoint", "1MiB"]).fails(2);
-    assert!(error.contains("only local files have checkpoints"), "{error}");
+    assert!(error.contains("checkpoints are supported only in local files"), "{error}");
     let error = tupelo(&["head", "http://127.0.0.1:9/*.root"]).fails(2);
     assert!(error.contains("web servers have no listings"), "{error}");
 }

@@ -137,7 +137,7 @@ fn a_copy_has_a_field() {
     let place = Place::new();
     let (file, out) = (place.b2hhh(), place.path("out.root"));
     let error = tupelo(&["copy", &file, &out, "--exclude", "*"]).fails(2);
-    assert!(error.contains("DecayTree: no field is left; select others"), "{error}");
+    assert!(error.contains("DecayTree: no field is selected; select at least one"), "{error}");
     assert!(!fs::exists(&out).expect("a folder"));
     tupelo(&["copy", &file, &out, "--exclude", "*", "--define", "one = 1"]).ok();
     assert_eq!(tupelo(&["dump", "--entries", ":1", &out]).ok().trim(), "{\"one\":1}");

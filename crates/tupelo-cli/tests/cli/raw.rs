@@ -41,7 +41,7 @@ fn a_raw_copy_is_refused_where_a_copy_is() {
     let file = file.as_str();
     for (arguments, status, expected) in [
         (&[file][..], 2, "needs an input and an output"),
-        (&[file, file, &x], 2, "--raw copies one file, not 2"),
+        (&[file, file, &x], 2, "--raw copies a single file, found 2"),
         (&[file, file], 2, "is both input and output"),
         (&[file, file, "--force"], 2, "is both input and output"),
         (&[file, &folder], 2, "is a directory"),
