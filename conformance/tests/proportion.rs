@@ -162,7 +162,7 @@ fn an_anchor_is_visited_once() {
     let report = ops::verify::verify(&file, None, &mut |_| {}).expect("a report");
     assert_eq!((report.ntuples, report.damages.len()), (2, 2), "{:?}", report.damages);
     assert!(report.damages[0].what.contains("'n;1' extends to byte"), "{}", report.damages[0].what);
-    assert_eq!(report.damages[1].what, "its anchor is that of ntuple 'n'");
+    assert_eq!(report.damages[1].what, "its anchor belongs to ntuple 'n'");
 }
 
 /// One page in so many columns.

@@ -156,7 +156,7 @@ def test_rejected_fields_change_nothing() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": "int"})
         for what, text in (
-            ({"x": "int"}, "a field 'x' already exists"),
+            ({"x": "int"}, "field 'x' already exists"),
             ({"a b": "int"}, "the name 'a b' contains ' '"),
             ({"y": [1, 2]}, "not data"),
             ({"y": "nonsense"}, "unknown type 'nonsense'"),

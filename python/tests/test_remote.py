@@ -348,7 +348,7 @@ def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
 
 
 def test_checkpoints_of_remote_files_are_skipped_or_refused(server: Server, files: Path) -> None:
-    with pytest.raises(tupelo.UnsupportedError, match="only local files have checkpoints"):
+    with pytest.raises(tupelo.UnsupportedError, match="checkpoints are supported only in local files"):
         tupelo.recreate(f"{server.url}/new.root", checkpoint_clusters=1)
     with tupelo.recreate(f"{server.url}/new.root", cluster_bytes="4 KiB") as file:
         events = file.mkrntuple("Events", {"x": "double"})

@@ -111,7 +111,7 @@ fn copies_to_an_existing_ntuple_need_an_option() {
     tupelo(&["copy", &b, &a, "--append", "--as", "dir/Other"]).ok();
     assert_eq!(dump("dir/Other"), tupelo(&["dump", &b]).ok());
     let run = tupelo(&["copy", &b, &a, "--append", "--extend"]);
-    assert!(run.stderr.contains("metadata 'generator': the value 'a' is kept, 'b' is not copied"), "{}", run.stderr);
+    assert!(run.stderr.contains("metadata 'generator': kept the value 'a', 'b' was not copied"), "{}", run.stderr);
     run.ok();
     assert_eq!(dump("Events"), first.clone() + second);
     let listed = tupelo(&["ls", &format!("{a}:Events"), "--json"]).json();

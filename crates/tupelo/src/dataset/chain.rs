@@ -228,7 +228,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             None => {
                 let part = &self.files[index];
                 let opened = (self.open)(part.file)?;
-                let read = opened.ok_or_else(|| Error::not_found("a file has no such ntuple any more"))?;
+                let read = opened.ok_or_else(|| Error::not_found("a file no longer contains the ntuple"))?;
                 if read.source().identity()? != part.identity {
                     let what = "the file has changed since its fields were compared; read the files again";
                     return Err(read.context(Error::new(ErrorKind::Storage, what)).into());
@@ -348,7 +348,7 @@ impl<E: From<Error>> Iterator for ChainBatches<'_, E> {
 }
 
 fn no_ntuples() -> Error {
-    Error::not_found("no ntuples to read: the list of files is empty, or no file has one")
+    Error::not_found("no ntuples to read: the list of files is empty, or no file contains one")
 }
 
 impl<E> fmt::Debug for Chain<'_, E> {
@@ -459,7 +459,7 @@ mod tests {
         let members = |batch: Result<RecordBatch>| batch.unwrap().column(0).as_struct().num_columns();
         assert_eq!(common.batches_of_bytes(1 << 20).map(members).collect::<Vec<_>>(), [1, 1]);
         let error = chain(&paths, FieldPolicy::Union).unwrap_err();
-        assert!(error.to_string().contains("field 'r' has the type"), "{error}");
+        assert!(error.to_string().contains("field 'r' has type"), "{error}");
     }
 
     /// Regression: entries of the new file were returned as those of the old one.

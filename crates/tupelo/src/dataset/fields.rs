@@ -183,7 +183,7 @@ impl UnionFields {
                 let names = if names.0 == names.1 { (own.to_string(), other.to_string()) } else { names };
                 let (own, other) = names;
                 return Err(Error::invalid_argument(format!(
-                    "{name}: field '{}' has the type {own}, but {other} in {first}; select other fields, or read the \
+                    "{name}: field '{}' has type {own}, but type {other} in {first}; select other fields or read the \
                      files separately",
                     field.name()
                 )));
@@ -232,7 +232,7 @@ pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<Rec
         }
         Some(array) => {
             let (own, other) = (array.data_type(), field.data_type());
-            Err(Error::invalid_argument(format!("field '{}' has the type {own}, not {other}", field.name())))
+            Err(Error::invalid_argument(format!("field '{}' has type {own}, expected {other}", field.name())))
         }
         None => Ok(new_null_array(field.data_type(), batch.num_rows())),
     };
@@ -307,6 +307,6 @@ mod tests {
         assert_eq!(add_missing_columns(&empty, &schema).unwrap().schema(), schema);
         let error = union.add(&ArrowSchema::new(vec![ArrowField::new("x", DataType::Float32, false)]), "three");
         let error = error.unwrap_err().to_string();
-        assert!(error.starts_with("three: field 'x' has the type float, but std::int32_t in one"), "{error}");
+        assert!(error.starts_with("three: field 'x' has type float, but type std::int32_t in one"), "{error}");
     }
 }

@@ -60,7 +60,7 @@ fn matching(pattern: &str, storage: &Storage, with_unfinished: bool) -> Result<O
             None if pattern.split('?').next().is_some_and(|path| path.contains('*')) => {
                 let name = display_name(pattern);
                 let what =
-                    format!("'{name}' has a wildcard, but web servers have no listings: give the names of files");
+                    format!("'{name}' contains a wildcard, but web servers do not list files: specify their names");
                 return Err(Error::invalid_argument(what));
             }
             None => return Ok(None),

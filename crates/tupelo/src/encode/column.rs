@@ -206,7 +206,7 @@ impl ColumnWriter {
         };
         if !is_match {
             return Err(Error::invalid_argument(format!(
-                "values that do not match a column of type {}",
+                "values do not match a column of type {}",
                 encoding.column_type().name()
             )));
         }
@@ -379,7 +379,8 @@ impl ColumnWriter {
         elements: usize,
         encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
     ) -> Result<()> {
-        let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
+        let elements =
+            u32::try_from(elements).map_err(|_| Error::limit(format!("page of {elements} elements is too large")))?;
         let mut page = PackedPage { elements, bytes: Vec::new() };
         let packed_bytes = self.options.encoding.packed_bytes(elements.into()).unwrap_or_default();
         page.bytes.reserve_exact(packed_bytes as usize + CHECKSUM_BYTES);

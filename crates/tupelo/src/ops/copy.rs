@@ -215,7 +215,7 @@ impl<'f> Copier<'f> {
             match known.get(&key) {
                 None => self.writer.set_metadata(&key, &value)?,
                 Some(kept) if *kept != value => {
-                    let what = format!("metadata '{key}': the value '{kept}' is kept, '{value}' is not copied");
+                    let what = format!("metadata '{key}': kept the value '{kept}', '{value}' was not copied");
                     self.warnings.push(source.context(Error::invalid_argument(what)).to_string());
                 }
                 Some(_) => {}
@@ -265,7 +265,7 @@ fn with_nulls(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
     };
     let arrays: Vec<ArrayRef> = columns.fields().iter().map(column).collect();
     if let Some(other) = batch.schema().fields().iter().find(|field| columns.field_with_name(field.name()).is_err()) {
-        let what = "is not in the fields of all sources; the file was changed";
+        let what = "is missing in some sources; the file was changed";
         return Err(Error::invalid_argument(what).in_field(other.name()));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -280,7 +280,7 @@ pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
     let order = schema(first)?.order_of(&schema(other)?);
     order
         .map(|_| ())
-        .map_err(|e| other.context(e.within(format!("other fields than in {}", first.source().file_name()))))
+        .map_err(|e| other.context(e.within(format!("fields differ from those in {}", first.source().file_name()))))
 }
 
 /// Names, fields and rows of the attribute sets, without that of metadata where it is nothing else.

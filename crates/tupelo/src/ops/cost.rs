@@ -47,7 +47,8 @@ pub struct MappingCost {
 /// # Errors
 /// Corrupt if a page list is damaged; unsupported for what is not an ntuple.
 pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
-    let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("a tree has no mapping"))?;
+    let ntuple =
+        read.source().as_ntuple().ok_or_else(|| Error::unsupported("mappings apply only to ntuples, not to trees"))?;
     ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
 }
 
@@ -71,7 +72,10 @@ pub struct TreeCost {
 /// # Errors
 /// Corrupt if a basket lies outside of the file; unsupported for what is not a tree.
 pub fn tree_cost(read: &Read, hints: Hints) -> Result<TreeCost> {
-    let tree = read.source().as_tree().ok_or_else(|| Error::unsupported("what has a mapping is an ntuple"))?;
+    let tree = read
+        .source()
+        .as_tree()
+        .ok_or_else(|| Error::unsupported("expected a tree; compute the costs of an ntuple by mapping"))?;
     tree_cost_in(tree, read, hints).map_err(|e| read.context(e))
 }
 

@@ -69,7 +69,7 @@ impl Exporter {
         };
         let schema = like.schema_with_computed()?;
         if schema.fields.is_empty() {
-            return Err(like.context(Error::unsupported("no field can be exported; choose others")));
+            return Err(like.context(Error::unsupported("no field can be exported; select other fields")));
         }
         let mut counters = like.source().counters();
         counters.retain(|(list, counter)| {

@@ -165,7 +165,9 @@ impl Collector {
         let keys = self.namespace.keys();
         let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
             Ok((stored, _)) => stored,
-            Err(error) if error.is_not_found() => return Err(Error::not_found("there is no ntuple").within(&self.name)),
+            Err(error) if error.is_not_found() => {
+                return Err(Error::not_found("the ntuple does not exist").within(&self.name));
+            }
             Err(error) => return Err(error.into()),
         };
         let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
@@ -308,8 +310,8 @@ impl Collector {
                 }
             })?;
             if !is_read {
-                let kept = "the pool does not have; their objects are kept";
-                let what = format!("there are attempts with the object class {}, which {kept}", keys.class);
+                let kept = "the pool does not support; their objects are kept";
+                let what = format!("found attempts with the object class {}, which {kept}", keys.class);
                 if !unreadable.contains(&what) {
                     unreadable.push(what);
                 }

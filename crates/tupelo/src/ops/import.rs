@@ -204,14 +204,14 @@ impl ImportPlan {
                 let difference = |what: &str| Error::invalid_argument(what).in_field(&field.name);
                 let Some(&place) = places.get(field.name.as_str()) else { return Err(difference("is missing")) };
                 if shape(field) != shape(&theirs[place]) {
-                    let what = format!("is {}, not {}", typed(&theirs[place]), typed(field));
+                    let what = format!("has type {}, expected {}", typed(&theirs[place]), typed(field));
                     return Err(difference(&what));
                 }
                 order.push(place);
             }
             let known: HashSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
             if let Some(more) = theirs.iter().find(|field| !known.contains(field.name.as_str())) {
-                return Err(Error::invalid_argument("is not in the first tree").in_field(&more.name));
+                return Err(Error::invalid_argument("is missing in the first tree").in_field(&more.name));
             }
             let column = |column: &Column| match column {
                 Column::Field(index) => Column::Field(order[*index]),
@@ -394,9 +394,9 @@ fn groups(tree: &Tree, fields: &[Field]) -> Vec<Group> {
 
 /// Lists with the same numbers of items as one list of records.
 fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &DataType) -> Result<ArrayRef> {
-    let DataType::LargeList(item) = data_type else { return Err(Error::unsupported("a collection that is no list")) };
+    let DataType::LargeList(item) = data_type else { return Err(Error::unsupported("a collection is not a list")) };
     let DataType::Struct(fields) = item.data_type() else {
-        return Err(Error::unsupported("a collection of other things than records"));
+        return Err(Error::unsupported("the items of a collection are not records"));
     };
     let mut offsets = None;
     let mut arrays = Vec::with_capacity(members.len());
@@ -406,13 +406,14 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
             None => offsets = Some(list.offsets().clone()),
             Some(known) if known == list.offsets() => {}
             Some(_) => {
-                let what = format!("field '{name}' has other numbers of items than the others with its counter");
+                let what =
+                    format!("field '{name}' differs in its numbers of items from the other fields with its counter");
                 return Err(Error::corrupt(what));
             }
         }
         arrays.push(relabelled(list.values(), field.data_type())?);
     }
-    let offsets = offsets.ok_or_else(|| Error::unsupported("a collection without members"))?;
+    let offsets = offsets.ok_or_else(|| Error::unsupported("a collection has no members"))?;
     let fields: Fields = fields
         .iter()
         .zip(&arrays)
@@ -430,7 +431,7 @@ fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Resul
     let mut both = counts.as_primitive::<Int64Type>().values().iter().zip(lengths);
     match both.find(|(count, length)| **count != *length) {
         Some((count, length)) => {
-            let what = format!("it is {count} where an array that it counts has {length} items");
+            let what = format!("it is {count}, but an array that it counts has {length} items");
             Err(Error::corrupt(what).in_field(batch.schema().field(counter).name()))
         }
         None => Ok(()),

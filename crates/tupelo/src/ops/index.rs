@@ -238,10 +238,10 @@ fn uri(file_name: &str) -> Result<String> {
         return Ok(file_name.to_owned());
     }
     let path = absolute(Path::new(file_name))
-        .map_err(|e| Error::invalid_argument(format!("{file_name} has no absolute path: {e}")))?;
-    path.into_os_string()
-        .into_string()
-        .map_err(|path| Error::invalid_argument(format!("the path {} is not UTF-8, as JSON must be", path.display())))
+        .map_err(|e| Error::invalid_argument(format!("cannot make the path of {file_name} absolute: {e}")))?;
+    path.into_os_string().into_string().map_err(|path| {
+        Error::invalid_argument(format!("the path {} is not UTF-8, which JSON requires", path.display()))
+    })
 }
 
 /// Stored bytes of a top-level field.

@@ -441,7 +441,7 @@ impl Layout {
                     // ROOT writes the anchor of an attribute set as an object that no directory lists.
                     (Some(Content::Record { .. }), Content::Envelope { envelope: ANCHOR, .. }) if end <= at => {}
                     _ => {
-                        let twice = format_args!("{covered} bytes at offset {offset} belong to two things");
+                        let twice = format_args!("{covered} bytes at offset {offset} belong to two records");
                         self.remarks.push(Remark::of_file(twice));
                     }
                 }

@@ -54,7 +54,7 @@ pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found)
     let names: RefCell<HashMap<u64, String>> = RefCell::default();
     let other_name = |_: &Object, seek_key: u64| {
         let names = names.borrow();
-        names.get(&seek_key).map(|other| Error::corrupt(format!("its anchor is that of ntuple '{other}'")))
+        names.get(&seek_key).map(|other| Error::corrupt(format!("its anchor belongs to ntuple '{other}'")))
     };
     file.each_listed(other_name, |Listed { object, seek_key, ntuple }| {
         let name = object.name();

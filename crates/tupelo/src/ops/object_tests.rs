@@ -172,7 +172,7 @@ fn a_failed_writer_leaves_nothing() {
     }
     let store = ObjectMemory::new();
     let error = create(&store, options("page")).unwrap().finish().unwrap_err().to_string();
-    assert!(error.ends_with("no ntuple was written, so nothing is stored"), "{error}");
+    assert!(error.ends_with("no ntuple was written; nothing was stored"), "{error}");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn objects_stay_where_the_result_is_unknown() {
     write(&file).unwrap();
     store.make_publish_ambiguous("dir/events");
     let error = file.finish().unwrap_err().to_string();
-    assert!(error.contains("objects may be left beside ntpl+memory:dir/events; "), "{error}");
+    assert!(error.contains("objects may remain beside ntpl+memory:dir/events; "), "{error}");
     assert!(verify_deep(&open_objects(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }
 
@@ -288,7 +288,7 @@ fn objects_that_are_missing_or_swapped_are_found() {
     let error = open_objects(&store).unwrap().ntuple(None).unwrap().read_all().to_batch().unwrap_err();
     assert!(error.is_corrupt(), "{error}");
     let deep = damages(&store, true);
-    assert!(deep.contains(&format!("object {first} is not the one that was written")), "{deep:?}");
+    assert!(deep.contains(&format!("object {first} differs from what was written")), "{deep:?}");
     replace(&store, &a, a_bytes);
     replace(&store, &b, b_bytes.slice(1..));
     assert!(damages(&store, false).iter().any(|it| it.starts_with(&format!("object {second} has "))));

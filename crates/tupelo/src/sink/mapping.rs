@@ -49,11 +49,11 @@ impl Mapping {
         match self {
             Self::Auto => Ok(Self::Page),
             Self::Cage(_) | Self::PageGroup if matches!(keys, Keys::Daos { separate_pages: true, .. }) => {
-                let what = format!("daos_objects=page stores each page in a separate object, and '{self}' does not");
+                let what = format!("daos_objects=page stores each page in a separate object, but '{self}' does not");
                 Err(Error::invalid_argument(format!("{what}; use the mapping page")))
             }
             Self::Cluster => Err(Error::invalid_argument(
-                "a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group",
+                "DAOS does not support the mapping 'cluster'; use page, cage:SIZE or page-group",
             )),
             chosen => Ok(chosen),
         }

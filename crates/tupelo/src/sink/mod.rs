@@ -157,8 +157,8 @@ fn check_process(owner: u32, what: &str) -> Result<()> {
     match owner == here {
         true => Ok(()),
         false => Err(Error::invalid_argument(format!(
-            "the {what} is being written by process {owner}, and a writer belongs to the process that opened it; process \
-             {here} must open its own {what}"
+            "process {here} cannot use a {what} opened for writing by process {owner}; open its own {what} in each \
+             process"
         ))),
     }
 }

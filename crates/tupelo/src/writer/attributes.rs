@@ -109,7 +109,7 @@ fn set_schema(schema: &Schema) -> Result<Schema> {
             _ if field.projected_from.is_some() => "a projected field",
             _ => return field.children().iter().try_for_each(check),
         };
-        Err(Error::invalid_argument(format!("'{}' is {forbidden}, which attribute sets cannot have", field.name)))
+        Err(Error::invalid_argument(format!("'{}' is {forbidden}, which attribute sets do not support", field.name)))
     }
     schema.fields.iter().try_for_each(check)?;
     let number = |name| Field::new(name, "std::uint64_t", Kind::Primitive(Primitive::UInt64));
@@ -119,10 +119,14 @@ fn set_schema(schema: &Schema) -> Result<Schema> {
 
 fn set_batch(ranges: &[Range<u64>], values: &RecordBatch) -> Result<RecordBatch> {
     if ranges.len() != values.num_rows() {
-        return Err(Error::invalid_argument(format!("{} ranges for {} rows", ranges.len(), values.num_rows())));
+        return Err(Error::invalid_argument(format!(
+            "expected one range per entry, found {} ranges for {} entries",
+            ranges.len(),
+            values.num_rows()
+        )));
     }
     if let Some(range) = ranges.iter().find(|range| range.start > range.end) {
-        return Err(Error::invalid_argument(format!("the range {range:?} ends before it begins")));
+        return Err(Error::invalid_argument(format!("range {range:?} ends before it begins")));
     }
     let starts = UInt64Array::from_iter_values(ranges.iter().map(|range| range.start));
     let lengths = UInt64Array::from_iter_values(ranges.iter().map(|range| range.end - range.start));
@@ -171,7 +175,7 @@ impl Metadata {
         if self.is_foreign {
             return Err(Error::invalid_argument(format!(
                 "the ntuple has an attribute set '{METADATA_SET}' of another program, which is not a list of key-value \
-                 pairs for all entries; write an attribute set of another name"
+                 pairs for all entries; use another name for the attribute set"
             )));
         }
         match value {

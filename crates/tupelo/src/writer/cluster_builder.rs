@@ -213,10 +213,10 @@ impl ClusterBuilder {
         if !is_whole && batch.num_columns() != stored {
             let what = match self.fields.len() - stored {
                 0 => format!("{stored} fields"),
-                projected => format!("{stored} fields, besides {projected} projected ones"),
+                projected => format!("{stored} fields and {projected} projected fields"),
             };
             let columns = batch.num_columns();
-            return Err(Error::invalid_argument(format!("a batch of {columns} columns for an ntuple of {what}")));
+            return Err(Error::invalid_argument(format!("batch has {columns} columns, but the ntuple has {what}")));
         }
         Ok(is_whole)
     }
@@ -258,7 +258,7 @@ impl ClusterBuilder {
     /// index of that for each physical column.
     pub(super) fn check_sealed(&self, cluster: SealedCluster, writers: &[Option<usize>]) -> Result<Vec<SealedColumn>> {
         if cluster.entries == 0 {
-            return Err(Error::invalid_argument("a sealed cluster without entries"));
+            return Err(Error::invalid_argument("sealed cluster has no entries"));
         }
         let columns = sealed::by_writer(cluster.columns, writers, &self.columns)?;
         sealed::check_elements(&self.fields, &columns, cluster.entries).map(|()| columns)

@@ -314,7 +314,7 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     fn pages(cluster: &mut SealedCluster, column: usize) -> &mut Vec<encode::SealedPage> {
         &mut cluster.columns[column].as_mut().unwrap().pages
     }
-    refused(&|cluster| cluster.entries = 0, "without entries");
+    refused(&|cluster| cluster.entries = 0, "has no entries");
     refused(&|cluster| drop(cluster.columns.pop()), "columns, expected");
     refused(&|cluster| cluster.columns[1] = None, "column 1: its pages are missing");
     refused(&|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");

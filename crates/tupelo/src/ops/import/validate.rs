@@ -119,7 +119,7 @@ fn compare(
         for (index, (branch, name)) in plan.compared.iter().enumerate() {
             let place = order.get(name).copied();
             let ours = place.and_then(|place| other.columns().get(place));
-            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is not in the ntuple")))?;
+            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is missing in the ntuple")))?;
             let (Some(theirs), ours) = (batch.columns().get(index), counted(ours, batch.column(index))?) else {
                 continue;
             };

@@ -420,7 +420,7 @@ fn another_class_of_metadata_does_not_hide_an_ntuple() {
     let keys = Keys::Daos { class: "S2".to_owned(), metadata_class: "S1".to_owned(), separate_pages: false };
     let other = store.clone().with_keys(keys);
     let error = create(&other, "page").unwrap_err().to_string();
-    assert!(error.contains("it exists with daos_metadata_class=SX"), "{error}");
+    assert!(error.contains("it already exists with daos_metadata_class=SX"), "{error}");
     assert_eq!(collect(&other), 0);
     assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }

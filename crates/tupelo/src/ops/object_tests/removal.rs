@@ -52,7 +52,7 @@ fn nothing_is_left_of_an_ntuple_that_is_removed() {
         assert_eq!(sizes(&collector(&store).remove_visible().unwrap()), sizes(&known));
         assert_eq!(keys(&store), others.map(|(key, _)| key));
         let error = collector(&store).remove_visible().unwrap_err();
-        assert!(error.is_not_found() && error.to_string().contains("dir/events: there is no ntuple"), "{error}");
+        assert!(error.is_not_found() && error.to_string().contains("dir/events: the ntuple does not exist"), "{error}");
     }
 }
 

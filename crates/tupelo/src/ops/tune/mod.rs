@@ -71,7 +71,7 @@ pub fn measure(
 ) -> Result<Option<Measured>> {
     let source = read.source();
     if source.entries() == 0 {
-        return Err(read.context(Error::invalid_argument("it has no entries to measure")));
+        return Err(read.context(Error::invalid_argument("the ntuple or tree has no entries to measure")));
     }
     let mut page_sizes = page_sizes.to_vec();
     page_sizes.sort_unstable();
@@ -79,7 +79,7 @@ pub fn measure(
     let sample = match (source.as_ntuple(), source.as_tree()) {
         (Some(ntuple), _) => Sample::of_ntuple(read, ntuple, sample_bytes),
         (None, Some(tree)) => Sample::of_tree(read, tree, sample_bytes),
-        (None, None) => Err(Error::unsupported("what is tuned is one ntuple or tree")),
+        (None, None) => Err(Error::unsupported("expected a single ntuple or tree")),
     };
     let sample = sample.map_err(|e| read.context(e))?;
     let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());

@@ -102,7 +102,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
             let members = members.iter().map(&mut member).collect::<Result<_>>()?;
             Form::Record(classes.record(&field.type_name, path, members))
         }
-        Kind::Streamer => return Err(no_branch("an object that is stored as the bytes of a ROOT streamer")),
+        Kind::Streamer => return Err(no_branch("an object stored as bytes of a ROOT streamer")),
         Kind::Map(_) => return Err(no_branch("a map")),
         Kind::Optional(_) => return Err(no_branch("an optional value")),
         Kind::Tuple(_) => return Err(no_branch("a pair or tuple")),
@@ -189,12 +189,12 @@ fn count(size: u64) -> Result<usize> {
     i32::try_from(size)
         .ok()
         .and_then(|size| usize::try_from(size).ok())
-        .ok_or_else(|| Error::limit(format!("{size} items")))
+        .ok_or_else(|| Error::limit(format!("{size} items are too many")))
 }
 
 #[cold]
 fn no_branch(what: &str) -> Error {
-    Error::unsupported(format!("{what} has no branch in a tree; leave the field out"))
+    Error::unsupported(format!("{what} cannot be stored in a branch; leave the field out"))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl TreeWriter {
     pub(super) fn create(target: &dyn Target, path: &str, schema: &Schema, options: TreeOptions) -> Result<Self> {
         let name = name_of(path);
         if name.is_empty() || name.contains(';') {
-            return Err(Error::invalid_argument(format!("'{path}' is not the name of a tree")));
+            return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
         let planning = options.planning()?;
         let fields = forms::fields(schema, &options.counters)?;
@@ -226,7 +226,7 @@ impl TreeWriter {
                 && !has_same_lengths(array, counts)
             {
                 let counter = self.plan.branches.get(counter).map_or("", |counter| counter.name.as_str());
-                let what = format!("has other numbers of items than the lists with the same counter '{counter}'");
+                let what = format!("differs in its numbers of items from the lists with the same counter '{counter}'");
                 return Err(Error::invalid_argument(what).in_field(&branch.name));
             }
         }
@@ -242,8 +242,8 @@ impl TreeWriter {
                 let count = count.map_or("null".to_owned(), |count| count.to_string());
                 let entry = self.entries + entry as u64;
                 let what = format!(
-                    "entry {entry}: it counts the items of '{list}', but is {count} where the list has {length}; give \
-                     one of them another name"
+                    "entry {entry}: it counts the items of '{list}', but is {count} while the list has {length}; \
+                     rename one of them"
                 );
                 Err(Error::invalid_argument(what).in_field(counter))
             }
@@ -437,7 +437,8 @@ fn check_text(array: &ArrayRef, first_entry: u64) -> Result<()> {
         None => Ok(()),
         Some(entry) => {
             let entry = first_entry + entry as u64;
-            let what = format!("entry {entry}: a text with a zero byte, where ROOT would end it; leave the field out");
+            let what =
+                format!("entry {entry}: the string contains a zero byte, where ROOT would end it; leave the field out");
             Err(Error::invalid_argument(what))
         }
     }
