@@ -84,7 +84,7 @@ impl File {
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
 
-    /// Opens a file of `size_bytes` bytes, of which `read(starts, ends)` returns ranges; otherwise as `of_bytes`.
+    /// Opens a file of `size_bytes` bytes, whose ranges `read(starts, ends)` returns; otherwise as `of_bytes`.
     #[staticmethod]
     fn of_ranges(
         py: Python<'_>,

@@ -66,13 +66,13 @@ impl Table {
         &self.inner
     }
 
-    /// What a request reads.
-    /// What the metadata say that cannot be read of what a request selects.
+    /// The selected fields that cannot be read, according to the metadata.
     pub(crate) fn unreadable(&self, request: &Request) -> Vec<Skipped> {
         let patterns = request.patterns.as_deref();
         patterns.map_or_else(Vec::new, |patterns| self.inner.unreadable(patterns, &[]))
     }
 
+    /// The read of a request.
     pub(crate) fn select(&self, request: Request) -> tupelo::Result<Read> {
         let mut read = match request.patterns {
             Some(patterns) => self.inner.read(patterns)?,

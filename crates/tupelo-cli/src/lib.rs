@@ -69,8 +69,7 @@ struct Cli {
     command: commands::Command,
 }
 
-/// Runs the command `tupelo` on its arguments, of which the first is the name of the program, and returns the exit
-/// status.
+/// Runs the command `tupelo` on its arguments, beginning with the name of the program, and returns the exit status.
 ///
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {

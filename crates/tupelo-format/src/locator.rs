@@ -52,7 +52,7 @@ pub enum Locator {
         /// Stored bytes.
         bytes: u64,
     },
-    /// A kind that this version does not know: it hurts only the page or envelope that it points to.
+    /// A kind unknown to this version: only the page or envelope that it points to cannot be read.
     Unknown {
         /// The locator's type byte.
         kind: u8,

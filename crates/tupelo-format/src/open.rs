@@ -78,7 +78,7 @@ pub fn anchor(fetched: &FetchedRanges, object: &Object) -> Attempt<Anchor> {
     Ok(anchor)
 }
 
-/// Why an ntuple whose anchor has the class [`PRE_RELEASE_CLASS`] is not read, with the version of its format.
+/// The error for an ntuple whose anchor has the class [`PRE_RELEASE_CLASS`], with its format version.
 pub fn pre_release(fetched: &FetchedRanges, object: &Object) -> Attempt<Error> {
     check_anchor_size(object.key.stored_bytes().max(object.key.object_bytes.into()), object.key.seek_key)?;
     let payload = container::object_bytes(fetched, &object.key)?;
@@ -128,10 +128,10 @@ pub fn stored_envelopes(
     container::together(envelopes.map(one))
 }
 
-/// Header and footer, joined and checked. `size` is the size of everything stored, in bytes.
+/// Header and footer, joined and checked. `size` is the total stored size in bytes.
 ///
 /// # Errors
-/// Corrupt where they are damaged or contradict each other, limit where they take more than `memory`.
+/// Corrupt if they are damaged or contradict each other, limit if they take more than `memory`.
 pub fn descriptor(stored: [&[u8]; 2], links: &AnchorLinks, size: u64, memory: &Memory) -> Result<Descriptor> {
     let (header, checksum, footer) = envelopes(stored, links, memory)?;
     for schema in [&header.schema, &footer.extension] {
@@ -206,7 +206,7 @@ pub fn envelopes(stored: [&[u8]; 2], links: &AnchorLinks, memory: &Memory) -> Re
 /// The page list of a cluster group from its stored bytes.
 ///
 /// # Errors
-/// Corrupt where it is damaged or contradicts the descriptor, limit where it takes more than `memory`.
+/// Corrupt if it is damaged or contradicts the descriptor, limit if it takes more than `memory`.
 pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, memory: &Memory) -> Result<PageList> {
     let offset = group.page_list.locator.offset();
     let bytes = envelope(stored, EnvelopeType::PageList, &group.page_list, memory)?;

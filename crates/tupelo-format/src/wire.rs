@@ -2,7 +2,7 @@
 //!
 //! RNTuple is little-endian, the ROOT file around it big-endian; the method names say which. Every read is checked
 //! against the bytes that are there, and every count against the bytes that it would need, so that no number in
-//! a file decides an allocation. What is allocated for records is counted by a [`Memory`] first.
+//! a file decides an allocation. Memory for records is counted by a [`Memory`] before it is allocated.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Strings longer than this in metadata are refused, in bytes; real type names and descriptions are far below it.
 pub const MAX_STRING_BYTES: usize = 16 << 20;
 
-/// Counts the memory that records take, so that it ends before it is allocated.
+/// Counts the memory that records take, before it is allocated.
 #[derive(Debug)]
 pub struct Memory {
     limit_bytes: u64,
@@ -20,12 +20,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing taken yet of `limit_bytes`.
+    /// A limit of `limit_bytes`, with nothing taken yet.
     pub const fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, used_bytes: AtomicU64::new(0) }
     }
 
-    /// As much as the machine has: for bytes that the caller made.
+    /// No limit: for bytes that the caller made.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
@@ -40,10 +40,10 @@ impl Memory {
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
     }
 
-    /// Takes bytes that are about to be allocated for `what`.
+    /// Takes memory for bytes that are about to be allocated for `what`.
     ///
     /// # Errors
-    /// Memory where that is more than is left.
+    /// Memory if fewer bytes are left.
     pub fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
         let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
         match used.filter(|&used| used <= self.limit_bytes) {
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor over the next `count` bytes alone; this one goes on behind them.
+    /// A cursor over only the next `count` bytes; this one continues after them.
     pub fn sub(&mut self, count: usize) -> Result<Cursor<'a>> {
         let base = self.offset();
         Ok(Cursor { bytes: self.take(count)?, position: 0, base, memory: self.memory })
@@ -224,7 +224,7 @@ impl<'a> Cursor<'a> {
     /// A `Vec` with room for `count` items of at least `item_bytes` each on disk.
     ///
     /// # Errors
-    /// Corrupt where so many items cannot follow; limit where there is no memory left for them.
+    /// Corrupt if fewer bytes follow than the items need; limit if the memory is used up.
     pub fn reserve<T>(&self, count: usize, item_bytes: usize) -> Result<Vec<T>> {
         if count > self.remaining() / item_bytes.max(1) {
             let what =
@@ -345,12 +345,12 @@ impl Buffer {
         }
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn into_vec(self) -> Vec<u8> {
         self.bytes
     }

@@ -33,7 +33,7 @@ pub fn local_path(name: &str) -> Option<&Path> {
     (path.len() < name.len() || scheme(name).is_none()).then(|| Path::new(path))
 }
 
-/// How the URI of a data set begins that is in several stores.
+/// Prefix of the URI of a data set in several stores.
 const MIRROR: &str = "ntpl+mirror:";
 /// Members of a mirror.
 const MAX_MEMBERS: usize = 16;
@@ -111,7 +111,7 @@ pub fn display_name(name: &str) -> String {
     }
 }
 
-/// Where objects come from and go to: options of remote stores, and a cache.
+/// Access to objects: options of remote stores, and a cache.
 #[derive(Debug, Clone, Default)]
 pub struct Storage {
     options: Options,
@@ -207,8 +207,8 @@ impl Storage {
         }
     }
 
-    /// As [`list`](Self::list) for a folder of URIs with `ntpl+`, with the names under which there are objects but no data set:
-    /// writers have not finished, or were killed. They have no size.
+    /// As [`list`](Self::list) for a folder of URIs with `ntpl+`, with the names of objects without a data set, whose
+    /// writers have not finished or were killed. They have no size.
     ///
     /// # Errors
     /// As [`list`](Self::list).

@@ -1,6 +1,6 @@
 //! Baskets: the values of a range of entries of one branch (`TBasket::Streamer`, `TBasket::ReadBasketBuffers`).
 //!
-//! The head of a basket follows the key of its record. Behind the values are the positions of the entries, unless all
+//! The head of a basket follows the key of its record. The positions of the entries follow the values, unless all
 //! entries have the same length or the positions follow from a counter.
 
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub struct Basket<'a> {
     /// Bytes between the place from which references between objects count, and the data.
     pub key_bytes: u16,
     positions: Option<Vec<u32>>,
-    /// What another branch says of the numbers of values, for each item of the entries that are read.
+    /// The numbers of values according to another branch, for each item of the entries that are read.
     pub(crate) counts: Vec<usize>,
 }
 
@@ -122,7 +122,7 @@ impl BasketHead {
         self.payload_bytes() != self.object_bytes
     }
 
-    /// The basket with its payload, which is not compressed any more.
+    /// The basket with its decompressed payload.
     ///
     /// # Errors
     /// Corrupt where positions lie outside the values or descend.
@@ -203,7 +203,7 @@ impl Basket<'_> {
     /// The bytes of entries that all have the same number of bytes.
     ///
     /// # Errors
-    /// Corrupt where the basket has another number of bytes.
+    /// Corrupt if the basket has another number of bytes.
     pub fn fixed_range(&self, entries: &Range<usize>, width: usize) -> Result<Range<usize>> {
         let Some(positions) = &self.positions else {
             if width.checked_mul(self.entries) != Some(self.data.len()) {
@@ -214,7 +214,7 @@ impl Basket<'_> {
             }
             return Ok(entries.start * width..entries.end * width);
         };
-        // Positions that lie about some entries would give other values for a range of entries than for all of them.
+        // With wrong positions of some entries, a range of entries would have other values than all of them.
         let lengths = positions.iter().zip(positions.iter().skip(1)).map(|(start, end)| end.saturating_sub(*start));
         if let Some((entry, length)) = lengths.enumerate().find(|&(_, length)| length as usize != width) {
             return Err(Error::corrupt(format!("entry {entry} has {length} bytes, expected {width}")));
@@ -232,7 +232,7 @@ impl Basket<'_> {
     /// Sets the positions of the entries from their lengths in bytes.
     ///
     /// # Errors
-    /// Corrupt where there are other numbers of entries or bytes.
+    /// Corrupt if the numbers of entries or bytes differ.
     pub fn set_lengths(&mut self, lengths: impl IntoIterator<Item = usize>) -> Result<()> {
         let mut positions = vec![0];
         let mut end = 0_usize;

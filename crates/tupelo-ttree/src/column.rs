@@ -23,9 +23,9 @@ use self::vectors::Vectors;
 use crate::Basket;
 use crate::layout::{Layout, OtherVersion};
 
-/// Items that take no bytes, of which a number in the file says how many there are.
+/// Items that take no bytes; a number in the file gives their count.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
-/// Room for the values to come, as a multiple of what they are expected to take.
+/// Memory for the expected values, as a multiple of their estimated size.
 const SLACK: f64 = 1.05;
 
 /// The values of a layout, as they are read.
@@ -111,7 +111,7 @@ struct Entries<'a> {
     end: usize,
     /// Whether that is known from the positions of the entries.
     is_bounded: bool,
-    /// How many values the items have, where another branch says so.
+    /// The numbers of values of the items, if another branch has them.
     counts: std::slice::Iter<'a, usize>,
     /// The class of an object that has no head: a custom streamer may have written it.
     without_head: Option<Arc<ClassInfo>>,
@@ -135,7 +135,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// An error in values: it is no damage if a custom streamer wrote them.
+    /// An error in values: not damage if a custom streamer wrote them.
     fn without_head(&self, error: Error) -> Error {
         match &self.without_head {
             Some(class) if error.kind() == ErrorKind::Corrupt => {
@@ -149,12 +149,12 @@ impl<'a> Entries<'a> {
         self.end.saturating_sub(self.stream.cursor.position())
     }
 
-    /// How many items there can be.
+    /// The maximum number of items.
     fn most(&self, item: &Layout) -> usize {
         if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() }
     }
 
-    /// A number of items, of which each takes at least a byte.
+    /// A number of items that take at least a byte each.
     fn count(&mut self, item: &Layout) -> Result<usize> {
         let at = self.stream.cursor.offset();
         let count = self.stream.cursor.i32_be()?;
@@ -219,7 +219,7 @@ impl Column {
         }
     }
 
-    /// Makes room for more values: the given multiple of those that are there, and a little more.
+    /// Reserves memory for more values: the given multiple of the present ones, and a little more.
     pub fn reserve(&mut self, share: f64) {
         let more = |len: usize| (len as f64 * share * SLACK) as usize;
         let offsets = |offsets: &mut Offsets| offsets.0.reserve(more(offsets.0.len()));
@@ -242,8 +242,8 @@ impl Column {
     /// Appends the values of some entries of a basket. Members that the stored version of their class lacks take `memory`.
     ///
     /// # Errors
-    /// Corrupt where the bytes do not fit the layout; unsupported for versions of classes and forms that are not known;
-    /// memory where values that are not stored take more than there is.
+    /// Corrupt where the bytes do not fit the layout; unsupported for unknown versions and forms of classes; memory if
+    /// values that are not stored exceed the memory.
     pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, memory: &Memory) -> Result<()> {
         if let Some(width) = layout.fixed_bytes() {
             return self.read_fixed(layout, basket, entries, width, memory);
@@ -509,7 +509,7 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
         Layout::Headed(body) if source.left() > 0 => (&**body, Some(source.stream.version()?)),
         _ => (item, None),
     };
-    // How many there are is known only to the end. Members may be side by side in each of them.
+    // Their number is known only at the end. Members may be stored member-wise in each of them.
     if let Some(version) = head.filter(|version| version.is_member_wise) {
         let class = MemberWise::read(source, version.number)?;
         while source.left() > 0 {
@@ -538,7 +538,7 @@ fn push_object(columns: &mut [Column], number: u32, bits: u32) {
     }
 }
 
-/// Values behind a pointer: a byte says whether there are any.
+/// Values after a pointer: a byte tells whether there are any.
 fn pointed(
     item: &Layout,
     items: &mut Column,
@@ -550,7 +550,7 @@ fn pointed(
     several(item, items, offsets, source, if is_there { length } else { 0 })
 }
 
-/// As many values as a counter says.
+/// The number of values that a counter gives.
 fn several(
     item: &Layout,
     items: &mut Column,

@@ -21,11 +21,11 @@ pub struct Field {
     pub type_name: String,
     /// Free text.
     pub title: String,
-    /// Where its values are.
+    /// The branches with its values.
     pub kind: FieldKind,
 }
 
-/// Where the values of a field are.
+/// The branches with the values of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// In one branch.
@@ -37,7 +37,7 @@ pub enum FieldKind {
     },
     /// In the branches of its members.
     Record(Vec<Field>),
-    /// In the branches of the members of its items, of which each has the values of all items of an entry.
+    /// In the branches of the members of its items; each has the values of all items of an entry.
     Collection {
         /// The branch with the number of items.
         counts: usize,
@@ -47,7 +47,7 @@ pub enum FieldKind {
 }
 
 impl Tree {
-    /// The fields of the tree, and the branches that are none.
+    /// The fields of the tree, and the branches that are not fields.
     ///
     /// # Errors
     /// Memory where they take more than is left: classes in classes can have more members than the file has bytes, and
@@ -223,7 +223,7 @@ impl Builder<'_> {
         let layout = match layout::of_branch(self.tree, index, &self.classes, self.memory) {
             Ok(layout) => layout,
             Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
-            // What has no columns is left as bytes, if it can be decoded as objects.
+            // Values without columns are left as bytes, if they can be decoded as objects.
             Err(_) if self.is_object(branch) => Layout::Opaque,
             Err(error) => return Err(error),
         };
@@ -252,7 +252,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a title says more than the names and types of the leaves.
+/// Whether a title contains more than the names and types of the leaves.
 fn is_description(branch: &Branch) -> bool {
     let is_leaf = |part: &str| {
         part.rsplit_once('/').is_some_and(|(_, code)| code.split('[').next().is_some_and(|it| it.len() == 1))

@@ -38,11 +38,11 @@ pub enum Layout {
     Leaf,
     /// Length in 32 bits, then the bytes.
     Characters,
-    /// So many items for each value; those of several dimensions are nested.
+    /// This number of items for each value; several dimensions are nested.
     Fixed(usize, Box<Layout>),
     /// A number of items in 32 bits, then the items.
     Counted(Box<Layout>),
-    /// As many items as there are to the end of the entry.
+    /// The items up to the end of the entry.
     Rest(Box<Layout>),
     /// A byte that says whether there are any items, then as many as are left to the end of the entry.
     FlaggedRest(Box<Layout>),
@@ -99,7 +99,7 @@ pub enum Layout {
         /// Names and layouts of the base and the elements.
         members: Vec<(String, Layout)>,
     },
-    /// Bytes that are decoded as objects: what has no columns.
+    /// Bytes that are decoded as objects: values without columns.
     Opaque,
 }
 
@@ -148,8 +148,8 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// The layout of the values in the baskets of a branch.
 ///
 /// # Errors
-/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote; memory for
-/// classes whose members, with the members of these, take more than is left.
+/// Unsupported for types that the streamer info does not describe and for forms of branches that only ROOT 2 wrote;
+/// memory for classes whose members, with the members of these, take more than is left.
 pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memory) -> Result<Layout> {
     let branch = tree.branches.get(index).ok_or_else(|| Error::corrupt("the branch does not exist"))?;
     let mut compiler = Compiler { tree, classes, depth: 0, path_bytes: 0, memory };
@@ -158,7 +158,7 @@ pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memo
         (None, "TBranch") => of_leaves(index, branch),
         (None, "TBranchObject") => match compiler.old_object(branch) {
             Err(error) if error.kind() == ErrorKind::Memory => Err(error),
-            // What has no columns is left as bytes.
+            // Values without columns are left as bytes.
             layout => Ok(layout.unwrap_or(Layout::Opaque)),
         },
         (None, other) => Err(Error::unsupported(format!("branches of class {other} are not supported"))),
@@ -262,11 +262,11 @@ pub fn member_type<'i>(branch: &Branch, classes: &Classes<'i>) -> Option<&'i str
     })
 }
 
-/// Decodes the entries of a branch as objects, whatever its layout is. What cannot be decoded is a [`Value::Opaque`] that
-/// says why.
+/// Decodes the entries of a branch as objects, whatever its layout is. Objects that cannot be decoded are a
+/// [`Value::Opaque`] with the reason.
 ///
 /// # Errors
-/// Memory where the values take more than is left.
+/// Memory if the values exceed the memory left.
 pub fn objects(
     branch: &Branch,
     classes: &Classes<'_>,
@@ -379,7 +379,7 @@ impl<'i> Compiler<'_, 'i> {
         })
     }
 
-    /// A whole object in a separate branch, which says what version of its class it has.
+    /// A whole object in a separate branch, which states the version of its class.
     fn alone(&mut self, branch: &Branch, element: &BranchElement) -> Result<Layout> {
         let of = Type::parse(&branch.class_name)?;
         let special = match &of {

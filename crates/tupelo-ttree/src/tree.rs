@@ -1,4 +1,4 @@
-//! What a streamed `TTree` says: branches, leaves, and where the baskets are.
+//! The content of a streamed `TTree`: branches, leaves, and the positions of baskets.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -67,7 +67,7 @@ pub struct Branch {
     pub branch_class: String,
     /// C++ class of the objects; empty for branches of leaves.
     pub class_name: String,
-    /// What only a `TBranchElement` says.
+    /// Properties of a `TBranchElement`.
     pub element: Option<BranchElement>,
     /// The branch that this one is part of.
     pub parent: Option<usize>,
@@ -87,7 +87,7 @@ pub struct Branch {
     pub bytes: [u64; 2],
 }
 
-/// What is special about a branch of objects.
+/// Properties of a branch of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchElement {
     /// ROOT's kind of branch: 0 for a value or an unsplit object, 1 a base class, 2 a split object, 3 and 4 the number of
@@ -269,11 +269,11 @@ impl Tree {
     }
 }
 
-/// Sizes above this are not true: 16 TiB.
+/// Larger sizes are assumed to be wrong: 16 TiB.
 const MAX_BYTES: u64 = 1 << 44;
 /// More entries are refused.
 const MAX_ENTRIES: u64 = 1 << 48;
-/// More clusters are not made, whatever a file says of their size.
+/// Maximum number of clusters, whatever size the file gives.
 const MAX_CLUSTERS: u64 = 1 << 20;
 
 /// The members of an object by name, own ones and those of bases.
@@ -554,7 +554,7 @@ fn leaf(object: &Object) -> Result<Leaf> {
 
 /// The baskets of a branch: those in records of the file, then those in the tree's own record.
 fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<BasketPlace>> {
-    // Branches may share what they refer to, so that many copies are made of it.
+    // Branches may share what they refer to, which is then copied for each of them.
     let integers = |name| {
         let integers = branch.integers(name)?;
         memory.take_items::<i64>(integers.len(), "baskets")?;
@@ -584,7 +584,7 @@ fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<Bas
     let mut next = 0;
     for index in 0..in_file {
         let first = start(index).transpose()?.unwrap_or(next);
-        // ROOT knows the end of the last basket by the entries of the branch, where there is no next one.
+        // Without a next basket, ROOT takes the end of the last one from the entries of the branch.
         let end = start(index + 1).transpose()?.filter(|&end| end > 0 || entries == 0).unwrap_or(entries);
         if first != next || end < first || end > entries {
             let what =

@@ -18,7 +18,7 @@ use crate::writer::FileWriter;
 /// Branch, field, number of values that were compared, and the first entry in which they differ.
 type ComparedRow = (String, String, u64, Option<u64>);
 
-/// Trees that become one ntuple, of which a selection is imported.
+/// Trees that become one ntuple; a selection of them is imported.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Import {

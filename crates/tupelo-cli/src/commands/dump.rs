@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
-    // As binary, strings that are not UTF-8 are no error in text, but written as base64.
+    // As binary, strings that are not UTF-8 are not an error in text, but written as base64.
     let binary = is_text || args.binary_strings;
     let chain = args.files.sources.chain(
         &locations,

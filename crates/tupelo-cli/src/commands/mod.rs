@@ -458,7 +458,7 @@ impl FromStr for Definition {
 }
 
 impl Condition {
-    /// Whether there is no expression.
+    /// Whether no expression is given.
     fn is_empty(&self) -> bool {
         self.define.is_empty() && self.expression.is_none()
     }

@@ -138,10 +138,10 @@ pub fn decompress_while<E: From<Error>>(
     Ok(check_end(chain)?)
 }
 
-/// Decompresses a whole payload of which the size is only a claim, as that of an envelope is.
+/// Decompresses a whole payload whose size is only claimed, as in an envelope.
 ///
-/// Memory grows with what the blocks really yield: at most one block (16 MiB) or once more the bytes proven so far is
-/// reserved ahead of them.
+/// Memory grows with the actual output of the blocks: at most one block (16 MiB), or the size decompressed so far, is
+/// reserved in advance.
 ///
 /// # Errors
 /// Limit if `uncompressed_bytes` exceeds `limit_bytes`; otherwise as [`decompress_into`].

@@ -91,7 +91,7 @@ impl Compression {
         }
     }
 
-    /// From ROOT's number, `100 * code + level`; level 0 is no compression, whatever the codec.
+    /// From ROOT's number, `100 * code + level`; level 0 disables compression, whatever the codec.
     ///
     /// # Errors
     /// Unsupported if codec or level are unknown here. Reading does not need the setting.

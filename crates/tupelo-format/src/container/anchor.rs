@@ -16,7 +16,7 @@ const HEAD_BYTES: usize = 6;
 const CLASS_VERSION: u16 = 2;
 /// First version of the class `ROOT::Experimental::RNTuple` that has the version of the format, as ROOT 6.30 wrote it.
 const PRE_RELEASE_VERSION: u16 = 4;
-/// The only epoch there is.
+/// The only existing epoch.
 const EPOCH: u16 = 1;
 /// Smallest envelope: type and length, checksum.
 const MIN_ENVELOPE_BYTES: u64 = 16;
@@ -96,7 +96,7 @@ impl Anchor {
     /// Reads an anchor (of this or a later class version) from its decompressed payload, which lies at `offset`.
     ///
     /// # Errors
-    /// Corrupt where byte count or checksum do not fit, unsupported for another epoch.
+    /// Corrupt if byte count or checksum do not match, unsupported for another epoch.
     pub fn read(payload: &[u8], offset: u64) -> Result<Self> {
         if payload.len() < ANCHOR_BYTES {
             return Err(Error::corrupt(format!("{} bytes, expected at least {ANCHOR_BYTES}", payload.len())).at(offset));
@@ -139,11 +139,11 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// The version of the format that the payload of an anchor has that was written before format 1.0, of class
-    /// `ROOT::Experimental::RNTuple`; `None` for the oldest, which have none.
+    /// The format version in the payload of an anchor from before format 1.0, of class `ROOT::Experimental::RNTuple`;
+    /// `None` for the oldest anchors, which do not store it.
     ///
     /// # Errors
-    /// Corrupt where the payload ends before it.
+    /// Corrupt if the payload ends before the version.
     pub fn pre_release_version(payload: &[u8], offset: u64) -> Result<Option<[u16; 4]>> {
         let mut cursor = Cursor::new(payload, offset);
         let _byte_count = cursor.u32_be()?;
@@ -156,14 +156,14 @@ impl Anchor {
     /// Checks that header and footer can lie in a file of `file_size` bytes.
     ///
     /// # Errors
-    /// Corrupt where they cannot.
+    /// Corrupt if they cannot.
     pub fn validate(&self, file_size: u64) -> Result<()> {
         let envelopes = [
             ("header", self.seek_header, self.nbytes_header, self.len_header),
             ("footer", self.seek_footer, self.nbytes_footer, self.len_footer),
         ];
         for (name, seek, nbytes, len) in envelopes {
-            // Of a split envelope only the first chunk must lie behind `seek`.
+            // Only the first chunk of a split envelope must lie at `seek`.
             let together = if self.max_key_size == 0 { nbytes } else { nbytes.min(self.max_key_size) };
             let fits = seek.checked_add(together).is_some_and(|end| end <= file_size) && nbytes <= file_size;
             if seek == 0 || !fits {

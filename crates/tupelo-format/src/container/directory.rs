@@ -133,7 +133,7 @@ pub struct Directory {
     pub(super) room: u64,
     /// Bytes of the key list's record, 0 where there is none.
     pub(super) list_bytes: u64,
-    /// What the key list has that would be lost if it were written again.
+    /// Bytes of the key list that would be lost if it were written again.
     pub(super) unread: Option<String>,
     /// A key after the last one: of a deleted object if its record is free.
     pub(super) last: Option<LastKey>,
@@ -408,7 +408,7 @@ pub fn find_object(fetched: &FetchedRanges, path: &str) -> Attempt<Option<Object
 #[derive(Debug)]
 pub struct Tree {
     directories: Vec<Directory>,
-    /// What is to be read next.
+    /// The directories to read next.
     level: Vec<Place>,
     levels: usize,
     seen: HashSet<u64>,
@@ -421,7 +421,7 @@ pub struct Tree {
 pub struct Level(Vec<Directory>);
 
 impl Tree {
-    /// A tree of which nothing is read yet.
+    /// A tree before its first read.
     ///
     /// # Errors
     /// Corrupt where the file has no top directory.
@@ -481,14 +481,14 @@ impl Tree {
         Ok(())
     }
 
-    /// Every key of every directory; a directory's content follows it. Directories themselves are listed too. What the
-    /// list takes is counted in `memory`.
+    /// Every key of every directory; a directory's content follows it. Directories themselves are listed too. The
+    /// memory of the list is counted in `memory`.
     ///
     /// # Errors
     /// Corrupt where a record lies outside of the file.
     pub fn objects(&self, memory: &Memory) -> Result<Vec<Object>> {
         let mut objects = Vec::new();
-        // What is still to be listed: the rest of the keys of each directory on the way down.
+        // The keys not yet listed, for each directory on the path.
         let mut way: Vec<(&Directory, std::slice::Iter<'_, ListedKey>)> = Vec::new();
         way.extend(self.directories.first().map(|top| (top, top.keys.iter())));
         while let Some((directory, keys)) = way.last_mut() {
@@ -624,7 +624,7 @@ mod tests {
             file[key.payload_offset() as usize + 3] = count;
             tree(file).map(|tree| tree[0].keys.len())
         };
-        // One key of 31 bytes, of which the smallest takes 29.
+        // One key of 31 bytes; the smallest takes 29.
         assert_eq!((key.stored_bytes(), count(1)), (4 + 31, Ok(1)));
         let Err(Interrupt::Failed(error)) = count(2) else { panic!("two keys") };
         assert_eq!(error.what(), "expected a list of 2 keys, 31 bytes left");

@@ -83,14 +83,14 @@ impl FetchedRanges {
         Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()), deviations: Arc::default() }
     }
 
-    /// The same bytes, of which no more may be made than `limit_bytes`: decompressed bytes, records, tables. Clones
+    /// The same bytes with a memory limit for what is made from them: decompressed bytes, records, tables. Clones
     /// count together.
     #[must_use]
     pub fn with_memory_limit(self, limit_bytes: u64) -> Self {
         Self { memory: Arc::new(Memory::new(limit_bytes)), ..self }
     }
 
-    /// What was taken of the memory so far.
+    /// The memory used so far.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }

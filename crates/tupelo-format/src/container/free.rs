@@ -22,7 +22,7 @@ const SEGMENT_MEMORY: u64 = 18;
 /// The most segments that are listed, if the others can do without: a list is written with every state of a file, and
 /// would grow with their number.
 const MAX_SEGMENTS: usize = 32;
-/// So many segments below [`MAX_SEGMENTS`] are to be known as records before anything is added to a file.
+/// This many segments below [`MAX_SEGMENTS`] must be known as records before anything is added to a file.
 const SPARE_SEGMENTS: usize = 8;
 /// Longer segments are not looked into, in bytes: 64 KiB. The shortest ones are left out first.
 const MAX_RECORDS_BYTES: u64 = 64 << 10;
@@ -240,7 +240,7 @@ mod tests {
         let kept = ranges(&list);
         assert_eq!(kept.len(), MAX_SEGMENTS);
         assert_eq!((kept[0], kept[31]), ((69_000, 69_169), (500_000, 500_010)));
-        // What is no record cannot do without.
+        // Segments other than records must stay in the list.
         let mut list = FreeList::default();
         (0..100).for_each(|k| list.release_bytes(1000 * k..1000 * k + 10));
         list.release(200_000..200_005);

@@ -56,7 +56,7 @@ pub struct FileHeader {
 /// Reads the header of a ROOT file, small or big.
 ///
 /// # Errors
-/// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
+/// Corrupt if this is not a ROOT file, or if its first record would be outside the file.
 pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
     if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {

@@ -52,7 +52,7 @@ ids! {
 /// One field.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// What the file says of it.
+    /// Its record in the file.
     pub record: FieldRecord,
     /// Field that contains it; `None` at the top level.
     pub parent: Option<FieldId>,
@@ -111,7 +111,7 @@ pub struct ClusterGroup {
 pub struct AttributeSet {
     /// Name.
     pub name: String,
-    /// Where its anchor lies.
+    /// The position of its anchor.
     pub anchor: Locator,
     /// Bytes of its anchor.
     pub anchor_length: u32,

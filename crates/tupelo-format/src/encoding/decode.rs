@@ -78,7 +78,7 @@ pub fn decode_bits(packed: &[u8], skip: usize, count: usize, out: &mut [u8], out
 /// Decodes any real type but Real64 and SplitReal64, which single precision cannot hold.
 ///
 /// # Errors
-/// Unsupported for those and for types that are not real, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported for those and for types that are not real, corrupt if the size of `packed` does not match `out`.
 pub fn decode_f32(encoding: &Encoding, packed: &[u8], out: &mut [f32]) -> Result<()> {
     if encoding.column_type().unsplit() == ColumnType::Real64 {
         return Err(encoding.mismatch("single-precision numbers"));
@@ -95,7 +95,7 @@ pub fn decode_f32(encoding: &Encoding, packed: &[u8], out: &mut [f32]) -> Result
 /// Decodes any real type.
 ///
 /// # Errors
-/// Unsupported if the type is not real, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported if the type is not real, corrupt if the size of `packed` does not match `out`.
 pub fn decode_f64(encoding: &Encoding, packed: &[u8], out: &mut [f64]) -> Result<()> {
     decode_reals(encoding, packed, out, f64::from, |double| double)
 }
@@ -133,7 +133,7 @@ fn decode_reals<T>(
 /// Decodes the ends of collections. Sums of differences wrap around within the width of the column, as in ROOT.
 ///
 /// # Errors
-/// Unsupported if the type is no index, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported if the type is not an index, corrupt if the size of `packed` does not match `out`.
 pub fn decode_index(encoding: &Encoding, packed: &[u8], out: &mut [u64]) -> Result<()> {
     use ColumnType::*;
     encoding.check_page(packed, out.len())?;

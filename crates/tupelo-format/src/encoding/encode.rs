@@ -127,7 +127,7 @@ fn is_too_large_for_single(value: f64) -> bool {
     value.is_finite() & (value.abs() >= SINGLE_OVERFLOW)
 }
 
-/// The check of encodings that infinity is no stranger to: no finite value may become it.
+/// The check of encodings that can store infinity: no finite value may become infinite.
 fn check_finite<T: Debug>(encoding: &Encoding, values: &[T], is_too_large: impl Fn(&T) -> bool) -> Result<()> {
     // A first look without a branch, which is all that good values get.
     let is_good = values.iter().fold(true, |is_good, value| is_good & !is_too_large(value));
@@ -189,7 +189,7 @@ fn encode_reals<T: Copy>(
 /// The inverse of [`decode_index`](super::decode_index).
 ///
 /// # Errors
-/// Unsupported if the type is no index or an end does not fit its 32 bits.
+/// Unsupported if the type is not an index or an end does not fit its 32 bits.
 pub fn encode_index(encoding: &Encoding, ends: &[u64], out: &mut Vec<u8>) -> Result<()> {
     use ColumnType::*;
     let column_type = encoding.column_type();

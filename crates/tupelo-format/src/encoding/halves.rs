@@ -1,5 +1,5 @@
-//! Half precision (IEEE 754 binary16) to single precision and back. What one number becomes is written without a branch,
-//! so that loops over blocks become vector instructions on every processor; most have one for just this.
+//! Half precision (IEEE 754 binary16) to single precision and back. The conversion of a number has no branches, so that
+//! loops over blocks become vector instructions on every processor; most have one for just this.
 
 use super::scalar::{self, Word};
 use super::simd;

@@ -39,7 +39,7 @@ use crate::{Error, Result};
 /// that holds it. By default ROOT's pages have at most 1 MiB.
 pub const MAX_PAGE_BYTES: u64 = 1 << 30;
 
-/// How the elements of one column lie in its pages.
+/// The encoding of the elements of one column in its pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {
     column_type: ColumnType,

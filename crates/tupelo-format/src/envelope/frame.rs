@@ -38,7 +38,7 @@ fn payload<'a>(cursor: &mut Cursor<'a>, size: u64, head_bytes: u64, start: u64) 
     }
 }
 
-/// Reads a list of items, of which each takes at least `item_bytes`; more than `most` are refused.
+/// Reads a list of items that take at least `item_bytes` each; more than `most` are refused.
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     what: &str,

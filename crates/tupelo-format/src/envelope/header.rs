@@ -93,7 +93,7 @@ pub struct AliasColumnRecord {
     pub field: u32,
 }
 
-/// What a type needs beyond fields and columns.
+/// Properties of a type beyond fields and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTypeInfo {
     /// Kind of content; 0 = a streamed `TList` of `TStreamerInfo`.

@@ -1,4 +1,4 @@
-//! What the names of C++ types say about how their values are stored.
+//! The storage of values by the names of their C++ types.
 
 use crate::type_name::{TypeName, fundamental};
 use crate::{Error, Result};

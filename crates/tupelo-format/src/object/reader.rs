@@ -22,11 +22,11 @@ pub(super) struct Reader<'a> {
     built_in: HashMap<String, Arc<ClassInfo>>,
     /// Whether objects of a class may lack a head.
     headless: HashMap<*const ClassInfo, bool>,
-    /// Where the counters of pointers are among the members of their class.
+    /// The positions of the counters of pointers among the members of their class.
     counters: HashMap<*const Counter, Option<usize>>,
-    /// What may still be looked at besides the object: names of classes in bytes, and members in which counters are.
+    /// The remaining work besides the object: names of classes in bytes, and members in which counters are.
     work: usize,
-    /// What the object may take, and the memory that it shares with others.
+    /// The memory limit of the object, and the memory that it shares with others.
     budget: usize,
     memory: &'a Memory,
     depth: u32,
@@ -364,7 +364,7 @@ impl<'a> Reader<'a> {
                 return match self.known.get(&id).cloned() {
                     Some(Some((value, height))) => self.reach(height).map(|()| value),
                     Some(None) => Ok(Value::Enclosing),
-                    // What it was is not known, because it could not be read.
+                    // The object is unknown, because it could not be read.
                     None => {
                         let reason = Error::unsupported(format!("reference to a missing object at {id}"));
                         let (class_name, bytes, reason) = (String::new(), Vec::new(), reason.at(at).to_string());

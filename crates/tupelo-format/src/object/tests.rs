@@ -343,7 +343,7 @@ fn objects_take_no_longer_than_their_bytes() {
     assert!(matches!(get(&value, "all"), Value::List(list) if list.len() == OBJECTS));
 }
 
-/// All objects of the real files that are no trees and no ntuples: class, bytes, bytes of the key, layouts.
+/// All objects of the real files that are neither trees nor ntuples: class, bytes, bytes of the key, layouts.
 fn real_objects() -> Vec<(String, Vec<u8>, u16, StreamerInfos)> {
     let mut all = Vec::new();
     for (_, file) in real_files() {

@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// What Tupelo adds to the anchor.
+/// Tupelo's extension of the anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
     /// The mapping of pages to objects, as text, for information: locators decide.
@@ -99,7 +99,7 @@ pub struct JsonAnchor {
     pub links: AnchorLinks,
     /// Where the objects are.
     pub place: Place,
-    /// What ROOT does not know; `None` in anchors that ROOT wrote.
+    /// The part unknown to ROOT; `None` in anchors that ROOT wrote.
     pub extension: Option<Extension>,
 }
 

@@ -77,7 +77,7 @@ fn std_hash(bytes: &[u8]) -> u64 {
     mix(mix(hash).wrapping_mul(FACTOR))
 }
 
-/// What Tupelo adds to the anchor.
+/// Tupelo's extension of the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaosExtension {
     /// Bytes of all values.
@@ -99,7 +99,7 @@ pub struct DaosAnchor {
     pub links: AnchorLinks,
     /// The object class of the pages.
     pub class: String,
-    /// What ROOT does not know; `None` in anchors that ROOT wrote.
+    /// The part unknown to ROOT; `None` in anchors that ROOT wrote.
     pub extension: Option<DaosExtension>,
 }
 

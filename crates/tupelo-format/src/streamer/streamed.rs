@@ -17,7 +17,7 @@ const HIGH_BIT: u16 = 0x4000;
 const NEW_CLASS: u32 = 0xffff_ffff;
 /// Set in references to classes.
 const CLASS: u32 = 0x8000_0000;
-/// What ROOT adds to distances, so that none is 0 or 1.
+/// The offset that ROOT adds to distances, so that none is 0 or 1.
 const MAP_OFFSET: usize = 2;
 /// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
 const IS_REFERENCED: u32 = 1 << 4;
@@ -54,7 +54,7 @@ pub enum Pointer<'a> {
     Object {
         /// C++ class.
         class_name: &'a str,
-        /// What references to it will say.
+        /// The value of references to it.
         id: usize,
         /// End position of the object.
         end: usize,
@@ -100,7 +100,7 @@ impl<'a> Streamed<'a> {
         Ok(Version { number: if is_member_wise { number & !HIGH_BIT } else { number }, is_member_wise, end })
     }
 
-    /// Goes to the end of an object of which the rest is of no interest.
+    /// Skips the rest of an object.
     pub fn skip_to(&mut self, end: usize) -> Result<()> {
         match end.checked_sub(self.cursor.position()) {
             Some(rest) => self.cursor.take(rest).map(|_| ()),
@@ -225,7 +225,7 @@ impl<'a> Streamed<'a> {
 /// A buffer into which objects are streamed.
 #[derive(Debug)]
 pub struct Streaming {
-    /// What was streamed so far.
+    /// The bytes streamed so far.
     pub buffer: Buffer,
     /// `None` if nothing refers to an earlier mention of a class.
     key_bytes: Option<usize>,
@@ -274,7 +274,7 @@ impl Streaming {
         })
     }
 
-    /// What a [`reference`](Self::reference) to the object that is streamed next has to say.
+    /// The value of a [`reference`](Self::reference) to the object that is streamed next.
     pub fn next_id(&self) -> u32 {
         let key_bytes = self.key_bytes.unwrap_or(0);
         let id = key_bytes.saturating_add(self.buffer.len()).saturating_add(MAP_OFFSET);

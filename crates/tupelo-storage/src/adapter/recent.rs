@@ -1,4 +1,4 @@
-//! What was read last, in memory.
+//! A cache of recent reads, in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

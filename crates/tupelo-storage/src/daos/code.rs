@@ -1,4 +1,4 @@
-//! What the error numbers of DAOS mean.
+//! The meaning of the error numbers of DAOS.
 //!
 //! libdaos has their texts in another library, libgurt, which a client need not find.
 

@@ -398,7 +398,7 @@ impl Drop for Connection {
     }
 }
 
-/// Open objects, of which those stay that were used last.
+/// Open objects; the most recently used ones are kept.
 #[derive(Debug, Default)]
 struct Objects {
     /// Each with the time of its last use.

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::net::Options;
 use crate::source::Traffic;
 
-/// What a container is opened for.
+/// The access to a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -46,8 +46,8 @@ impl DaosContainer {
     /// precedes keys in messages, and `uri` is what errors name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotSupported`] without libdaos, [`ErrorKind::NotFound`] if there is no such pool or container, and
-    /// errors of DAOS.
+    /// [`ErrorKind::NotSupported`] without libdaos, [`ErrorKind::NotFound`] if the pool or container does not exist,
+    /// and errors of DAOS.
     pub(crate) fn open(
         place: &DaosPlace,
         base: &str,

@@ -121,7 +121,7 @@ impl DaosContainer {
         Ok(Error::new(ErrorKind::Changed, "write", uri, "a value already exists"))
     }
 
-    /// Removes values. Absent ones are no error.
+    /// Removes values. Missing ones are not an error.
     ///
     /// # Errors
     /// Errors of DAOS.

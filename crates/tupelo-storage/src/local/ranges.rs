@@ -46,7 +46,7 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This is a
 const MEASURED_PART: u64 = 16;
 /// Age at which a folder without ranges is removed.
 const UNUSED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// What remains of the maximum size when files are deleted, in percent.
+/// Size to which files are reduced on deletion, in percent of the maximum.
 const KEPT_PERCENT: u64 = 90;
 
 thread_local! {
@@ -168,7 +168,7 @@ struct Ranges {
     by_start: BTreeMap<u64, Found>,
     /// Length of the longest, in bytes.
     longest: u64,
-    /// How many are open.
+    /// Number of open files.
     open: usize,
 }
 

@@ -43,7 +43,7 @@ pub struct FileSink {
     process: u32,
 }
 
-/// What commit and abort do.
+/// The actions of commit and abort.
 #[derive(Debug)]
 enum Ending {
     /// Move a temporary file over the target. The old target is kept open for its lock.

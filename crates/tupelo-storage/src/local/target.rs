@@ -13,7 +13,7 @@ const MAX_LINKS: usize = 40;
 /// Maximum attempts to open a file that other processes replace at the same time.
 const OPEN_ATTEMPTS: usize = 10;
 
-/// What a new file is going to replace.
+/// The file that a new file will replace.
 #[derive(Debug)]
 pub(super) struct Target {
     /// The path without links, absolute.

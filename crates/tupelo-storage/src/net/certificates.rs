@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::token::variable;
 use crate::error::ErrorKind;
 
-/// How authorities are named.
+/// The settings that name authorities.
 const NAMED: &str = "set the option ca_certificates or the variable SSL_CERT_FILE to a PEM file of authorities";
 
 /// The authorities in a file in the format PEM.
@@ -31,7 +31,7 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, F
 }
 
 impl Failure {
-    /// What a failure of TLS means that another attempt does not change; none for other errors.
+    /// The meaning of a permanent TLS failure; `None` for other errors.
     pub(crate) fn of_tls(error: &(dyn StdError + 'static)) -> Option<Self> {
         let (kind, reason) = match tls_error(error)? {
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
@@ -116,7 +116,7 @@ fn with_missing(reason: &str, missing: Option<String>) -> String {
     }
 }
 
-/// What does not exist of what the variables for authorities name. A folder may be a list of folders.
+/// The missing file or folder named by the variables for authorities. A folder may be a list of folders.
 fn missing(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let first = |name: &str, mut paths: Vec<PathBuf>| {
         paths.retain(|path| !path.exists());

@@ -138,7 +138,7 @@ impl Options {
         self.flag("daos_create").unwrap_or_default()
     }
 
-    /// How what is written survives the loss of servers, if that was chosen.
+    /// Redundancy of written data against the loss of servers, if chosen.
     pub(crate) fn redundancy(&self) -> Option<Redundancy> {
         self.checked_redundancy().unwrap_or_default()
     }
@@ -202,7 +202,7 @@ impl Options {
     }
 }
 
-/// How what is written survives the loss of servers: the values of the option `redundancy`.
+/// Redundancy of written data against the loss of servers: the values of the option `redundancy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redundancy {
     /// `none`: it does not.
@@ -228,7 +228,8 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Whether any store uses the option. Those for the HTTP client of `object_store` would do nothing, because it has ours.
+/// Whether any store uses the option. Options for the HTTP client of `object_store` would have no effect, because it
+/// uses ours.
 fn is_known(name: &str) -> bool {
     use AmazonS3ConfigKey::{Client, ImdsV1Fallback};
     let is_used = |key: &ClientConfigKey| *key == ClientConfigKey::AllowHttp;

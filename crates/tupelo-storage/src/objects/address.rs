@@ -20,10 +20,10 @@ use crate::daos::DaosPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net;
 
-/// What the schemes begin with.
+/// Prefix of the schemes.
 const PREFIX: &str = "ntpl+";
 
-/// How the URIs of containers begin.
+/// Prefix of the URIs of containers.
 const DAOS: &str = "daos://";
 
 /// Whether a name is the URI of a data set that is stored as many objects: its scheme begins with `ntpl+`, or is `daos`.
@@ -60,7 +60,7 @@ fn is_file(rest: &str) -> bool {
     rest.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))
 }
 
-/// Where the objects of a data set are.
+/// The location of the objects of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) place: Place,

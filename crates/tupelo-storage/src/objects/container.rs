@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::net::Options;
 use crate::source::{Hints, Traffic};
 
-/// What is stored in place of a lock.
+/// The value stored as a lock.
 const LOCK: &[u8] = b"tupelock";
 /// Names of data sets are shorter.
 const MAX_NAME_BYTES: u64 = 64 << 10;
@@ -72,7 +72,7 @@ impl ContainerNamespace {
         keys.map(|key| self.parse(key, action)).collect()
     }
 
-    /// How often a value with this digest was replaced under a key.
+    /// Number of replacements of a value with this digest under a key.
     fn replacements(&self, key: &DaosKey, digest: u64) -> Result<u64> {
         let mut before = 0;
         loop {

@@ -98,7 +98,7 @@ impl ObjectSource for ObjectDirectory {
 
     fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         key::check_prefix(prefix, self)?;
-        // A file of another program may have a name that is no key.
+        // A file of another program may have a name that is not a key.
         let found = self.files.list(prefix)?.into_iter().filter(|file| key::is_valid(&file.key));
         Ok(found.map(|file| ObjectEntry { key: file.key, bytes: file.bytes, modified: file.modified }).collect())
     }

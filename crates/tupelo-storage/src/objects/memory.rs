@@ -34,7 +34,7 @@ pub struct ObjectMemory {
     state: Arc<Mutex<State>>,
 }
 
-/// What was done with an [`ObjectMemory`].
+/// Counts of operations on an [`ObjectMemory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObjectCounts {
     /// Objects that were written, or that were to be written when a fault came. Published ones count.
@@ -79,7 +79,7 @@ impl ObjectMemory {
         Self { keys, ..self }
     }
 
-    /// What was done since it was made, or since [`reset_counts`](Self::reset_counts).
+    /// Counts since it was created, or since [`reset_counts`](Self::reset_counts).
     pub fn counts(&self) -> ObjectCounts {
         self.state().counts
     }

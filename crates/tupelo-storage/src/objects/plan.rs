@@ -20,7 +20,7 @@ pub(super) struct Requests {
     len: usize,
 }
 
-/// What is wanted of an object.
+/// The requested ranges of an object.
 #[derive(Debug)]
 struct Wanted {
     key: Arc<str>,
@@ -54,7 +54,7 @@ impl Requests {
         Ok(Self { objects: objects.into_iter().map(plan).collect(), len: ranges.len() })
     }
 
-    /// The requests, of which none is empty; those of one object follow each other.
+    /// The requests, all non-empty; those of one object follow each other.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Arc<str>, &Range<u64>)> {
         self.objects.iter().flat_map(|(object, plan)| plan.requests().iter().map(move |request| (&object.key, request)))
     }

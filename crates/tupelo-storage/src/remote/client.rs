@@ -31,7 +31,7 @@ const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.
 /// Maximum time to connect to these.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How servers are reached.
+/// Access to servers.
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
     pub(super) limits: Limits,
@@ -44,7 +44,7 @@ impl Transport {
     }
 }
 
-/// What requests with one client share.
+/// The state shared by requests of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     connect: Duration,
@@ -52,7 +52,7 @@ struct Kind {
     purpose: Purpose,
 }
 
-/// What a client is for.
+/// The purpose of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Web servers, which may redirect.
@@ -138,7 +138,7 @@ pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
     }
 }
 
-/// What happened to a request without a response.
+/// The failure of a request without a response.
 pub(super) fn sending(error: reqwest::Error) -> Failure {
     if !error.is_connect() {
         return failure_of(error, "no response");
@@ -340,7 +340,7 @@ fn check_listing(page: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an error of `object_store` means.
+/// The failure for an error of `object_store`.
 #[cold]
 pub(super) fn store_failure(error: object_store::Error) -> Failure {
     let mut cause: &(dyn StdError + 'static) = &error;

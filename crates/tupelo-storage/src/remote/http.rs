@@ -1,7 +1,7 @@
 //! Objects on HTTP servers, by range requests.
 //!
-//! The URL is sent as it is, with its query string, so pre-signed URLs and tokens in URLs work. There is no `HEAD`
-//! request, which such URLs often forbid: the size is in the first answer. Servers without range requests are read as a
+//! The URL is sent as it is, with its query string, so pre-signed URLs and tokens in URLs work. No `HEAD` request is
+//! sent, since such URLs often forbid it: the size is in the first answer. Servers without range requests are read as a
 //! whole, up to [`MAX_WHOLE_BYTES`].
 //!
 //! Credentials are the user name and password of the URL, the option `bearer_token`, or a token that is found as WLCG
@@ -282,13 +282,13 @@ impl HttpObject {
         }
     }
 
-    /// What a request to the host of the URL has as authorization.
+    /// The authorization of a request to the host of the URL.
     fn authorization(&self, was_refused: bool) -> Option<&HeaderValue> {
         let found = self.found_token.as_ref().ok().and_then(Option::as_ref).filter(|_| was_refused);
         self.authorization.as_ref().or(found)
     }
 
-    /// The failure of a refused request; none if it is to be repeated with the token that was found.
+    /// The failure of a refused request; `None` to repeat it with the token that was found.
     async fn refused(&self, mut response: Response, was_refused: bool) -> Result<(), Failure> {
         let status = response.status();
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);

@@ -187,7 +187,7 @@ impl RemoteObjects {
         Ok(())
     }
 
-    /// Removes objects; those that do not exist are no error.
+    /// Removes objects; missing ones are not an error.
     pub(crate) fn delete(&self, keys: &[String]) -> Result<()> {
         for keys in keys.chunks(REMOVED_AT_ONCE) {
             let objects = keys.iter().map(|key| self.store_object(key).map_err(|f| self.failed("remove", key, f)));

@@ -1,4 +1,4 @@
-//! What a store is configured with, from variables, profile and options.
+//! The configuration of a store, from variables, profile and options.
 //!
 //! All of it is checked before `object_store` gets it, which puts it into URLs and headers and panics if they are invalid
 //! then. An empty value is as none, as in the tools of AWS.
@@ -23,7 +23,7 @@ pub(super) struct Setting<K> {
     pub(super) place: String,
 }
 
-/// What a value may be.
+/// The valid values of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     Any,

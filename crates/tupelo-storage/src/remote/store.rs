@@ -37,7 +37,7 @@ pub(super) enum Vendor {
     Azure,
 }
 
-/// Where an object is.
+/// The location of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) vendor: Vendor,
@@ -264,8 +264,8 @@ fn s3_settings(
     Ok(settings)
 }
 
-/// Sets the server that the URL names, which has the bucket in the path, and the key of ROOT's variables if there is no
-/// other.
+/// Sets the server named in the URL, which has the bucket in the path, and the key of ROOT's variables unless another
+/// is set.
 fn add_endpoint(settings: &mut Settings<AmazonS3ConfigKey>, endpoint: &str, environment: &[(String, String)]) {
     use AmazonS3ConfigKey::{AccessKeyId, Endpoint, S3Endpoint, S3Express, SecretAccessKey, VirtualHostedStyleRequest};
     settings.remove(&[S3Endpoint, S3Express, VirtualHostedStyleRequest]);
@@ -280,7 +280,7 @@ fn add_endpoint(settings: &mut Settings<AmazonS3ConfigKey>, endpoint: &str, envi
     }
 }
 
-/// Adds what the profile has and variables have not; its key also if options name the profile.
+/// Adds settings of the profile that no variable sets; its key also if options name the profile.
 fn add_profile(settings: &mut Settings<AmazonS3ConfigKey>, options: &Options) -> Result<(), Failure> {
     use AmazonS3ConfigKey::{AccessKeyId, DefaultRegion, Endpoint, Region, SecretAccessKey, Token};
     let profile = Profile::load(options)?;
@@ -429,7 +429,7 @@ impl StoreObject {
         &self.path
     }
 
-    /// What new objects have: the storage class for the redundancy that the options ask for.
+    /// The attributes of new objects: the storage class for the redundancy in the options.
     pub(super) fn attributes(&self) -> Result<Attributes, Failure> {
         let class = storage_class(self.address.vendor, &self.options)?;
         Ok(class.map(|class| (Attribute::StorageClass, class)).into_iter().collect())

@@ -20,7 +20,7 @@ use crate::source::Traffic;
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
 
-/// What must not change while a file is read.
+/// Properties that must not change while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) size_bytes: u64,

@@ -283,7 +283,7 @@ fn with_remark(error: Error, remark: &str) -> Error {
 impl Drop for XrootdSink {
     fn drop(&mut self) {
         if !self.finished && self.process == std::process::id() {
-            // There is no other way to report it than the file that is left.
+            // The remaining file is the only way to report it.
             let _ = self.roll_back();
         }
     }

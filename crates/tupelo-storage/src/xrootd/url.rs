@@ -76,7 +76,7 @@ impl Url {
         with_opaque(&self.path, self.opaque.as_deref())
     }
 
-    /// Where a redirect leads. Opaque information of this URL goes to the next server, but its credentials only if
+    /// The target of a redirect. Opaque information of this URL goes to the next server, but its credentials only if
     /// `trusted`: both connections are encrypted.
     pub(super) fn redirected(&self, redirect: &Redirect, trusted: bool) -> Result<Self, Failure> {
         let to = if redirect.port >= 0 && !redirect.target.contains("://") {
@@ -97,7 +97,7 @@ impl Url {
         }
         let kept = |parameter: &&str| to.server == self.server || trusted || !is_secret(parameter);
         let own = self.opaque.iter().flat_map(|opaque| opaque.split('&')).filter(kept);
-        // What the server adds comes first and wins.
+        // Parameters added by the server come first and take precedence.
         let added: Vec<&str> = redirect.opaque.iter().flat_map(|opaque| opaque.split('&')).collect();
         // Without a set, the parameters of two redirects would be compared each with each.
         let names: HashSet<&str> = added.iter().copied().map(name).collect();

@@ -18,7 +18,7 @@ impl Column {
     /// The array of all values, of a data type that may leave members out.
     ///
     /// # Errors
-    /// Corrupt where there are more or fewer values of one member than of another.
+    /// Corrupt if the numbers of values of members differ.
     pub fn finish(self, layout: &Layout, data_type: &DataType) -> Result<ArrayRef> {
         let len = self.len(layout);
         match (self, layout, data_type) {
@@ -119,7 +119,7 @@ fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) ->
     Ok(make_array(array.into()))
 }
 
-/// What was read does not make an array.
+/// The error if values do not make an array.
 fn mismatch(error: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("the values do not make an array: {error}"))
 }

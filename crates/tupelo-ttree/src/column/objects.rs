@@ -1,4 +1,4 @@
-//! Objects with their heads, side by side, and of other versions of their class.
+//! Objects with their heads, stored member-wise, and of other versions of their class.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn version_of(object: &ObjectLayout, number: u16, checksum: Option<u32>) -> Resu
     }
 }
 
-/// Objects behind their head.
+/// Objects after their head.
 fn append_version(
     object: &ObjectLayout,
     other: Option<&OtherVersion>,
@@ -143,7 +143,7 @@ pub(super) fn triangle(
 }
 
 impl Column {
-    /// Values behind a head that serves them all.
+    /// Values after their common head.
     pub(super) fn headed(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
         let version = source.stream.version()?;
         match version.is_member_wise {

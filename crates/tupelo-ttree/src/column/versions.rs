@@ -1,4 +1,4 @@
-//! Values of one version of a class as those of another: what ROOT calls schema evolution.
+//! Converts values of one version of a class to another: ROOT's schema evolution.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use super::form::number;
 
 /// Set in a byte count, to tell it from a class version.
 const BYTE_COUNT: u32 = 0x4000_0000;
-/// The most bytes that a byte count can say.
+/// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
 
 /// How the values of a branch are stored.
@@ -26,7 +26,7 @@ pub enum Encoding {
     Number(Basic),
     /// Length in one byte, or 255 and 32 bits, then the bytes.
     Text,
-    /// So many items for each value.
+    /// This number of items for each value.
     Fixed(usize, Box<Encoding>),
     /// The number of items in 32 bits, then the items.
     Counted(Box<Encoding>),
@@ -55,7 +55,7 @@ impl Encoding {
     /// Appends some values of an array.
     ///
     /// # Errors
-    /// Unsupported for arrays of another type; limit for values that are longer than their heads can say.
+    /// Unsupported for arrays of another type; limit for values too long for their heads.
     pub fn put(&self, array: &dyn Array, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Number(basic) => numbers(*basic, array, range, out),
@@ -194,7 +194,7 @@ fn wrong(wanted: &str, array: &dyn Array) -> Error {
 /// The column of a member: of the records in an array, or of those in the lists of an array.
 ///
 /// # Errors
-/// Unsupported where there is no such member.
+/// Unsupported if the member does not exist.
 pub fn column(array: &ArrayRef, path: &[usize]) -> Result<ArrayRef> {
     let Some((&member, below)) = path.split_first() else { return Ok(Arc::clone(array)) };
     match array.data_type() {

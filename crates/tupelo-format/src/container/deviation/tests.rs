@@ -79,7 +79,7 @@ fn room_behind_a_key_list_is_part_of_it() {
         list_objects(&fetched).unwrap();
         // The list and the free list are new; the old ones remain.
         assert_eq!(walk_keys(&fetched).unwrap().len(), records + 2, "{room} bytes");
-        // Other bytes than zero are no room.
+        // Bytes other than zero are not reserved room.
         if room > 0 {
             let mut file = file;
             let at = top_list(&file).seek_key + u64::from(top_list(&intact).nbytes);

@@ -1,4 +1,4 @@
-//! What files are that are not ROOT files, by their first bytes.
+//! Formats of other files, by their first bytes.
 
 /// Enough bytes to tell text from binary data.
 const TEXT_BYTES: usize = 64;
@@ -23,7 +23,7 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"version https://git-lfs", "a Git LFS pointer to the file"),
 ];
 
-/// What a file is that begins with these bytes, which are not those of a ROOT file: `it is a Parquet file`.
+/// The format of a file that begins with these bytes, which are not those of a ROOT file: `it is a Parquet file`.
 pub(super) fn kind_of(head: &[u8]) -> String {
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return format!("it is {name}");

@@ -1,4 +1,4 @@
-//! What is about to be written must read as what is meant: a mistake here would cost everything in the file.
+//! Bytes about to be written must read back as intended: a mistake here could lose everything in the file.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

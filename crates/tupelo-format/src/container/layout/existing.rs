@@ -1,5 +1,5 @@
-//! Files that exist, to be added to. What is carried over into the new state has no checksum, so it must agree with
-//! itself first: a number that is wrong here would make a file unreadable that could be read before.
+//! Files that exist, to be added to. The parts carried over into the new state have no checksum, so they must be
+//! consistent first: a wrong number here would make a readable file unreadable.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -138,7 +138,7 @@ impl Layout {
     }
 }
 
-/// What the header says of other records must be what these say of themselves.
+/// The numbers in the header about other records must match these records.
 fn check_header(fetched: &FetchedRanges, header: &FileHeader) -> Attempt<()> {
     let records =
         [("free list", header.seek_free, header.nbytes_free), ("streamer info", header.seek_info, header.nbytes_info)];

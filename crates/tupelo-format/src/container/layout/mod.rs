@@ -102,7 +102,7 @@ impl StreamerInfo {
     }
 }
 
-/// Where a new object goes.
+/// The position of a new object.
 struct Way<'p> {
     /// The last directory on the way that exists.
     directory: usize,
@@ -191,12 +191,12 @@ impl Layout {
         }
     }
 
-    /// Where the next byte of this file goes: blobs from here on.
+    /// The offset of the next byte of this file: blobs begin here.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Where the record begins of which [`Layout::repair`] found the end cut off; it is overwritten.
+    /// Start of the record whose end [`Layout::repair`] found cut off; it is overwritten.
     pub fn cut(&self) -> Option<u64> {
         self.cut
     }
@@ -254,7 +254,7 @@ impl Layout {
         for part in &parts {
             Key::place(u64::MAX, u64::MAX, ["TDirectory", part, ""], 0, self.datime)?;
         }
-        // What readers would refuse.
+        // Names that readers would refuse.
         if path.len() > MAX_PATH_BYTES {
             return Err(Error::limit(format!("path of {} bytes exceeds the limit of {MAX_PATH_BYTES}", path.len())));
         }

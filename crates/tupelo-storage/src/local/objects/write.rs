@@ -24,10 +24,10 @@ const LOCK_TIME: Duration = Duration::from_secs(10);
 /// Time between two attempts to get the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often a folder is made again that others remove.
+/// Number of attempts to create a folder that others remove.
 const FOLDER_ATTEMPTS: usize = 10;
 
-/// What may be lost in a power failure.
+/// Changes that may be lost in a power failure.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
     /// The directory, opened before the first write: the system reports to it all failures since then.

@@ -242,7 +242,7 @@ fn missing_validators_are_errors() {
     assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
 }
 
-/// Regression: an object of which every range was refused was read as an empty one.
+/// Regression: an object whose ranges were all refused was read as an empty one.
 #[test]
 fn only_empty_objects_are_empty() {
     let server = Server::with(bytes(300_000));

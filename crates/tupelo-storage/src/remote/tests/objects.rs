@@ -194,7 +194,7 @@ fn what_another_writer_has_published_is_not_taken_for_ours() {
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(server.object("/box/a/x").unwrap(), b"theirs");
     }
-    // Without a lost answer, the same content is no success either.
+    // Without a lost answer, the same content is not a success either.
     let server = Server::start();
     server.put("/box/a/x", &b"same"[..], "\"1\"");
     let error = store(&server).publish("x", "same".into(), &Condition::Absent).unwrap_err();

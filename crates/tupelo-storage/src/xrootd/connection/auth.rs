@@ -10,7 +10,7 @@ const MAX_TOKEN_BYTES: usize = 60 << 10;
 /// Authentication protocols that an error names.
 const MAX_SHOWN_PROTOCOLS: usize = 8;
 
-/// What this client can prove to one server.
+/// The credentials of this client for one server.
 pub(super) struct Identity<'a> {
     pub(super) options: &'a Options,
     /// Name of the user.

@@ -24,7 +24,7 @@ use crate::net::{Failure, Options, authorities};
 use auth::{Identity, user_name};
 use channel::{Channel, Streams};
 
-/// Where grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another folder.
+/// The folder in which grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another one.
 const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";
 /// The length of the answer to the handshake itself, before that to `kXR_protocol`.
 const HANDSHAKE_ANSWER_BYTES: u32 = 8;

@@ -9,7 +9,7 @@ use super::{Handle, Malformed, StreamId};
 /// The protocol version that this client speaks, 5.1.1: TLS, and pages with checksums.
 const VERSION: u32 = 0x511;
 
-/// What a client sends first on a connection, before its first request.
+/// The first bytes that a client sends on a connection, before its first request.
 pub const HANDSHAKE: [u8; 20] = {
     let mut bytes = [0; 20];
     bytes[15] = 4;
@@ -79,7 +79,7 @@ pub enum Request {
     },
     /// `kXR_login`.
     Login {
-        /// Name of the user, of which the first 8 bytes count.
+        /// Name of the user; only the first 8 bytes count.
         user: String,
         /// Process id.
         process: u32,
@@ -90,7 +90,7 @@ pub enum Request {
     Auth {
         /// Name of the authentication protocol, at most 4 bytes.
         protocol: String,
-        /// What that protocol sends.
+        /// The bytes that this protocol sends.
         credentials: Vec<u8>,
     },
     /// `kXR_open`.

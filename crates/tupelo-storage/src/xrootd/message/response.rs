@@ -245,7 +245,7 @@ pub fn parse_wait(body: &[u8]) -> Result<Duration, Malformed> {
     Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// What is known of a file or directory.
+/// The status of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Size in bytes.
