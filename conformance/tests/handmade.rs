@@ -100,13 +100,13 @@ fn a_column_that_is_missing_but_not_deferred_is_an_error() {
         (None, "column 1 is not deferred"),
         (Some(0), "column 1 is not deferred"),
         (Some(2), "column 1 begins at element 2"),
-        (Some(-3), "column 1 is suppressed, not zero, where it is missing"),
+        (Some(-3), "missing elements of column 1 are not zero"),
         (Some(i64::MIN), "column 1 is not deferred"),
     ];
     for (first_element, why) in why {
         let error = late(first_element).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        let expected = format!("field 'x': cluster 0 does not store the field, but {why}");
+        let expected = format!("field 'x': cluster 0 lacks the field, but {why}");
         assert!(error.to_string().ends_with(&expected), "{error}");
     }
 }

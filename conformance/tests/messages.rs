@@ -31,11 +31,11 @@ fn an_object_that_is_no_ntuple_says_what_it_is() {
     let trees = file(&[("Events", "TTree"), ("Runs", "TTree"), ("h", "TH1D"), ("dir/g", "TGraph")]);
     assert_eq!(
         said(&trees, Some("Events")),
-        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` converts a tree to an ntuple"
     );
     assert_eq!(
         said(&trees, Some("Events;1")),
-        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` converts a tree to an ntuple"
     );
     assert_eq!(said(&trees, Some("dir")), "'dir' is a directory; it contains no ntuple");
     let none = "the file contains no ntuple; it contains 2 TTree ('Events', …), a TGraph 'dir/g', a TH1D 'h'";
@@ -44,7 +44,8 @@ fn an_object_that_is_no_ntuple_says_what_it_is() {
     let mixed = file(&[("t", "TTree"), ("a", "ROOT::RNTuple"), ("dir/b", "ROOT::RNTuple")]);
     assert_eq!(
         said(&mixed, Some("t")),
-        "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'; `tupelo import` makes an ntuple of a tree"
+        "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'; `tupelo import` converts a tree \
+         to an ntuple"
     );
     assert_eq!(said(&mixed, Some("dir")), "'dir' is a directory; it contains the ntuples 'dir/b'");
     let missing = mixed.ntuple(Some("c")).expect_err("no ntuple");
@@ -86,6 +87,6 @@ fn what_is_nested_too_deep_to_be_read_is_not_written() {
     assert!(Schema::from_arrow(&deep).is_ok());
     for depth in [65, 1000] {
         let error = nested(depth).expect_err("too deep").to_string();
-        assert_eq!(error, format!("field 'x': its type is nested {depth} deep, and readers go no deeper than 64"));
+        assert_eq!(error, format!("field 'x': its type is nested {depth} deep, limit is 64"));
     }
 }

@@ -1,4 +1,4 @@
-//! Adding to files of which a bit that no checksum covers is wrong: refused, or nothing is lost.
+//! Adding to files with a wrong bit that no checksum covers: refused, or nothing is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

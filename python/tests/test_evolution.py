@@ -148,7 +148,7 @@ def test_functions_can_be_interrupted(ntuple: tupelo.Ntuple) -> None:
         ),
         (lambda n: pc.multiply(n, 2**40), "'a': .* not in range"),
         (lambda n: pc.cast(n, pa.string()), "values of the Arrow type string do not fit the declared type int32"),
-        (lambda n: n[1:], "its function gave for 'a' 2 values for 3 records"),
+        (lambda n: n[1:], "its function returned, for 'a', 2 values for 3 records"),
     ],
 )
 def test_invalid_results_of_functions(ntuple: tupelo.Ntuple, function: Any, text: str) -> None:

@@ -140,7 +140,7 @@ fn what_codecs_refuse() {
     let [have, want] = [data.len(), more].map(|bytes| format!("{bytes} from {}", lzma.len()));
     assert_eq!(
         unpack(b"XZ\x00", &lzma, more),
-        format!("lzma: {} bytes from {} where {want} are wanted", data.len(), lzma.len()),
+        format!("lzma: block has {} bytes from {}, expected {want}", data.len(), lzma.len()),
         "{have}"
     );
     // The block header follows the 12-byte stream header and ends with its own checksum.
@@ -374,7 +374,7 @@ fn what_free_lists_refuse() {
     assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
 }
 
-/// A file with a gap of `bytes` zeros behind its first record, of which only a free list of these segments knows; where
+/// A file with a gap of `bytes` zeros after its first record, known only to a free list of these segments; where
 /// the gap is, `gap` says to each. Gives what the walk over all records finds: gaps, and names of classes.
 fn walk(bytes: usize, version: u16, segments: impl Fn(u32) -> Vec<[u32; 2]>) -> Result<Vec<String>, Interrupt> {
     let mut file = Directories::new().finish(0);
@@ -416,7 +416,7 @@ fn gaps_are_those_of_the_free_list() {
     for (bytes, version, open) in [(20, 1, true), (20, 1000, true), (20, 1, false), (1, 1, true)] {
         found(bytes, version, open);
     }
-    // A list that says nonsense is no list, and then the gap is no record.
+    // A nonsensical list is ignored, and then the gap does not count as a record.
     assert!(walk(20, 1, |_| vec![OPEN]).is_err());
     assert!(walk(20, 1, |gap| vec![[gap + 19, gap], OPEN]).is_err());
     assert!(walk(20, 1, |gap| vec![[99, 99], [gap, gap + 19], OPEN]).is_err());

@@ -117,7 +117,7 @@ fn invalid_definitions_are_explained() {
         ("ht==1", "expected NAME=EXPRESSION"),
         ("ht=sum(", "expected a value at the end"),
         ("ht=sum(Muon_p)", "no field named 'Muon_p'"),
-        ("MET_pt=1.5", "there is a field 'MET_pt' already"),
+        ("MET_pt=1.5", "field 'MET_pt' already exists"),
         ("ht=MET_pt ^ 2", "write ** for a power"),
     ] {
         let done = tupelo(&["copy", &file, &copy, "--define", definition]);

@@ -86,7 +86,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             found.push(Part { file, first_entry: entries, identity: read.source().identity()? });
             entries += read.source().entries();
             common.add(read.schema());
-            // Records of which some members are skipped have different types here.
+            // Records with skipped members have different types here.
             types = types.and_then(|()| union.add(&read.arrow_schema(), &read.source().file_name()));
             last = Some(read);
         }
@@ -269,7 +269,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
     /// A batch of one file with the columns of all: in their order, with nulls for those that the file lacks.
     ///
     /// # Errors
-    /// Invalid argument where the file was changed and has other types now.
+    /// Invalid argument if the file was changed and its types differ now.
     pub fn conform(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let batch = match batch.schema() == self.stored || self.only.is_some() {
             true => batch,

@@ -1,10 +1,10 @@
-//! The parts of an expression that hold nothing else: literals, slices and operators.
+//! The elementary parts of an expression: literals, slices and operators.
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Boolean(bool),
     Integer(i64),
-    /// One that is too large for 64 bits with a sign.
+    /// An integer too large for signed 64 bits.
     Unsigned(u64),
     Real(f64),
     Text(String),
@@ -96,7 +96,7 @@ impl Binary {
         self.strength() == COMPARISON_STRENGTH
     }
 
-    /// How strongly it binds: as in Python.
+    /// Its precedence, as in Python.
     pub(super) fn strength(self) -> u8 {
         use Binary::*;
         match self {

@@ -1,4 +1,4 @@
-//! The pages of which the checksums are compared already.
+//! Pages whose checksums have been compared.
 
 use std::collections::BTreeMap;
 

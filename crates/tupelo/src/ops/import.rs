@@ -64,8 +64,8 @@ impl ImportOptions {
         self
     }
 
-    /// Whether arrays with the same counter become one collection, of which the arrays and the counter are projected
-    /// fields: the number of items is then stored once. By default yes, as in ROOT's importer.
+    /// Whether arrays with the same counter become one collection, with the arrays and the counter as projected fields:
+    /// the number of items is then stored once. By default yes, as in ROOT's importer.
     #[must_use]
     pub fn with_collections(mut self, collections: bool) -> Self {
         self.collections = collections;
@@ -114,11 +114,11 @@ enum Column {
 }
 
 impl ImportPlan {
-    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded or that an ntuple cannot have are left
-    /// out.
+    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded, or that an ntuple cannot hold, are
+    /// left out.
     ///
     /// # Errors
-    /// Invalid argument for a rename of a field that is not there, and where two fields would have the same name; those of
+    /// Invalid argument for renaming a missing field, and if two fields would have the same name; those of
     /// [`Read::without_unreadable`].
     pub fn new(tree: &Tree, read: Read, options: &ImportOptions) -> Result<Self> {
         let known: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
@@ -189,7 +189,7 @@ impl ImportPlan {
         Ok(Self { read, schema: Schema { fields: stored }, columns, compared, skipped })
     }
 
-    /// The same plan for another tree: its fields are matched by name with those of this plan, which they become.
+    /// The same plan for another tree: its fields are matched by name with those of this plan.
     ///
     /// # Errors
     /// Invalid argument, which names tree, field and difference, if the fields are not the same.
@@ -240,12 +240,12 @@ impl ImportPlan {
         self.compared.iter().map(|(branch, field)| (branch.as_str(), field.as_str()))
     }
 
-    /// What is read of the tree.
+    /// The read of the tree.
     pub fn read(&self) -> &Read {
         &self.read
     }
 
-    /// What was chosen and is not imported, and why.
+    /// What was selected but is not imported, and why.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
@@ -287,7 +287,7 @@ fn branch_names(tree: &Tree) -> HashMap<&str, &str> {
         .collect()
 }
 
-/// What an ntuple can have of what is chosen of a tree, in types that ROOT reads, and what is left out.
+/// The selected fields of a tree that an ntuple can hold, in types that ROOT reads, and what is left out.
 pub(super) fn representable(read: Read) -> Result<(Read, Vec<Skipped>)> {
     let reason = "its objects have no columns";
     let mut skipped: Vec<Skipped> =
@@ -327,7 +327,7 @@ fn legalise(field: &mut Field) {
     }
 }
 
-/// What a field has in common with the same field of another tree.
+/// The shape of a field, compared with the same field of another tree.
 fn shape(field: &Field) -> Field {
     let mut field = imported(field);
     field.description.clear();
@@ -424,7 +424,7 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
     Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
 }
 
-/// Refuses a counter that says something else than the lists that it counts.
+/// Refuses a counter that contradicts the lists that it counts.
 fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Result<()> {
     let counts = cast(batch.column(counter), &DataType::Int64)?;
     let lengths = items.as_list::<i64>().offsets().windows(2).map(|pair| pair[1] - pair[0]);

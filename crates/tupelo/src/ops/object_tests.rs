@@ -307,7 +307,7 @@ fn another_manifest_is_found() {
     let mut bytes = store.get(&key, 1 << 20).unwrap().0.to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     replace(&store, &key, bytes.into());
-    assert_eq!(damages(&store, false), ["manifest: it is not the one that the anchor names"]);
+    assert_eq!(damages(&store, false), ["manifest: it does not match the anchor"]);
     store.delete(&[key]).unwrap();
     assert!(damages(&store, false)[0].starts_with("manifest: an object of the ntuple is missing: "));
 }

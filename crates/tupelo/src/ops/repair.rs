@@ -18,10 +18,10 @@ use crate::{Error, Result, reader};
 /// States that are tried, the newest first.
 const MAX_STATES: usize = 64;
 
-/// Ntuples, by path, with the number of entries that they have.
+/// Ntuples by path, with their numbers of entries.
 type Entries = Vec<(String, u64)>;
 
-/// What was found and done.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// The file that can be read now.
@@ -32,11 +32,11 @@ pub struct Repaired {
     pub is_changed: bool,
     /// Parts that were cut off or damaged and are rewritten at the end.
     pub rewritten: Vec<&'static str>,
-    /// Bytes at the end that belong to nothing that can be read.
+    /// Bytes at the end that belong to nothing readable.
     pub lost_bytes: u64,
-    /// Ntuples, by path, with the number of entries that they have.
+    /// Ntuples by path, with their numbers of entries.
     pub ntuples: Vec<(String, u64)>,
-    /// What else [`verify`](verify::verify) says of the state.
+    /// Other findings of [`verify`](verify::verify) in the state.
     pub report: Report,
 }
 
@@ -210,12 +210,12 @@ fn are_kept(ntuples: &[(String, u64)], found: &Entries) -> bool {
 
 /// New records around the objects, for those that cannot be read.
 struct Rewrite {
-    /// What is appended, and then overwritten.
+    /// The bytes to append, and then to overwrite.
     appended: Vec<u8>,
     patches: Vec<(u64, Vec<u8>)>,
     /// What it is.
     parts: Vec<&'static str>,
-    /// The file as it will be.
+    /// The resulting file.
     ntuples: Entries,
     report: Report,
 }

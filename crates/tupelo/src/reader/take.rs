@@ -25,7 +25,7 @@ impl Read {
         let take = || {
             let count = self.source().entries();
             if let Some(beyond) = entries.iter().find(|&&entry| entry >= count) {
-                return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
+                return Err(Error::invalid_argument(format!("entry {beyond} is outside the {count} entries")));
             }
             let mut sorted = entries.to_vec();
             if !entries.is_sorted() {
@@ -48,7 +48,7 @@ impl Read {
         take().map_err(|e| self.context(e))
     }
 
-    /// Entries that ascend, and of those between them the near ones, which are left out again.
+    /// Reads ascending entries, together with nearby entries between them, which are dropped afterwards.
     fn take_sorted(&self, entries: &[u64], near: u64) -> Result<RecordBatch> {
         let runs = runs(entries, near);
         let range = entries.first().copied().unwrap_or(0)..entries.last().map_or(0, |last| last + 1);
@@ -108,7 +108,7 @@ fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> 
 fn take_places(batch: &RecordBatch, places: Vec<u64>) -> Result<RecordBatch> {
     let places = UInt64Array::from(places);
     let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
-    // The number of rows must be set for batches without columns.
+    // The number of entries must be set for batches without columns.
     let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }

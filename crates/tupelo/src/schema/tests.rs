@@ -101,7 +101,7 @@ fn what_has_no_cpp_type_is_refused_by_name() {
     let schema = ArrowSchema::new(vec![ArrowField::new("when", time, false)]);
     let error = Schema::from_arrow(&schema).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().starts_with("field 'when': the Arrow type Timestamp"), "{error}");
+    assert!(error.to_string().starts_with("field 'when': Arrow type Timestamp"), "{error}");
     let record = DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into());
     let array = DataType::FixedSizeList(Arc::new(ArrowField::new("item", record, false)), 2);
     let schema = ArrowSchema::new(vec![ArrowField::new("pairs", array, false)]);

@@ -164,7 +164,7 @@ pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Res
     }
 }
 
-/// The number of the attempt of which this is the key of the record.
+/// The number of the attempt whose record has this key.
 pub(crate) fn attempt_of_record(key: &str, folder: &str) -> Option<u32> {
     u32::from_str_radix(key.strip_prefix(folder)?, 16).ok()
 }

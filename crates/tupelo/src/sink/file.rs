@@ -381,8 +381,6 @@ impl State {
         error
     }
 
-    /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
-    /// changed.
     /// Refuses an object that cannot be added.
     fn check_object(&self, path: &str, class_name: &str, title: &str, object_bytes: usize) -> Result<()> {
         if let Some(taken) = self.layout.conflict(path, class_name) {
@@ -392,6 +390,8 @@ impl State {
         fits.map_err(|error| Error::invalid_argument(error.to_string()))
     }
 
+    /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
+    /// changed.
     fn put_tail(&mut self) -> Result<()> {
         self.sink()?;
         if !self.is_changed {

@@ -9,7 +9,8 @@ use tupelo_storage::Keys;
 use super::sizes::{format_bytes, parse_bytes};
 use crate::{Error, Result};
 
-/// An object with more bytes than this is split: 1 GiB. Locators have 32 bits for offsets, of which ROOT means to use 30.
+/// An object with more bytes than this is split: 1 GiB. Locators have 32 bits for offsets; ROOT intends to use 30 of
+/// them.
 const MAX_OBJECT_BYTES: u64 = 1 << 30;
 
 /// How the pages of an ntuple become objects of a store. Locators record it page by page, so that readers need not know

@@ -131,7 +131,7 @@ pub(crate) trait Target: PageSink {
     /// The same target for one ntuple, which can be [abandoned](PageSink::abandon).
     fn for_ntuple(&self) -> Arc<dyn PageSink>;
 
-    /// The file, for objects that are no ntuples.
+    /// The file, for objects other than ntuples.
     fn file(&self) -> Result<&FileSink>;
 
     /// Adds layouts of classes beside the ntuples.

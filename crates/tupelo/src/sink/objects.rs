@@ -75,7 +75,7 @@ struct State {
     is_reported: bool,
 }
 
-/// What became of the ntuple.
+/// The state of the ntuple.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Progress {
     #[default]

@@ -24,7 +24,7 @@ const THREADS: usize = 2;
 pub(super) struct Uploads {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The process that has the threads. A forked child has not.
+    /// The process that has the threads. A forked child does not have them.
     process: u32,
 }
 

@@ -89,12 +89,12 @@ impl AttributeSetWriter {
         Self { set }
     }
 
-    /// Appends values for ranges of entries: row `i` of `values` belongs to `ranges[i]`. The columns are the fields of the
-    /// set's schema, in order. Ranges may overlap, be empty, and extend past the entries written so far.
+    /// Appends values for ranges of entries: entry `i` of `values` belongs to `ranges[i]`. The columns are the fields
+    /// of the set's schema, in order. Ranges may overlap, be empty, and extend past the entries written so far.
     ///
     /// # Errors
-    /// Invalid argument if the numbers of ranges and rows differ, a range is reversed or columns do not match the schema:
-    /// then nothing is written. Storage errors, after which the ntuple cannot be finished.
+    /// Invalid argument if the numbers of ranges and values differ, a range is reversed or columns do not match the
+    /// schema: then nothing is written. Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner).append(ranges, values)
     }
@@ -147,7 +147,7 @@ pub(super) struct Metadata {
     is_changed: bool,
     /// The number of entries at the last write.
     written_for: Option<u64>,
-    /// Whether a set of the name has another schema, or rows that are not metadata: it is not changed then.
+    /// Whether a set of this name has another schema, or entries that are not metadata: it is not changed then.
     is_foreign: bool,
 }
 
@@ -187,7 +187,7 @@ impl Metadata {
     }
 }
 
-/// The set is rewritten as a whole after each change: it is small, and rows of an attribute set cannot be removed.
+/// The set is rewritten as a whole after each change: it is small, and entries of an attribute set cannot be removed.
 impl LinkedSet for Metadata {
     fn write(
         &mut self,

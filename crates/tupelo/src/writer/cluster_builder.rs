@@ -26,7 +26,7 @@ const SEALING_BYTES: u64 = 2 * PIECE_BYTES;
 /// The compression ratio that is assumed before the first page is compressed, as by ROOT.
 const FIRST_RATIO: f64 = 0.5;
 
-/// What was written since the writer was created; entries and clusters include those that existed before.
+/// The progress since the writer was created; entries and clusters include those that existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteProgress {
     /// Entries.
@@ -463,7 +463,7 @@ impl UnsealedPage {
     }
 }
 
-/// The pieces of so many entries of a batch.
+/// The pieces of a batch, of this many entries each.
 fn pieces(batch: &RecordBatch, entries: usize) -> impl Iterator<Item = RecordBatch> {
     let starts = (0..batch.num_rows()).step_by(entries);
     starts.map(move |start| batch.slice(start, entries.min(batch.num_rows() - start)))

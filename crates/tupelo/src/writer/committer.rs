@@ -45,8 +45,8 @@ pub(super) enum Place {
 
 /// An attribute set to which the footer links.
 pub(super) trait LinkedSet: fmt::Debug + Send {
-    /// Writes pending data for an ntuple of so many entries. If the set has changed, returns its links and the records
-    /// that only this state uses; records that no state uses any more are added to `old`.
+    /// Writes pending data for an ntuple of this many entries. If the set has changed, returns its links and the
+    /// records that only this state uses; records that no state uses any more are added to `old`.
     fn write(
         &mut self,
         sink: &Arc<dyn PageSink>,

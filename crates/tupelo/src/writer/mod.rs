@@ -110,8 +110,8 @@ impl FileWriter {
     /// is finished. If one of these copies fails, that is an error, and the others are visible.
     ///
     /// # Errors
-    /// Invalid argument if something that is no ntuple exists under the URI; those of system, network and servers. When
-    /// the writer is finished: changed, if another writer has created or replaced the ntuple since.
+    /// Invalid argument if something other than an ntuple exists under the URI; those of system, network and servers.
+    /// When the writer is finished: changed, if another writer has created or replaced the ntuple since.
     pub fn create_objects(uri: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
         Self::create_mirrored(&mirror_members(uri)?, storage, options)
     }
@@ -220,8 +220,8 @@ impl FileWriter {
     /// | list of records | a list for each member, with one counter; or a vector of objects |
     ///
     /// # Errors
-    /// Unsupported for fields that have no branch (maps, optional values, variants, pairs) and for an object store; invalid
-    /// argument for names of other objects and options out of range.
+    /// Unsupported for fields that cannot be stored in a branch (maps, optional values, variants, pairs) and for an
+    /// object store; invalid argument for names of other objects and options out of range.
     pub fn tree(&self, path: &str, schema: &Schema, options: TreeOptions) -> Result<TreeWriter> {
         TreeWriter::create(&*self.sink, path, schema, options)
             .map_err(|error| error.within(format!("tree '{path}'")).within(self.sink.name()))

@@ -197,11 +197,11 @@ impl NtupleWriter {
     }
 
     /// Sets a value in the metadata. They are stored as the attribute set
-    /// [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
+    /// [`METADATA_SET`](crate::reader::METADATA_SET), with an entry of `key` and `value` for each.
     ///
     /// # Errors
-    /// Invalid argument if the ntuple has a set of that name with other fields, or with rows that do not cover all entries:
-    /// it belongs to another program and is kept unchanged.
+    /// Invalid argument if the ntuple has a set of that name with other fields, or with ranges that do not cover all
+    /// entries: it belongs to another program and is kept unchanged.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         self.change_metadata(key, Some(value))
     }

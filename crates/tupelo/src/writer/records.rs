@@ -156,7 +156,7 @@ impl Model {
     /// Adds fields; after an error the model is unchanged.
     fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<AddedFields> {
         let mark = self.mark();
-        // ProjectionSources first: a projected field may refer to a later field.
+        // Sources of projections come first: a projected field may refer to a later field.
         let sources = ProjectionSources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
         let fields: Vec<_> = schema.fields.iter().map(|field| resolve(field, &sources)).collect();
         let added = AddedFields {

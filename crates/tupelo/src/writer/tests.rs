@@ -162,7 +162,7 @@ fn a_refused_batch_leaves_no_trace() {
     let expected = expected.finish();
     let mut built = Built::new(&nested_schema(), options());
     for range in [0..100, 100..1000, 1000..1010] {
-        // One piece, several pieces, and several batches of which the last one is bad.
+        // One piece, several pieces, and several batches with a bad last one.
         for entries in [1, 50, 5000] {
             let bad = nested(range.start..range.start + entries, true);
             let error = built.write(std::slice::from_ref(&bad)).unwrap_err().to_string();

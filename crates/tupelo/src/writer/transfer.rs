@@ -120,7 +120,7 @@ impl<'a> Transfer<'a> {
             (record.anchor, record.anchor_length) = self.sink.put_anchor(&set.name, &links)?;
         }
         let footer = self.put(EnvelopeType::Footer, footer.write())?;
-        // The footer has what older versions lack.
+        // The footer contains what older versions lack.
         let version = ntuple.source().store().anchor().version.max(FORMAT_VERSION);
         Ok(Some(AnchorLinks { version, header: header_link, footer }))
     }

@@ -209,8 +209,12 @@ fn what_does_not_fit_is_said_with_the_rule() {
         (DataType::UInt32, (|_| vec![]) as fn(&ArrayRef) -> Vec<ArrayRef>, "gave 0 arrays for 1 targets"),
         (DataType::UInt32, |array| vec![array.clone(), array.clone()], "gave 2 arrays for 1 targets"),
         (DataType::UInt32, |array| vec![array.slice(1, array.len() - 1)], "gave for 'm_key' 49 values for 50 records"),
-        (DataType::Int64, |array| vec![array.clone()], "gave for 'm_key' values of the Arrow type UInt32, not Int64"),
-        (DataType::UInt32, nulls_of, "gave for 'm_key' 50 nulls, but its type 'std::uint32_t' has no place for them"),
+        (
+            DataType::Int64,
+            |array| vec![array.clone()],
+            "returned, for 'm_key', values of Arrow type UInt32, expected Int64",
+        ),
+        (DataType::UInt32, nulls_of, "returned, for 'm_key', 50 nulls, which its type 'std::uint32_t' does not allow"),
     ] {
         let ntuple = disk.with_rules([base_rule(data_type, function)]).unwrap();
         let error = ntuple.read(["one"]).unwrap().to_batch().unwrap_err();
@@ -248,7 +252,7 @@ fn rules_that_cannot_work_are_refused_at_once() {
     assert!(error.is_not_found() && error.to_string().contains("'m_index'"), "{error}");
     assert!(error.to_string().contains("field 'links': read rule for 'Link<Jet>'"), "{error}");
     let error = refused(vec![resolving(), resolving()]);
-    assert!(error.to_string().contains("another rule computes the member 'is_null' too"), "{error}");
+    assert!(error.to_string().contains("another rule also computes the member 'is_null'"), "{error}");
     // A class that is misspelt used to be a rule that did nothing.
     let other = base_rule(DataType::UInt32, nulls_of);
     let other = ReadRule { recipe: Recipe { type_name: "LinkBas".into(), ..other.recipe.clone() }, ..other };

@@ -17,7 +17,7 @@ pub struct Import {
     parts: Vec<Part>,
 }
 
-/// What is known of a tree that is closed.
+/// What is known about a closed tree.
 #[derive(Debug)]
 struct Part {
     identity: String,

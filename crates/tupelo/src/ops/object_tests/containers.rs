@@ -298,7 +298,7 @@ fn another_name_with_the_same_hash_is_not_taken() {
     let open = || File::of_objects(Arc::new(store.clone()), "tracks", "daos://tank/box:tracks");
     let error = open().unwrap().ntuple(None).unwrap_err();
     let expected =
-        "daos://tank/box:tracks: the container has no ntuple 'tracks', but 'events', whose name has the same hash";
+        "daos://tank/box:tracks: the container lacks ntuple 'tracks', but has 'events', whose name has the same hash";
     assert!(error.is_not_found() && error.to_string().contains(expected), "{error}");
     let create = || {
         let name = "daos://tank/box:tracks";

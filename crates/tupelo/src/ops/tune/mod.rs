@@ -35,18 +35,18 @@ pub const DEFAULT_MAPPINGS: [Mapping; 5] =
 /// Default codecs by their names. LZMA takes long and is measured only on request.
 pub const DEFAULT_CODECS: [&str; 4] = ["none", "lz4:4", "zstd:5", "zlib:1"];
 
-/// Candidates count as equal if one is this much worse than the other: measured times vary as much.
+/// Candidates whose values differ by at most this factor count as equal: measured times vary as much.
 const TOLERANCE: f64 = 0.05;
 
 /// The default codecs.
 ///
 /// # Errors
-/// None with the names of this version.
+/// None, since all names are known to this version.
 pub fn default_codecs() -> Result<Vec<Compression>> {
     Ok(DEFAULT_CODECS.iter().map(|name| name.parse()).collect::<std::result::Result<_, tupelo_format::Error>>()?)
 }
 
-/// What was measured of an ntuple or tree, independent of the store.
+/// The measurements of an ntuple or tree, independent of the store.
 #[derive(Debug)]
 pub struct Measured {
     read: Read,
@@ -116,7 +116,8 @@ impl Measured {
         self.sample_entries
     }
 
-    /// What the ntuple takes in a store, for all measured codecs and page sizes with these cluster sizes and mappings.
+    /// The costs of the ntuple in a store, for all measured codecs and page sizes with these cluster sizes and
+    /// mappings.
     /// `cores` encode and decode.
     pub fn candidates(
         &self,
@@ -136,8 +137,8 @@ impl Measured {
         candidates
     }
 
-    /// What the existing pages take in a store with each mapping, if they are moved as they are: that takes no CPU time
-    /// to write. A tree has none.
+    /// The costs of the existing pages in a store with each mapping, if copied unchanged: writing them takes no CPU
+    /// time. None for a tree.
     ///
     /// # Errors
     /// As [`costs`].

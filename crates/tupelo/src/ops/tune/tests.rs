@@ -22,7 +22,7 @@ fn codec(name: &str) -> Compression {
     name.parse().unwrap()
 }
 
-/// Four columns of 8 MiB, of which the second is read, compressed to a part of that. 1024 entries.
+/// Four columns of 8 MiB, compressed to a part of that; the second one is read. 1024 entries.
 fn trial(name: &str, part: u64, write_seconds: f64, read_seconds: f64) -> Trial {
     let column = |column| ColumnBytes { column, unpacked: 8 * MIB, stored: 8 * MIB / part };
     Trial {

@@ -97,7 +97,8 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             report.add(damage(index, what), ErrorKind::Unsupported);
             continue;
         }
-        // Branches that hold others, and bases without members, have entries and no baskets; those of ROOT 4 an empty one.
+        // Branches that contain others, and bases without members, have entries but no baskets; those of ROOT 4 have an
+        // empty one.
         let has_values = layouts.contains_key(&index) || branch.baskets.iter().any(|basket| !basket.entries.is_empty());
         if end != branch.entries && has_values {
             let what = format!("its baskets contain {end} entries, expected {}", branch.entries);

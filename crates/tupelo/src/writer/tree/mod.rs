@@ -31,7 +31,7 @@ const PENDING_BYTES: usize = 8 << 20;
 /// Entries after which the size of a cluster is compared, if a number of bytes ends it.
 const STEP_ENTRIES: u64 = 256;
 
-/// What has no branch in a tree: dotted paths of fields, and why.
+/// Fields that cannot be stored in a tree: their dotted paths, and why.
 pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
     let planning = options.planning()?;
     let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, &options.counters)?, planning)?);
@@ -166,7 +166,8 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// Writes what is left and the tree itself. It becomes visible when its file is finished, and accepts no more data.
+    /// Writes the remaining data and the tree itself. It becomes visible when its file is finished, and accepts no more
+    /// data.
     ///
     /// # Errors
     /// Storage errors, or an error if an earlier call failed; limit for a tree whose record is longer than 1 GiB.
@@ -271,7 +272,7 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// How many of the next entries can be appended before the end of a cluster has to be looked for.
+    /// Number of entries that can be appended before the end of a cluster must be checked.
     fn step(&self, left: u64) -> u64 {
         match (self.cluster_entries, self.options.auto_flush) {
             (Some(entries), _) => {
@@ -420,7 +421,7 @@ impl TreeWriter {
     }
 }
 
-/// Where numbers are not those of the items of lists: the first entry with its number, and that of its items.
+/// The first entry whose number differs from the number of items of its list, with both numbers.
 pub(crate) fn contradiction(list: &ArrayRef, counts: &ArrayRef) -> Result<Option<(usize, Option<i64>, i64)>> {
     let Some(list) = list.as_list_opt::<i64>() else { return Ok(None) };
     let counts = arrow_cast::cast(counts, &DataType::Int64)?;
