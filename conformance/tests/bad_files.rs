@@ -39,7 +39,7 @@ fn base_of(name: &str) -> Option<Bad> {
 }
 
 #[test]
-fn every_damaged_file_says_what_is_listed() {
+fn every_damaged_file_gives_the_listed_error() {
     let (files, expected) = (files(), expected());
     let unlisted: Vec<_> = files.keys().filter(|name| !expected.contains_key(*name)).collect();
     let missing: Vec<_> = expected.keys().filter(|name| !files.contains_key(*name)).collect();
@@ -98,7 +98,7 @@ fn every_error_names_its_place() {
 #[test]
 fn every_class_is_tried() {
     const MADE: [(u32, &str); 2] =
-        [(35, "what_is_deep_takes_linear_time"), (37, "a_hundred_thousand_fields_take_linear_time")];
+        [(35, "deep_nesting_takes_linear_time"), (37, "a_hundred_thousand_fields_take_linear_time")];
     let class = |bad: &Bad| bad.name.split('-').next().and_then(|number| number.parse().ok()).expect("a class");
     let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
     bad::all().iter().for_each(|bad| *classes.entry(class(bad)).or_default() += 1);
@@ -110,7 +110,7 @@ fn every_class_is_tried() {
 
 /// What reading refuses, verifying finds, and names its place; and it finds nothing in whole files.
 #[test]
-fn verify_finds_what_reading_refuses() {
+fn verify_finds_all_damage_that_reading_refuses() {
     let verify = |bytes: &Bytes| {
         let file = File::new(std::sync::Arc::new(MemorySource::new(bytes.clone())), true)?;
         ops::verify::verify_deep(&file, &mut |_| {})
@@ -257,7 +257,7 @@ fn deep(depth: u32, times: u32) -> Bytes {
 
 /// Classes 35 and 36: depth costs no more than length does, up to the limit, and behind it there is an error.
 #[test]
-fn what_is_deep_takes_linear_time() {
+fn deep_nesting_takes_linear_time() {
     let read = |file: &Bytes| outcome::read(file, "deep", true);
     let files = [16, 64].map(|depth| deep(depth, 50));
     is_linear("deep vectors", |times| {

@@ -299,7 +299,7 @@ fn bombs_of_pages() {
 
 /// Values that Arrow makes where nothing is stored.
 #[test]
-fn values_that_nobody_stored() {
+fn values_that_are_not_stored_are_limited() {
     let _alone = alone();
     // A column that begins at the end: all of it is zero.
     let mut late = column(0, ColumnType::Real64, 64);
@@ -425,7 +425,7 @@ fn metadata_is_counted_together() {
 /// Honest data may be all zeros: 1.5 GiB of values in a few hundred KiB are read in batches with the budget that
 /// everybody has.
 #[test]
-fn what_compresses_well_is_read_in_batches_with_the_default_budget() {
+fn highly_compressed_data_is_read_in_batches_with_the_default_budget() {
     let _alone = alone();
     const BATCH: usize = 1 << 20;
     const BATCHES: usize = 96;

@@ -200,7 +200,7 @@ fn an_unknown_role_drops_its_field_too() {
 }
 
 #[test]
-fn bytes_of_the_future_behind_everything_known_are_ignored() {
+fn unknown_bytes_after_all_known_ones_are_ignored() {
     for envelope in [EnvelopeType::Header, EnvelopeType::Footer, EnvelopeType::PageList] {
         let mut model = numbers();
         model.edit_bytes(Stage::Payload(envelope), |payload| payload.extend_from_slice(&[0xab; 40]));

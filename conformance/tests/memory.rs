@@ -233,7 +233,7 @@ fn entries_that_are_not_there_allocate_nothing() {
 
 /// Reading takes what is read, about twice: the pages as they are stored and the values.
 #[test]
-fn reading_takes_what_is_read() {
+fn reading_takes_about_twice_the_data() {
     let _alone = alone();
     let batch = batch(10, 500_000, &mut Random::new(1));
     let schema = Schema::from_arrow(&batch.schema()).expect("a schema");

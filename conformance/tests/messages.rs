@@ -27,7 +27,7 @@ fn said(file: &File, name: Option<&str>) -> String {
 }
 
 #[test]
-fn an_object_that_is_no_ntuple_says_what_it_is() {
+fn the_error_for_an_object_that_is_not_an_ntuple_names_its_class() {
     let trees = file(&[("Events", "TTree"), ("Runs", "TTree"), ("h", "TH1D"), ("dir/g", "TGraph")]);
     assert_eq!(
         said(&trees, Some("Events")),
@@ -53,7 +53,7 @@ fn an_object_that_is_no_ntuple_says_what_it_is() {
 }
 
 #[test]
-fn a_file_that_is_no_root_file_says_what_it_is() {
+fn the_error_for_another_file_names_its_format() {
     let said = |bytes: &[u8]| {
         let error = File::of_bytes("x", bytes.to_vec()).expect_err("no ROOT file");
         assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -73,7 +73,7 @@ fn a_file_that_is_no_root_file_says_what_it_is() {
 
 /// Readers go 64 levels deep, so nothing deeper is written.
 #[test]
-fn what_is_nested_too_deep_to_be_read_is_not_written() {
+fn fields_nested_too_deep_to_be_read_are_not_written() {
     let nested = |depth: usize| {
         let list = |inner: DataType, _| DataType::LargeList(Field::new("item", inner, false).into());
         let deep = (0..depth).fold(DataType::Int32, list);

@@ -107,13 +107,13 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         store["Events"] = {"x": [1]}
         with pytest.raises(tupelo.InvalidArgumentError, match="names one ntuple"):
             store["Others"] = {"x": [1]}
-    with pytest.raises(tupelo.InvalidArgumentError, match="there are no directories in an object store"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="object stores have no directories"):
         tupelo.recreate(f"ntpl+file:{tmp_path}/other")["dir/Events"] = {"x": [1]}
-    with pytest.raises(tupelo.InvalidArgumentError, match="takes no :NAME after it"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="must not end with :NAME"):
         tupelo.recreate(f"{uri}:Events")
-    with pytest.raises(tupelo.InvalidArgumentError, match="objects of another ntuple are in this folder"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="this folder contains the objects of another ntuple"):
         tupelo.recreate(f"{uri}.objects/other")
-    with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
+    with pytest.raises(tupelo.UnsupportedError, match="cannot change a remote file in place"):
         tupelo.update(uri)
     with pytest.raises(tupelo.InvalidArgumentError, match="'pages' is not a mapping; expected page, cage:SIZE"):
         tupelo.recreate(uri, mapping="pages")
@@ -126,7 +126,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
     (tmp_path / "text").write_text("no anchor")
     with pytest.raises(tupelo.CorruptError, match="anchor: expected a JSON object"):
         tupelo.open(f"ntpl+file:{tmp_path}/text")
-    with pytest.raises(tupelo.InvalidArgumentError, match="something that is not an ntuple exists"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="an object that is not an ntuple exists"):
         tupelo.recreate(f"ntpl+file:{tmp_path}/text")
     assert (tmp_path / "text").read_text() == "no anchor"
     run("copy", uri, "a.root")

@@ -324,7 +324,7 @@ def test_remote_files_are_written(server: Server, files: Path) -> None:
     failed["Events"] = {"x": [1]}
     failed.abort()
     assert not (files / "failed.root").exists()
-    with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
+    with pytest.raises(tupelo.UnsupportedError, match="cannot change a remote file in place"):
         tupelo.update(f"{server.url}/run1.root")
 
 
@@ -394,7 +394,7 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert "cannot add to a remote file" in run("copy", urls[0], urls[1], "--append", status=2)
     assert "only local files can be repaired" in run("verify", "--repair", urls[0], status=2)
     assert "unknown option" in run("ls", urls[0], "--storage-option", "anonimous=true", status=2)
-    assert "web servers have no listings" in run("ls", f"{server.url}/", status=1)
+    assert "web servers do not list files" in run("ls", f"{server.url}/", status=1)
     run("ls", urls[0], "--cache", str(tmp_path / "cache"))
     assert (tmp_path / "cache").is_dir()
     assert "local" in run("dump", urls[0], "-o", f"{server.url}/out.parquet", status=2)

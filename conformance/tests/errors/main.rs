@@ -117,7 +117,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn what_codecs_refuse() {
+fn codecs_refuse_invalid_blocks() {
     let data = b"tupelo ".repeat(400);
     let packed = |algorithm| {
         let mut packed = Vec::new();
@@ -165,7 +165,7 @@ fn what_codecs_refuse() {
 }
 
 #[test]
-fn what_encodings_refuse() {
+fn encodings_refuse_invalid_pages() {
     let of = |column_type| Encoding::of(column_type).expect("one width");
     let quantised = Encoding::new(ColumnType::Real32Quant, 8, Some((0.0, 1.0))).expect("an encoding");
     let mut out = Vec::new();
@@ -206,7 +206,7 @@ fn footer_with(set: AttributeSetRecord) -> Result<Footer, Error> {
 }
 
 #[test]
-fn what_envelopes_and_schemas_refuse() {
+fn envelopes_and_schemas_refuse_invalid_records() {
     // Type and length are right; there is no room for a checksum.
     assert_eq!(
         text(envelope::unwrap(&(12u64 << 16 | 1).to_le_bytes().repeat(2)[..12], EnvelopeType::Header).map(drop)),
@@ -320,7 +320,7 @@ fn nested_directories(depth: usize, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_containers_refuse() {
+fn containers_refuse_invalid_records() {
     assert_eq!(container::list_objects(&fetched(&nested_directories(63, "d"))).map(|all| all.len()), Ok(63));
     let deep = nested_directories(64, "d");
     assert_eq!(failed(container::list_objects(&fetched(&deep))), "directories are nested more than 64 deep");
@@ -354,7 +354,7 @@ fn what_containers_refuse() {
 
 /// What a free list says is only read by those who write and by those who walk.
 #[test]
-fn what_free_lists_refuse() {
+fn free_lists_refuse_invalid_segments() {
     let file = nested_directories(1, "d");
     let at = file.len();
     let mut list = Buffer::new();
@@ -427,7 +427,7 @@ fn gaps_are_those_of_the_free_list() {
 }
 
 #[test]
-fn what_keys_refuse() {
+fn keys_refuse_invalid_lengths() {
     let (mut layout, _) = container::Layout::create("f", 0, [0; 16]).expect("a layout");
     assert!(text(layout.add(&"n".repeat(40_000), "C", "", Vec::new())).contains("key of"));
     let lost = container::states(&FetchedRanges::new(1000), &[], 1);
@@ -436,12 +436,12 @@ fn what_keys_refuse() {
 
 #[test]
 fn every_error_is_raised() {
-    what_codecs_refuse();
-    what_encodings_refuse();
-    what_envelopes_and_schemas_refuse();
-    what_containers_refuse();
-    what_free_lists_refuse();
-    what_keys_refuse();
+    codecs_refuse_invalid_blocks();
+    encodings_refuse_invalid_pages();
+    envelopes_and_schemas_refuse_invalid_records();
+    containers_refuse_invalid_records();
+    free_lists_refuse_invalid_segments();
+    keys_refuse_invalid_lengths();
     objects::what_objects_refuse();
     objects::what_members_refuse();
     objects::what_streamer_infos_refuse();

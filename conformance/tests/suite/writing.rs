@@ -218,7 +218,7 @@ fn tupelo_of(batch: &RecordBatch) -> RecordBatch {
 
 /// A batch that did not fit left its first columns in pages, so that the ntuple was lost.
 #[test]
-fn an_ntuple_goes_on_after_a_batch_that_does_not_fit() {
+fn an_ntuple_continues_after_a_refused_batch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.root");
     let pair = |two: ArrayRef| {
@@ -248,7 +248,7 @@ fn an_ntuple_goes_on_after_a_batch_that_does_not_fit() {
 
 /// What was written after the end was taken, and lost without a word.
 #[test]
-fn what_comes_after_the_end_of_the_file_is_refused() {
+fn writes_after_the_end_of_the_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     type End = fn(FileWriter);
     let ends: [(&str, End); 3] = [

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         for locator in [
             Locator::File { offset: 1 << 40, bytes: 12 },
             Locator::File { offset: 7, bytes: 1 << 31 },

@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_buffer_writes_a_cursor_reads() {
+    fn a_cursor_reads_the_output_of_a_buffer() {
         let mut buffer = Buffer::new();
         buffer.u16_le(0x0102);
         buffer.u32_be(7);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_cannot_reach_behind_the_end() {
+    fn a_length_cannot_extend_past_the_end() {
         let bytes = [0xff, 0xff, 0xff, 0x00, 0x41];
         assert_eq!(
             Cursor::new(&bytes, 0).string_le().unwrap_err().to_string(),

@@ -379,7 +379,7 @@ fn objects_of_older_versions_are_read_as_the_newest() {
 /// Defects: members that an older version lacks were made without a limit, and versions and members that are not stored took
 /// no memory.
 #[test]
-fn what_versions_lack_counts_against_the_budget() {
+fn members_missing_in_a_version_count_against_the_budget() {
     let number = |name: &str, code| Element::new(name, "", code, ElementKind::Basic);
     let array = Element { array_length: i32::MAX, ..number("many", 23) };
     let bits = Element::new("bits", "bitset<1152921504606846976>", 500, ElementKind::Stl { container: 8, item: 0 });

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_storage_said_is_not_lost() {
+    fn errors_of_the_storage_are_kept() {
         for kind in tupelo_storage::ErrorKind::ALL {
             let storage = tupelo_storage::Error::new(kind, "read", "x", "");
             let is_retryable = storage.is_retryable();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_said_are_left_out() {
+    fn names_already_printed_are_left_out() {
         let error = Error::corrupt("why").within("page 3").within("ntuple 'n'").within("x.root");
         let without = |said: &[&str]| error.without_context(&said.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(without(&["x.root", "ntuple 'n'"]), "page 3: why");

@@ -323,7 +323,7 @@ impl Life {
 }
 
 #[test]
-fn growth_is_what_a_model_says() {
+fn growth_matches_a_model() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     TestRunner::new(config)

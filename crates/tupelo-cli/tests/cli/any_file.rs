@@ -257,7 +257,7 @@ fn entries_without_values_take_no_time() {
 
 /// The others of the file are imported.
 #[test]
-fn a_tree_without_branches_is_no_ntuple() {
+fn a_tree_without_branches_is_not_an_ntuple() {
     let place = Place::new();
     let (one, other, both) = (place.path("one.root"), place.path("other.root"), place.path("both.root"));
     let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));

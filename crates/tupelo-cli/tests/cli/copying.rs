@@ -201,5 +201,5 @@ fn remote_files_have_no_checkpoints() {
     let error = tupelo(&["copy", &place.b2hhh(), "http://127.0.0.1:9/x.root", "--checkpoint", "1MiB"]).fails(2);
     assert!(error.contains("checkpoints are supported only in local files"), "{error}");
     let error = tupelo(&["head", "http://127.0.0.1:9/*.root"]).fails(2);
-    assert!(error.contains("web servers have no listings"), "{error}");
+    assert!(error.contains("web servers do not list files"), "{error}");
 }

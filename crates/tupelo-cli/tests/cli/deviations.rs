@@ -44,7 +44,7 @@ fn deviations(run: Run) -> (Vec<(String, Value)>, Value) {
 }
 
 #[test]
-fn deviations_are_no_damage() {
+fn deviations_are_not_damage() {
     let place = Place::new();
     let file = place.b2hhh();
     let head = tupelo(&["head", &file]).ok();
@@ -83,7 +83,7 @@ fn key_lists_of_a_wrong_length_are_read_and_not_changed() {
 }
 
 #[test]
-fn what_a_killed_writer_never_listed_is_recovered() {
+fn objects_that_a_killed_writer_never_listed_are_recovered() {
     let place = Place::new();
     let file = place.b2hhh();
     let names = tupelo(&["ls", &file, "--json"]).json();

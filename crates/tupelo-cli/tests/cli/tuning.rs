@@ -112,7 +112,7 @@ fn nonsense_is_refused() {
     std::fs::write(&table, text).expect("a file");
     let here = ["tune", &file, "--prices", &table, "--store", "here", "--latency", "1ms"];
     let error = tupelo(&here).fails(2);
-    assert!(error.contains("no typical speed of 'here'") && error.contains("--measure URI"), "{error}");
+    assert!(error.contains("a typical speed for 'here'") && error.contains("--measure URI"), "{error}");
     let both = [&here[..], &["--bandwidth", "1GB/s", "--compression", "none"]].concat();
     assert!(tupelo(&both).ok().contains(" URI "));
 }

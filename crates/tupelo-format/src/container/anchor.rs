@@ -281,7 +281,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_a_split_envelope_only_the_first_chunk_lies_behind_the_offset() {
+    fn only_the_first_chunk_of_a_split_envelope_is_at_the_offset() {
         let size = 1346;
         let split = Anchor { seek_footer: size - 50, max_key_size: 50, ..example() };
         assert_eq!(split.validate(size), Ok(()));

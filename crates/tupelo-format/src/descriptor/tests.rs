@@ -228,7 +228,7 @@ fn each_reference_that_leads_nowhere_is_refused() {
 }
 
 #[test]
-fn what_a_field_may_have_below_it_ends_where_it_says() {
+fn subfields_and_their_depth_are_limited() {
     let nested = |levels: u32| {
         let parents = (0..levels).map(|id| id.saturating_sub(1));
         only(parents.map(|parent| field("r", "", parent, role::RECORD)).collect(), Vec::new())
@@ -336,7 +336,7 @@ fn check(group: usize, clusters: &[(u64, u64, usize, u32)]) -> Result<()> {
 }
 
 #[test]
-fn a_page_list_says_what_its_group_says() {
+fn a_page_list_must_match_its_group() {
     // Those of the extension need not be listed; a cluster may be empty, and list pages of nothing.
     assert_eq!(check(0, &[(0, 1, 7, 1), (1, 2, 8, 2)]), Ok(()));
     assert_eq!(check(0, &[(0, 3, 8, 1), (3, 0, 8, 0)]), Ok(()));

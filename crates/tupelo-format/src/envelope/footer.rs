@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let footer = Footer {
             header_checksum: 77,
             cluster_groups: vec![ClusterGroupRecord {

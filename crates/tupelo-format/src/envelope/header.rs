@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let header = sample();
         let (bytes, checksum) = header.write();
         assert_eq!(Header::read(&bytes), Ok((header, checksum)));

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let (bytes, columns) = sample(0x80);
         let list = PageList::read(bytes.into(), 7).unwrap();
         assert_eq!(list.clusters(), [ClusterSummary { first_entry: 5, entries: 20, flags: 0x80 }]);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_column_and_is_no_digest_is_ignored() {
+    fn unknown_bytes_after_a_column_are_ignored() {
         let (mut bytes, columns) = sample(0);
         let mark = bytes.windows(8).position(|word| word == DIGESTS.to_le_bytes()).unwrap();
         bytes[mark] ^= 1;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_of_what_is_listed() {
+    fn sizes_match_the_listed_pages() {
         let (bytes, columns) = sample(0);
         assert_eq!((columns[0].elements(), columns[1].elements()), (20, 0));
         let list = PageList::read(bytes.into(), 7).unwrap();

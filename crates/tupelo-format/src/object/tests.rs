@@ -163,7 +163,7 @@ fn items(value: &Value) -> &[Value] {
 }
 
 #[test]
-fn pointers_lead_to_objects_and_what_is_unknown_stays_bytes() {
+fn pointers_lead_to_objects_and_unknown_classes_stay_bytes() {
     let bytes = array(6, |out| {
         let first = out.buffer.len() as u32 + 2;
         out.pointer("Point", |out| point(out, b"shared"));
@@ -276,7 +276,8 @@ fn nothing_asks_for_more_than_its_bytes_allow() {
     // What a member says of itself wrongly spoils the member alone.
     let value = read(&many(-1), "Many", &infos).unwrap();
     assert!(
-        matches!(get(&value, "all"), Value::Opaque(all) if all.reason.contains("container has a negative number of items: -1"))
+        matches!(get(&value, "all"), Value::Opaque(all) if all.reason.contains("container has a negative number of \
+                                                                                items: -1"))
     );
 }
 

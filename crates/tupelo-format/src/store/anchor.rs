@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let json = anchor().write().unwrap();
         assert_eq!(JsonAnchor::read(json.as_bytes()), Ok(anchor()));
         assert!(json.len() < MAX_ANCHOR_BYTES as usize && json.starts_with("{\n  \"anchorVersion\": 0,\n"), "{json}");

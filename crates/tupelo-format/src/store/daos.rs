@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let separate = anchor().extension.map(|own| DaosExtension { separate_pages: true, ..own });
         for extension in [anchor().extension, separate, None] {
             let anchor = DaosAnchor { extension, ..anchor() };

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let object = |bytes| ObjectDigest { bytes, digest: !bytes };
         let named = vec![("_clone/a set".to_owned(), object(7))];
         for manifest in [Manifest::default(), Manifest { numbered: (0..100).map(object).collect(), named }] {

@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_is_deleted() {
+    fn the_least_recently_used_files_are_deleted() {
         let (_folder, directory) = directory(100_000);
         let object = directory.object("key").unwrap();
         for i in 0..10 {

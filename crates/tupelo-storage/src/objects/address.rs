@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_data_set_is_refused_without_showing_secrets() {
+    fn invalid_data_set_uris_are_refused_without_showing_secrets() {
         for uri in [
             "ntpl+file:",
             "ntpl+file:///",

@@ -67,7 +67,7 @@ fn uris_give_namespace_and_key() {
 }
 
 #[test]
-fn data_sets_are_no_local_files_and_not_one_object() {
+fn data_sets_are_neither_local_files_nor_single_objects() {
     for uri in ["ntpl+file:///a/x", "ntpl+file:x", "NTPL+s3://box/x"] {
         assert!(is_object_uri(uri) && local_path(uri).is_none());
         assert_eq!(display_name(uri), uri);

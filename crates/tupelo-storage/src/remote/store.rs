@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_objects_are_refused() {
+    fn invalid_object_names_are_refused() {
         for url in ["s3:///x", "s3://user:secret@b/x"] {
             let failure = Address::parse(url).unwrap().unwrap_err();
             assert!(!failure.reason.contains("secret"), "{failure}");
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_headers_and_hosts_cannot_have_is_refused_without_showing_it() {
+    fn invalid_headers_and_hosts_are_refused_without_showing_them() {
         let key = [("AWS_ACCESS_KEY_ID", "hidden\r"), ("AWS_SECRET_ACCESS_KEY", "s")];
         assert_eq!(
             refused("s3://b/x", &[], &key),

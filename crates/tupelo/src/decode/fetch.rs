@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_few_gaps_is_fetched_at_once() {
+    fn ranges_with_few_gaps_are_fetched_at_once() {
         assert!(sparse_parts(GAP, &[]).is_empty());
         assert!(sparse_parts(GAP, &ranges(30, 32, GAP)).is_empty(), "one part");
         assert!(sparse_parts(GAP, &ranges(1000, 64 << 10, 128 << 10)).is_empty(), "half of it");

@@ -52,7 +52,7 @@ mod tests {
 
     /// The handler of a signal that read something while a page was decompressed would have panicked.
     #[test]
-    fn it_is_lent_within_what_it_is_lent_for() {
+    fn nested_uses_do_not_share_scratch() {
         let kept = with_scratch(|outer| {
             outer.packed = vec![1; 10];
             with_scratch(|inner| {

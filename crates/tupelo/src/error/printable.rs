@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_act_upon_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         let cases = [
             ("\x1b[31mred\x1b[0m", r"\u{1b}[31mred\u{1b}[0m"),
             ("\x1b]0;title\x07", r"\u{1b}]0;title\u{7}"),

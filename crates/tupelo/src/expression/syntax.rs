@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_take_what_python_takes() {
+    fn slices_match_python() {
         let of = |start, stop, step, len| Slice { start, stop, step }.indices(len).collect::<Vec<_>>();
         assert_eq!(of(None, Some(1), 1, 3), [0]);
         assert_eq!(of(Some(-2), None, 1, 3), [1, 2]);

@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_writers_make_is_removed() {
+    fn only_objects_of_writers_are_removed() {
         assert!(["0", "123", "_clone/set", "probe"].into_iter().all(is_object));
         assert!(!["", "x", "1.root", "_clone/a/b", "notes/1"].into_iter().any(is_object));
     }

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_read_together() {
+    fn near_ranges_are_read_together() {
         let count = 4 * MANY_ENTRIES + 7;
         let of = |kept: &[usize]| {
             let mut mask = vec![false; count];

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_behind_the_file() {
+    fn names_follow_the_file() {
         let parse = |text| {
             let location = Location::parse(text);
             (location.file, location.object)

@@ -118,13 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_taken_together() {
+    fn near_entries_are_taken_together() {
         assert_eq!(runs(&[], 64), []);
         assert_eq!(runs(&[0, 1, 65, 200, 264, 1000], 64), [0..66, 200..265, 1000..1001]);
     }
 
     #[test]
-    fn what_is_taken_is_decoded_in_parts() {
+    fn taken_entries_are_decoded_in_parts() {
         let parts = |entries, near, most| parts(entries, near, most).collect::<Vec<_>>();
         assert_eq!(parts(&[], 64, 100), [&[] as &[u64]]);
         assert_eq!(parts(&[0, 60, 90, 120, 300], 64, 100), [&[0, 60, 90][..], &[120, 300]]);

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_format_forbids_is_refused() {
+    fn projections_forbidden_by_the_format_are_refused() {
         let cardinality = "ROOT::RNTupleCardinality<std::uint64_t>";
         for (source, type_name, expected) in [
             ("v", None, "'v' is a std::variant<float>; fields cannot be projected from variants"),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_projection_is_no_source() {
+    fn a_projection_is_not_a_source() {
         let schema = schema().with_projection("b", "jets.pt", None).unwrap();
         let error = schema.projection("c", "b", None).unwrap_err();
         assert!(error.to_string().ends_with("'b' is itself projected; project from 'jets' instead"), "{error}");

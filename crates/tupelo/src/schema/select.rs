@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_gone_with_all_below_it() {
+    fn excluded_fields_are_removed_with_their_subfields() {
         let left = |unwanted: &[&str]| {
             let left = schema().without(&unwanted.iter().copied().collect());
             left.paths().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_nothing_is_an_error_that_lists_near_names() {
+    fn patterns_without_a_match_are_errors_that_list_near_names() {
         let error = schema().select(&["jets.Pt"]).unwrap_err();
         assert!(error.is_not_found());
         assert!(error.to_string().contains("'jets.pt'"), "{error}");

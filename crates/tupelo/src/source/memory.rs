@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_leaves_room_for_values_without_stored_bytes() {
+    fn data_in_flight_leaves_room_for_values_without_stored_bytes() {
         let request = MemoryBudget::new(1000).request(50);
         request.reserve(600, "pages").unwrap();
         assert!(request.reserve(401, "pages").is_err());

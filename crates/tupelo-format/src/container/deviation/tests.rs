@@ -67,7 +67,7 @@ fn with_room(room: usize, free_list_misses: u32) -> Vec<u8> {
 }
 
 #[test]
-fn room_behind_a_key_list_is_part_of_it() {
+fn room_after_a_key_list_is_part_of_it() {
     let intact = small();
     let records = walk_keys(&whole(&intact)).unwrap().len();
     for room in [0, 1, 27, 600, 70_000] {
@@ -152,7 +152,7 @@ fn files_have_other_classes_than_tfile() {
 }
 
 #[test]
-fn keys_in_a_list_end_behind_their_names() {
+fn keys_in_a_list_end_after_their_names() {
     let intact = small();
     let (list, mut file) = (top_list(&intact), intact.clone());
     let length_at = list.payload_offset() as usize + 4 + 14;
@@ -202,7 +202,7 @@ fn patched(file: &[u8], state: &State) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_was_never_saved_is_told_from_an_empty_one() {
+fn a_file_that_was_never_saved_differs_from_an_empty_one() {
     let empty = {
         let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
         let tail = layout.finish(file.len() as u64).unwrap();

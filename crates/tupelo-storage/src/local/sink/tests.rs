@@ -384,7 +384,7 @@ fn below_a_limit_of_64_kib() {
 /// Regression: on NFS the sync of a directory may fail with a stale handle, which was taken for the failure of a condition. The
 /// writer then removed the objects of an ntuple that was visible.
 #[test]
-fn what_may_be_visible_is_no_failed_condition() {
+fn a_possibly_visible_object_is_not_a_failed_condition() {
     let path = Path::new("x.root");
     for kind in [io::ErrorKind::StaleNetworkFileHandle, io::ErrorKind::AlreadyExists, io::ErrorKind::TimedOut] {
         let error = not_durable(path, kind.into());

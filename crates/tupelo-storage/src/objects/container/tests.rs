@@ -222,7 +222,7 @@ fn containers_are_created_on_request() {
 }
 
 #[test]
-fn what_is_refused_is_not_sent() {
+fn refused_objects_are_not_sent() {
     let server = Server::shared();
     let (objects, _) = sink(&server.uri("x"), &server.options(&[])).unwrap();
     let error = objects.put(&[object("SX/1/2/3/4", "x"), NewObject { key: "SX/1/2/3/5".into(), pieces: vec![] }]);

@@ -248,7 +248,7 @@ fn only_empty_objects_are_empty() {
     let server = Server::with(bytes(300_000));
     server.fault(|seen, _| seen.header("range").map(|_| Fault::Status(416, String::new(), String::new())));
     let error = open(&server.url("/x"), &quick()).unwrap_err();
-    assert!(error.to_string().contains("refuses every range"), "{error}");
+    assert!(error.to_string().contains("rejects every range"), "{error}");
 }
 
 /// Regression: a connection that broke while an empty object was opened was an error at once.
@@ -274,7 +274,7 @@ fn a_part_may_come_with_the_whole_object() {
     assert_eq!(source.read_range(20_000..30_000).unwrap(), content[20_000..30_000]);
     server.fault(|_, _| Some(Fault::WholeUntilClosed));
     let error = source.read_range(20_000..30_000).unwrap_err();
-    assert!(error.to_string().contains("does not say how large it is"), "{error}");
+    assert!(error.to_string().contains("sends all of it without its size"), "{error}");
     server.put("/x", bytes(200_000), "\"v1\"");
     server.fault(|_, _| Some(Fault::Whole));
     assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
@@ -309,7 +309,7 @@ fn a_listing_must_end() {
     server.fault(move |_, _| page("same"));
     let [_, (_, options)] = both(&server, "2");
     let error = list("s3://box/", &options).unwrap_err();
-    assert!(error.to_string().contains("the same page indefinitely"), "{error}");
+    assert!(error.to_string().contains("the same page"), "{error}");
     let options = Options::new(options.settings().chain([("total_timeout", "1")])).unwrap();
     server.fault(move |_, count| {
         std::thread::sleep(std::time::Duration::from_millis(300));

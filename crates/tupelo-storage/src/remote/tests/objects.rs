@@ -112,7 +112,7 @@ fn a_large_range_is_several_requests() {
 }
 
 #[test]
-fn transient_faults_do_not_change_what_is_read_and_written() {
+fn transient_faults_do_not_change_data() {
     for fault in [Fault::Status(503, String::new(), String::new()), Fault::Close, Fault::Cut(100), Fault::Lost] {
         let (server, objects) = served();
         let (namespace, shared) = (store(&server), fault.clone());
@@ -182,7 +182,7 @@ fn a_publication_that_cannot_be_read_back_is_unclear() {
 }
 
 #[test]
-fn what_another_writer_has_published_is_not_taken_for_ours() {
+fn an_object_published_by_another_writer_is_not_taken_for_ours() {
     for fault in [Fault::Close, Fault::Status(503, String::new(), String::new())] {
         let server = Server::start();
         let namespace = store(&server);

@@ -74,7 +74,7 @@ fn ranges_larger_than_any_request_are_read() {
 }
 
 #[test]
-fn what_is_not_a_file_is_an_error_that_says_why() {
+fn opening_anything_but_a_file_is_an_error_with_a_reason() {
     let Some(server) = Server::start() else { return };
     server.put("folder/x", b"x");
     let missing = open(&server.url("folder/y"), &quick()).unwrap_err();

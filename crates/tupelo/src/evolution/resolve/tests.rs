@@ -68,7 +68,7 @@ fn evolve(disk: &Field, wanted: &Field) -> Result<Evolved> {
 }
 
 #[test]
-fn what_can_be_read_as_what_is_what_root_does() {
+fn types_can_be_read_as_in_root() {
     let mut parts = include_str!("root_6_40.txt").split("\n\n").skip(1);
     let wanted: Vec<&str> = parts.next().unwrap().lines().collect();
     let (mut cells, mut wrong) = (0, Vec::new());

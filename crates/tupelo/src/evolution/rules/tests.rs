@@ -181,7 +181,7 @@ fn a_target_takes_the_place_of_a_member() {
 }
 
 #[test]
-fn what_rules_compute_evolves_like_the_rest() {
+fn computed_members_evolve_like_stored_ones() {
     let folder = tempfile::tempdir().unwrap();
     let ntuple = written(&folder).with_rules([resolving()]).unwrap();
     let members = vec![plain("index", DataType::Float64), plain("n", DataType::Int8)];
@@ -202,7 +202,7 @@ fn what_rules_compute_evolves_like_the_rest() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_with_the_rule() {
+fn types_that_do_not_fit_are_errors_with_the_rule() {
     let folder = tempfile::tempdir().unwrap();
     let disk = written(&folder);
     for (data_type, function, expected) in [
@@ -242,11 +242,11 @@ fn rules_that_cannot_work_are_refused_at_once() {
     let disk = written(&folder);
     let refused = |rules: Vec<ReadRule>| disk.with_rules(rules).unwrap_err();
     assert!(
-        refused(vec![ReadRule::new("A").with_target(target("k", DataType::Int8))]).to_string().contains("no function")
+        refused(vec![ReadRule::new("A").with_target(target("k", DataType::Int8))])
+            .to_string()
+            .contains("lacks a function")
     );
-    assert!(
-        refused(vec![ReadRule::new("A").with_function(|_, _| Ok(vec![]))]).to_string().contains("computes nothing")
-    );
+    assert!(refused(vec![ReadRule::new("A").with_function(|_, _| Ok(vec![]))]).to_string().contains("lacks targets"));
     assert!(refused(vec![ReadRule::new("").with_target(target("k", DataType::Int8))]).to_string().contains("no class"));
     let error = refused(vec![resolving().with_sources(["m_indx"])]);
     assert!(error.is_not_found() && error.to_string().contains("'m_index'"), "{error}");

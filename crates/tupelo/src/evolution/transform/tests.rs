@@ -214,7 +214,7 @@ fn members_that_are_not_there_are_zero_empty_or_null() {
 }
 
 #[test]
-fn a_record_of_which_nothing_is_wanted_still_has_entries() {
+fn a_record_without_wanted_members_still_has_entries() {
     let folder = tempfile::tempdir().unwrap();
     let (field, array) = numbered();
     let ntuple = written(&folder, field, array);

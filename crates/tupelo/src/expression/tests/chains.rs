@@ -94,7 +94,7 @@ fn in_finds_literals() {
 }
 
 #[test]
-fn in_says_what_it_wants() {
+fn in_names_the_expected_type() {
     for (text, wanted) in [
         ("run in", "expected a list of literals such as [1, 2, 3] after 'in' at the end"),
         ("run in pt", "expected a list of literals such as [1, 2, 3] after 'in' at character 8"),

@@ -116,7 +116,7 @@ fn slices_take_items_of_lists() {
 
 /// `x ^ 2`, which is a power in TTree formulas, was 2 with other bits.
 #[test]
-fn carets_between_numbers_ask_what_is_meant() {
+fn carets_between_numbers_are_refused_with_alternatives() {
     let asks = "^ takes only booleans: write ** for powers and xor(a, b) for bits of integers";
     for text in ["run ^ 2", "pt ^ 2", "2 ^ met", "good ^ 2"] {
         assert_eq!(error(text), asks, "{text}");
@@ -127,7 +127,7 @@ fn carets_between_numbers_ask_what_is_meant() {
 }
 
 #[test]
-fn formulas_of_trees_and_methods_say_what_to_write() {
+fn tree_formulas_and_methods_are_refused_with_alternatives() {
     for (text, wanted) in [
         ("Sum$(pt) > 3", "'Sum$' exists only in TTree formulas; write sum(x) for Sum$(x), at character 1"),
         ("Length$(pt)", "'Length$' exists only in TTree formulas; write len(x) for Length$(x), at character 1"),

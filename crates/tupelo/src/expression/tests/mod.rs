@@ -113,7 +113,7 @@ fn operators_bind_as_in_python() {
 }
 
 #[test]
-fn items_are_computed_one_by_one_and_what_an_entry_has_stands_beside_each() {
+fn items_are_computed_one_by_one_and_single_values_are_broadcast() {
     for (text, value) in [
         ("pt * 2", "[60.0, 40.0] [] [100.0] [10.0, 90.0, 20.0]"),
         ("pt > run * 10", "[true, true] [] [true] [false, true, false]"),
@@ -181,7 +181,7 @@ fn types_are_those_of_numpy_but_integers_have_64_bits() {
 }
 
 #[test]
-fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
+fn nan_compares_with_nothing_and_nulls_are_not_kept() {
     assert_eq!(shown("met > 5"), "true false true true");
     assert_eq!(shown("met != met"), "false true false false");
     assert_eq!(shown("isnan(met) or !isfinite(met)"), "false true false false");
@@ -217,7 +217,7 @@ fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
 }
 
 #[test]
-fn what_is_no_expression_says_where() {
+fn syntax_errors_give_the_position() {
     for (text, wanted) in [
         ("", "expected a value at the end"),
         ("pt >", "expected a value at the end"),
@@ -244,7 +244,7 @@ fn what_is_no_expression_says_where() {
 }
 
 #[test]
-fn what_does_not_go_together_says_what() {
+fn type_errors_name_the_types() {
     for (text, wanted) in [
         ("met + name", "+ takes numbers, not a string"),
         ("1 < name", "a comparison takes numbers, not a string"),

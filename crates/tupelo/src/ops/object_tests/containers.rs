@@ -218,7 +218,7 @@ fn anchor_and_footer_belong_together() {
     let file = open_in(&store).unwrap();
     store_in(&store, "page");
     let error = file.ntuple(None).unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("do not belong to the anchor"), "{error}");
+    assert!(error.is_corrupt() && error.to_string().contains("do not match the anchor"), "{error}");
     assert!(open_in(&store).unwrap().ntuple(None).is_ok());
 }
 
@@ -308,20 +308,20 @@ fn another_name_with_the_same_hash_is_not_taken() {
 }
 
 #[test]
-fn what_a_container_cannot_have_is_refused() {
+fn unsupported_mappings_of_a_container_are_refused() {
     let store = container();
     let error = create(&store, "cluster").unwrap_err();
     assert!(
-        error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("no mapping 'cluster'"),
+        error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("support the mapping 'cluster'"),
         "{error}"
     );
     let file = create(&store, "page").unwrap();
     let error = file.ntuple("tracks", &nested_schema(), WriteOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("has the name of its URI, which is 'events'"), "{error}");
+    assert!(error.contains("must have the name in its URI, 'events'"), "{error}");
     drop(file);
     store.publish(&format!("{HEAD}a"), Bytes::from_static(b"no anchor"), &Condition::Absent).unwrap();
     let error = create(&store, "page").unwrap_err().to_string();
-    assert!(error.contains("something that is not an ntuple exists under this name"), "{error}");
+    assert!(error.contains("an object that is not an ntuple exists under this name"), "{error}");
 }
 
 fn collector(store: &ObjectMemory) -> Collector {
@@ -347,7 +347,7 @@ fn a_collected_writer_fails_and_removes_nothing_of_others() {
         match ends {
             true => {
                 let error = first.finish().unwrap_err().to_string();
-                assert!(error.contains("while it was written; run again"), "{error}");
+                assert!(error.contains("while it was written; write it again"), "{error}");
             }
             false => drop(first.abort().unwrap()),
         }

@@ -106,7 +106,7 @@ fn all_members_have_the_same_pages() {
 }
 
 #[test]
-fn reading_goes_on_in_the_next_member_that_answers() {
+fn reading_continues_in_the_next_member_that_answers() {
     let stores = Stores::new(&["a", "b", "c"]);
     stores.write(options("page-group")).unwrap();
     let ntuple = open(&stores.mirror()).with_metrics(true).open().unwrap();
@@ -142,7 +142,7 @@ fn reading_goes_on_in_the_next_member_that_answers() {
 }
 
 #[test]
-fn a_copy_of_pages_goes_on_in_the_next_member() {
+fn a_copy_of_pages_continues_in_the_next_member() {
     let stores = Stores::new(&["a", "b"]);
     stores.write(options("page-group")).unwrap();
     let ntuple = open(&stores.mirror()).open().unwrap();

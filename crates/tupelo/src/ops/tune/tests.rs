@@ -164,7 +164,7 @@ proptest! {
 
     /// What is chosen for more reads is never slower to read, but for what counts as equal.
     #[test]
-    fn more_reads_choose_what_is_read_faster(
+    fn more_reads_favour_faster_reading(
         latency in 0.0..0.3, bandwidth in 1e5..1e10, reads in 0u64..100, more in 0u64..10_000,
     ) {
         let store = store(latency, bandwidth);
@@ -266,7 +266,7 @@ fn samples_come_from_all_parts_of_an_ntuple() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_an_error() {
+fn unmeasurable_sources_are_errors() {
     let mut progress = |_| ControlFlow::Continue(());
     let empty = ntuple(0, 1 << 20);
     let error = measure(&empty.read_all(), &[codec("none")], &[1 << 20], MIB, &mut progress).unwrap_err();
