@@ -11,9 +11,9 @@ pub enum ErrorKind {
     Corrupt,
     /// The bytes are (or may be) legal, but use something that this version does not know.
     Unsupported,
-    /// The bytes ask for more than this version allows: nesting, names, sizes.
+    /// The bytes exceed a limit of this version: nesting, names, sizes.
     Limit,
-    /// The bytes ask for more memory than the caller allows.
+    /// The bytes need more memory than the caller allows.
     Memory,
 }
 

@@ -94,7 +94,7 @@ impl Locator {
         })
     }
 
-    /// Object locators carry their size in 32 or 64 bits; only the locator's own length tells which.
+    /// Object locators carry their size in 32 or 64 bits; the length of the locator determines which.
     fn object_size(payload: &mut Cursor<'_>) -> Result<u64> {
         if payload.remaining() >= 16 { payload.u64_le() } else { Ok(u64::from(payload.u32_le()?)) }
     }

@@ -1,8 +1,8 @@
 //! The only place where bytes become integers: bounded cursors and growing buffers.
 //!
 //! RNTuple is little-endian, the ROOT file around it big-endian; the method names say which. Every read is checked
-//! against the bytes that are there, and every count against the bytes that it would need, so that no number in
-//! a file decides an allocation. Memory for records is counted by a [`Memory`] before it is allocated.
+//! against the remaining bytes, and every count against the bytes that it would need, so that no number in a file
+//! decides an allocation. Memory for records is counted by a [`Memory`] before it is allocated.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -252,7 +252,7 @@ pub struct Buffer {
 }
 
 impl From<Vec<u8>> for Buffer {
-    /// Appends to bytes that are there.
+    /// Appends to existing bytes.
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }

@@ -170,7 +170,7 @@ pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64
         let (block, rest) = next_block(chain, missing)?;
         let (before, more) = (out.capacity(), start.max(block.uncompressed_bytes).min(missing));
         if before.saturating_sub(start) < block.uncompressed_bytes {
-            // While it grows, the old and the new bytes are there.
+            // While it grows, both the old and the new bytes are in memory.
             memory.take(start.saturating_add(more) as u64, "decompressed bytes")?;
             out.reserve_exact(more);
             memory.reset(memory.used().saturating_sub(before as u64));

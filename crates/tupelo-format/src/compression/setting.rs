@@ -104,7 +104,7 @@ impl Compression {
         Self::new(algorithm.ok_or_else(unknown)?, (setting % 100) as u8)
     }
 
-    /// ROOT's number, as it stands in page lists and in the file header; 0 for no compression.
+    /// ROOT's number, as in page lists and in the file header; 0 for no compression.
     pub const fn setting(self) -> u32 {
         match self.0 {
             Some((algorithm, level)) => algorithm.code() * 100 + level as u32,

@@ -334,7 +334,7 @@ impl Directory {
     }
 
     /// Whether the directories were saved, as ROOT asks before it recovers a file (`TFile::Init`): without a list of
-    /// keys they were not, and what is past the end of a file without keys is in no list.
+    /// keys they were not, and objects past the end of a file without keys are in no list.
     fn check_saved(&self, fetched: &FetchedRanges) -> Attempt<()> {
         let header = read_header(fetched)?;
         if self.record.seek_keys <= header.begin || self.keys.is_empty() && header.end < fetched.size() {
@@ -361,11 +361,12 @@ impl Directory {
     }
 }
 
-/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise). `open` gives
-/// the top directory for `None`, and else the one that a key opens: only the directories on the path.
+/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise). `open`
+/// returns the top directory for `None`, otherwise the directory of a key; it is called only for the directories on the
+/// path.
 ///
 /// # Errors
-/// Those of `open`; corrupt where the object lies outside of the file.
+/// Those of `open`; corrupt if the object lies outside the file.
 pub fn find_object_in<D: AsRef<Directory>, E: From<Error>>(
     path: &str,
     file_size: u64,

@@ -136,7 +136,7 @@ impl FreeList {
         self.segments.insert(range.start, Segment { end: range.end, is_records });
     }
 
-    /// The shortest segments first, all but so many of the longest.
+    /// The shortest segments first, all but this many of the longest.
     fn shortest(&self, all_but: usize) -> impl Iterator<Item = (u64, Segment)> + use<> {
         let mut segments: Vec<_> = self.segments.iter().map(|(&first, &segment)| (first, segment)).collect();
         segments.sort_by_key(|(first, segment)| segment.end.saturating_sub(*first));

@@ -30,7 +30,7 @@ pub struct Key {
     pub object_bytes: u32,
     /// When it was written, in ROOT's packed form (`TDatime`).
     pub datime: u32,
-    /// Bytes of the key itself: the payload starts so many bytes behind `seek_key`.
+    /// Bytes of the key itself: the payload starts this many bytes after `seek_key`.
     pub key_bytes: u16,
     /// Generation of the object among those of its name.
     pub cycle: u16,

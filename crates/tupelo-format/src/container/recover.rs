@@ -113,7 +113,8 @@ fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
     }
 }
 
-/// The state that a free list of so many segments ended; `list` is the newest key list of the top directory before it.
+/// The state that ended with a free list of this many segments; `list` is the newest key list of the top directory
+/// before it.
 fn state(
     fetched: &FetchedRanges,
     top: &Key,

@@ -91,7 +91,7 @@ impl Encoding {
         self.range
     }
 
-    /// Bytes of a page of so many elements before compression; none if they do not fit 64 bits.
+    /// Bytes of a page of this many elements before compression; `None` if they do not fit 64 bits.
     pub fn packed_bytes(&self, elements: u64) -> Option<u64> {
         // Whole groups of eight elements take whole bytes, and so no product exceeds the result.
         let bits = u64::from(self.bits);
@@ -108,8 +108,8 @@ impl Encoding {
         is_plain && cfg!(target_endian = "little")
     }
 
-    /// The page that some elements of a page of `elements` would be alone, for those who want few of many; none where one
-    /// element hangs on others (split indexes) or they share bytes, and for a page that is not as long as it must be.
+    /// A page of only some elements of a page of `elements`, to decode few of many; `None` if elements depend on others
+    /// (split indexes) or share bytes, and for a page of the wrong length.
     pub fn part<'p>(&self, packed: &'p [u8], elements: usize, wanted: Range<usize>) -> Option<Cow<'p, [u8]>> {
         let width = usize::from(self.bits / 8);
         if !self.bits.is_multiple_of(8) || self.check_page(packed, elements).is_err() || wanted.end > elements {

@@ -8,7 +8,7 @@ const RECORD_HEAD_BYTES: u64 = 8;
 /// Size word and item count of a list frame.
 const LIST_HEAD_BYTES: u64 = 12;
 
-/// Enters a record frame: a cursor over its payload; `cursor` goes on behind the frame.
+/// Enters a record frame: a cursor over its payload; `cursor` continues after the frame.
 pub(super) fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
     let start = cursor.offset();
     let size = cursor.i64_le()?;

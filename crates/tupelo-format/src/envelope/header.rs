@@ -140,7 +140,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a decompressed envelope; gives its checksum too, by which footer and page lists name their header.
+    /// Reads a decompressed envelope; also returns its checksum, by which footer and page lists refer to their header.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64)> {
         Self::read_within(bytes, &Memory::unlimited())
     }
@@ -165,7 +165,7 @@ impl Header {
         })
     }
 
-    /// Writes the envelope; gives its checksum too.
+    /// Writes the envelope; also returns its checksum.
     pub fn write(&self) -> (Vec<u8>, u64) {
         let mut buffer = Buffer::new();
         self.feature_flags.write(&mut buffer);

@@ -64,7 +64,7 @@ impl EnvelopeType {
     }
 }
 
-/// Checks type, length and checksum of a whole (decompressed) envelope; gives a cursor over its payload and the
+/// Checks type, length and checksum of a whole (decompressed) envelope; returns a cursor over its payload and the
 /// checksum, by which other envelopes refer to a header.
 pub fn unwrap(bytes: &[u8], expected: EnvelopeType) -> Result<(Cursor<'_>, u64)> {
     let name = expected.name();
@@ -94,7 +94,7 @@ pub fn unwrap(bytes: &[u8], expected: EnvelopeType) -> Result<(Cursor<'_>, u64)>
     Ok((payload, stored))
 }
 
-/// Puts type, length and checksum around a payload; gives the envelope and its checksum.
+/// Puts type, length and checksum around a payload; returns the envelope and its checksum.
 pub fn wrap(kind: EnvelopeType, payload: &[u8]) -> (Vec<u8>, u64) {
     let length = payload.len() as u64 + MIN_ENVELOPE_BYTES;
     let mut buffer = Buffer::new();

@@ -40,7 +40,7 @@ pub enum Type {
     Sequence(Box<Type>),
     /// Maps.
     Map(Box<Type>, Box<Type>),
-    /// `std::bitset` of so many bits.
+    /// `std::bitset` of this many bits.
     Bits(u64),
     /// An object of a class, by name.
     Class(String),

@@ -21,7 +21,7 @@ pub enum Packing {
         /// The meaning of 0.
         minimum: f64,
     },
-    /// Exponent in 8 bits, then sign and so many bits of the mantissa in 16.
+    /// Exponent in 8 bits, then sign and this many bits of the mantissa in 16.
     Truncated {
         /// Bits of the mantissa.
         bits: u32,

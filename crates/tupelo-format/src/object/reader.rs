@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A value that stands in a container or alone.
+    /// A value in a container or alone.
     pub(super) fn item(&mut self, of: &Type) -> Result<Value> {
         match of {
             Type::Basic(basic) => self.number(*basic),

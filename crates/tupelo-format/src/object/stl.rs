@@ -9,7 +9,7 @@ use super::value::Value;
 use crate::streamer::{ClassInfo, Element, ElementKind, Version};
 use crate::{Error, Result};
 
-/// Since this version of `TStreamerInfo` the class version of the items stands in front of them.
+/// Since this version of `TStreamerInfo` the class version of the items precedes them.
 const MEMBER_WISE_SINCE: u16 = 8;
 
 impl Reader<'_> {

@@ -45,7 +45,7 @@ pub struct Version {
     pub end: Option<usize>,
 }
 
-/// What stands for an object behind a pointer.
+/// The target of a pointer to an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Pointer<'a> {
     /// No object.
@@ -73,7 +73,7 @@ impl<'a> Streamed<'a> {
         self.key_bytes.saturating_add(position).saturating_add(MAP_OFFSET)
     }
 
-    /// A position that a byte count gives, which must lie within the buffer.
+    /// The end given by a byte count, which must lie within the buffer.
     fn end(&self, count: u32) -> Result<usize> {
         let count = (count & !BYTE_COUNT) as usize;
         match count <= self.cursor.remaining() {
@@ -125,7 +125,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// What stands for an object behind a pointer.
+    /// The target of a pointer to an object.
     pub fn pointer(&mut self) -> Result<Pointer<'a>> {
         let start = self.cursor.position();
         let word = self.cursor.u32_be()?;

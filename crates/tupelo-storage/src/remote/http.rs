@@ -32,7 +32,7 @@ use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
 /// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
-/// Size of an upload from which on the server is first asked whether it wants the body: 1 MiB, as in curl.
+/// Minimum size of an upload for which the server is asked first whether it accepts the body: 1 MiB, as in curl.
 const EXPECT_BYTES: u64 = 1 << 20;
 /// How long the body waits for a redirect or a refusal: 1 second, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);

@@ -111,7 +111,7 @@ impl Address {
     }
 }
 
-/// Names of objects, buckets and servers, and tokens that go on where a listing ends, have at most this number of bytes. The
+/// Maximum number of bytes of the names of objects, buckets and servers, and of tokens that continue a listing. The
 /// stores allow 1024 in names of objects; `object_store` panics where a URL has more than 64 KiB.
 const MAX_NAME_BYTES: usize = 4 << 10;
 

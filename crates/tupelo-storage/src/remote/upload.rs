@@ -182,7 +182,7 @@ impl UploadSink {
         if !current.is_empty() {
             self.send(self.parts() + 1, current)?;
         }
-        // Its result comes last, but its place is the first.
+        // Its result comes last, but it is stored first.
         self.send(0, first)?;
         self.wait_until(0)?;
         let mut parts = mem::take(&mut self.done);

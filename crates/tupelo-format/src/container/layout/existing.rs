@@ -231,7 +231,7 @@ fn check_own_key(listed: &Key, own: &Key) -> Result<()> {
     agree(&format!("{name}: the length of its key"), own.key_bytes, listed.key_bytes, at)
 }
 
-/// The top directory; gives its offset and the length of its name.
+/// The top directory; returns its offset and the length of its name.
 fn check_top(
     fetched: &FetchedRanges,
     header: &FileHeader,

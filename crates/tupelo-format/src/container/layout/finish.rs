@@ -51,11 +51,11 @@ fn gap_mark(gap: Range<u64>) -> Option<Vec<u8>> {
 }
 
 impl Layout {
-    /// What to write to close the file whose blobs end at `end`. The layout goes on behind that: more can be added and
-    /// `finish` called again, which is how checkpoints are made.
+    /// What to write to close the file whose blobs end at `end`. The layout continues after that: more can be added and
+    /// `finish` called again, as for checkpoints.
     ///
     /// # Errors
-    /// Limit where a record would be longer than keys can say; unsupported where a directory of an old file cannot
+    /// Limit if a record would be too long for a key; unsupported where a directory of an old file cannot
     /// hold a 64-bit offset, or `end` lies before [`Layout::start`]; corrupt where what would be written does not read
     /// as what is meant. The layout is of no use then.
     pub fn finish(&mut self, end: u64) -> Result<Tail> {

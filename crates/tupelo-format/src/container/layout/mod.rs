@@ -81,7 +81,7 @@ struct Entry {
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// The key as it stands in the list, and where the record lies.
+    /// The key as in the list, and the position of the record.
     Stored { key: Bytes, place: Range<u64> },
     /// An object to be written.
     Object { title: String, payload: Payload },
@@ -234,7 +234,7 @@ impl Layout {
         self.insert(at, Entry { name, class_name, cycle, directory: None, content });
     }
 
-    /// Whether [`Layout::add`] could add an object of these names and so many bytes now.
+    /// Whether [`Layout::add`] could add an object of these names and this many bytes now.
     ///
     /// # Errors
     /// As [`Layout::add`].

@@ -18,7 +18,7 @@ use crate::type_name::comparable;
 
 /// Maximum depth of base classes that are searched.
 const MAX_BASES: usize = 64;
-/// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
+/// Bit of an element whose title contains its range of values: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
 const OBJECT_BITS: u32 = 0x0001_0000;

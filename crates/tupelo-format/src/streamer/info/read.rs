@@ -199,7 +199,7 @@ fn base(stream: &mut Streamed<'_>) -> Result<Element> {
         code = 18;
     }
     if version.number == 3 {
-        // Minimum and maximum, which also stand in the title, and the factor that follows from them.
+        // Minimum and maximum, which the title also contains, and the factor that follows from them.
         stream.cursor.take(16)?;
         if stream.cursor.f64_be()? > 0.0 {
             bits |= HAS_RANGE;

@@ -353,7 +353,7 @@ async fn read_all(shared: Arc<Shared>, reader: Box<dyn AsyncRead + Send + Unpin>
     shared.fail(&failure);
 }
 
-/// Reads responses and gives them to their requests.
+/// Reads responses and passes them to their requests.
 struct Incoming<'a> {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     shared: &'a Shared,
