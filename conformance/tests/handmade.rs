@@ -123,7 +123,7 @@ fn a_suppressed_column_with_pages_has_no_zeros_in_front() {
     assert!(read(2).is_ok());
     let error = read(-2).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    let what = "field 'x': column 1 begins at element 2, but cluster 0 stores it, and lacks 2 elements although \
+    let what = "field 'x': column 1 begins at element 2, but cluster 0 stores it and lacks 2 elements, although \
                 suppressed columns have no zeros";
     assert!(error.to_string().ends_with(what), "{error}");
 }

@@ -251,16 +251,16 @@ mod tests {
         assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b").unwrap(), ["ntpl+file:a,ntpl+file:b"]);
         assert!(is_mirror(uri) && !is_mirror("ntpl+file:a"));
         for (uri, reason) in [
-            ("ntpl+mirror:", "it has one member"),
-            ("ntpl+mirror:ntpl+file:a", "it has one member"),
-            ("ntpl+mirror:ntpl+file:a,b", "'b' is not a member"),
+            ("ntpl+mirror:", "expected at least two members"),
+            ("ntpl+mirror:ntpl+file:a", "expected at least two members"),
+            ("ntpl+mirror:ntpl+file:a,b", "'b' is not a valid member"),
             ("ntpl+mirror:ntpl+file:a, ntpl+file:b", "without spaces"),
             ("ntpl+mirror:ntpl+file:a ,ntpl+file:b", "without spaces"),
             ("ntpl+mirror:ntpl+file:a*,ntpl+file:b", "no wildcards"),
             ("ntpl+mirror:ntpl+file:a,ntpl+file:b,ntpl+file:a", "the member ntpl+file:a twice"),
             ("ntpl+mirror:ntpl+file:a,daos://pool/container", "daos://POOL/CONTAINER:NAME"),
             ("ntpl+mirror:ntpl+file:a,ntpl+mirror:ntpl+file:b", "cannot use"),
-            ("ntpl+mirror:ntpl+file:a,ntpl+file:b:Events", "no :NAME"),
+            ("ntpl+mirror:ntpl+file:a,ntpl+file:b:Events", "must not end with :NAME"),
         ] {
             let error = mirror_members(uri).unwrap_err();
             assert!(error.to_string().contains(reason), "{uri}: {error}");

@@ -140,9 +140,9 @@ fn extending_needs_the_same_fields() {
     let before = std::fs::read(&a).expect("a file");
     let doubles: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
     let cases: [(&[(&str, ArrayRef)], &str); 3] = [
-        (&[("x", numbers(&[3])), ("y", doubles)], "field 'y' is double, not float"),
+        (&[("x", numbers(&[3])), ("y", doubles)], "field 'y' has type double, expected float"),
         (&[("x", numbers(&[3])), ("z", floats(&[1.0]))], "field 'y' is missing"),
-        (&[("x", numbers(&[3])), ("y", floats(&[1.0])), ("z", floats(&[1.0]))], "3 fields where 2 are expected: 'z'"),
+        (&[("x", numbers(&[3])), ("y", floats(&[1.0])), ("z", floats(&[1.0]))], "found 3 fields, expected 2: 'z'"),
     ];
     for (index, (columns, expected)) in cases.into_iter().enumerate() {
         let b = place.path(&format!("b{index}.root"));

@@ -264,7 +264,10 @@ fn without_a_checkpoint_there_is_nothing_to_repair() {
     std::fs::write(&left, "").expect("a file");
     for command in ["ls", "head", "verify"] {
         let said = tupelo(&[command, &file]).fails(1);
-        assert!(said.contains(&left) && said.contains("it has no checkpoint") && said.contains("delete it"), "{said}");
+        assert!(
+            said.contains(&left) && said.contains("it contains no checkpoint") && said.contains("delete it"),
+            "{said}"
+        );
         assert!(!said.contains("--repair"), "{said}");
     }
     for name in [&file, &left] {

@@ -83,7 +83,7 @@ fn copies_to_other_formats_are_refused() {
     for name in ["x.parquet", "x.csv", "x.arrow", "x.jsonl", "x.CSV"] {
         let out = place.path(name);
         let error = tupelo(&["copy", &file, &out]).fails(2);
-        assert!(error.contains("writes ROOT files"), "{error}");
+        assert!(error.contains("writes only ROOT files"), "{error}");
         assert!(error.contains(&format!("`tupelo dump {file} -o {out}`")), "{error}");
         assert!(tupelo(&["generate", "nanoaod", &out]).fails(2).contains("`tupelo dump FILE -o "));
         assert!(!std::fs::exists(&out).expect("an answer"));

@@ -104,7 +104,7 @@ fn a_raw_copy_is_continued_unless_the_file_has_changed() {
     // A part that no command wrote is not overwritten, nor is one that is the input.
     fs::write(&part, "mine").expect("a part");
     let error = tupelo(&["copy", "--raw", &file, "-o", &copy, "--force"]).fails(1);
-    assert!(error.contains("copy.part exists and is not a partial copy"), "{error}");
+    assert!(error.contains("copy.part exists but is not a partial copy"), "{error}");
     let error = tupelo(&["copy", "--raw", &part, "-o", &copy, "--force"]).fails(2);
     assert!(error.contains("copy.part is both input and output"), "{error}");
     assert_eq!(fs::read(&part).expect("a part"), b"mine");

@@ -249,5 +249,5 @@ fn index_writes_a_manifest_of_all_files() {
     assert_eq!(std::fs::read_to_string(&output).expect("a manifest"), written);
     tupelo(&["index"]).fails(2);
     let signed = tupelo(&["index", "https://ann:pass@host/x.root?signature=1"]).fails(2);
-    assert!(signed.contains("https://host/x.root: a manifest does not store user names"), "{signed}");
+    assert!(signed.contains("https://host/x.root: a manifest cannot store user names"), "{signed}");
 }

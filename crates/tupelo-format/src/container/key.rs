@@ -419,7 +419,10 @@ mod tests {
         };
         assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Missing(_))));
         let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
-        assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
+        assert_eq!(
+            (error.what(), error.kind()),
+            ("'n' has 1073741825 bytes, limit is 1073741824", crate::ErrorKind::Limit)
+        );
     }
 
     /// The object behind a key that says that it has `object_bytes`.

@@ -339,7 +339,7 @@ mod tests {
         );
         for (from, to, expected) in [
             ("\"formatVersionEpoch\": 1", "\"formatVersionEpoch\": 2", "format version with unknown epoch 2"),
-            ("\"formatVersionMinor\": 2", "\"formatVersionMinor\": 70000", "formatVersionMinor 70000"),
+            ("\"formatVersionMinor\": 2", "\"formatVersionMinor\": 70000", "invalid formatVersionMinor 70000"),
             ("\"lenFooter\": 60", "\"lenFooter\": -1", "member lenFooter is missing or not a number"),
             ("\"layoutVersion\": 1", "\"layoutVersion\": 2", "version 2 of Tupelo's object layout is not supported"),
             (

@@ -503,7 +503,7 @@ mod tests {
         };
         write("data/run.root", 10);
         let refused = RangeDirectory::open(&folder.path().join("data"), 100).unwrap_err();
-        assert!(refused.to_string().contains("has other files"), "{refused}");
+        assert!(refused.to_string().contains("contains other files"), "{refused}");
 
         let directory = RangeDirectory::open(&folder.path().join("cache"), 1000).unwrap();
         let others = ["cache/mine/key", "cache/mine/0-900", "cache/0123456789abcdef/notes.txt", "elsewhere/0-900"];

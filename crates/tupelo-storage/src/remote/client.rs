@@ -406,7 +406,10 @@ mod tests {
         headers.insert("x-amz-bucket-region", "eu-west-3".parse().unwrap());
         headers.insert("retry-after", "7".parse().unwrap());
         let failure = refusal(StatusCode::MOVED_PERMANENTLY, &headers, b"");
-        assert!(failure.reason.ends_with("(the bucket is in region eu-west-3: option aws_region)"), "{failure}");
+        assert!(
+            failure.reason.ends_with("(the bucket is in region eu-west-3: set the option aws_region)"),
+            "{failure}"
+        );
         assert_eq!(failure.wait, None);
         let failure = refusal(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
         assert_eq!(failure.wait, Some(Duration::from_secs(7)));

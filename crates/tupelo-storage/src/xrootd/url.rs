@@ -85,7 +85,7 @@ impl Url {
             let server = Server { host: host.to_owned(), port: if port == 0 { DEFAULT_PORT } else { port } };
             Self { server, tls: self.tls, user: self.user.clone(), path: self.path.clone(), opaque: None }
         } else {
-            let mut to = Self::parse(&redirect.target).map_err(|error| error.context("the server redirects"))?;
+            let mut to = Self::parse(&redirect.target).map_err(|error| error.context("the server redirected"))?;
             // A URL without a path keeps the path.
             if to.path == "/" {
                 to.path.clone_from(&self.path);

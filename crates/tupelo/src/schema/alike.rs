@@ -121,12 +121,15 @@ mod tests {
         let schema = |fields: &[&Field]| Schema { fields: fields.iter().copied().cloned().collect() };
         let refused = |one: &Schema, other: &Schema| one.order_of(other).unwrap_err().to_string();
         let wide = number("x", Primitive::Double, "double");
-        assert_eq!(refused(&schema(&[&x]), &schema(&[&wide])), "field 'x' is double, not float");
+        assert_eq!(refused(&schema(&[&x]), &schema(&[&wide])), "field 'x' has type double, expected float");
         assert!(refused(&schema(&[&x]), &schema(&[])).contains("field 'x' is missing"));
         let y = number("y", Primitive::Float, "float");
-        assert!(refused(&schema(&[&x]), &schema(&[&x, &y])).contains("2 fields where 1 are expected: 'y'"));
+        assert!(refused(&schema(&[&x]), &schema(&[&x, &y])).contains("found 2 fields, expected 1: 'y'"));
         let record = |field: &Field| Field::new("r", "", Kind::Record(vec![field.clone()]));
-        assert_eq!(refused(&schema(&[&record(&x)]), &schema(&[&record(&wide)])), "field 'r.x' is double, not float");
+        assert_eq!(
+            refused(&schema(&[&record(&x)]), &schema(&[&record(&wide)])),
+            "field 'r.x' has type double, expected float"
+        );
         let members = refused(&schema(&[&record(&x)]), &schema(&[&record(&y)]));
         assert_eq!(members, "field 'r' has members 'y', expected 'x'");
     }

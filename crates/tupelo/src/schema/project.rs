@@ -417,7 +417,7 @@ mod tests {
         let cardinality = "ROOT::RNTupleCardinality<std::uint64_t>";
         for (source, type_name, expected) in [
             ("v", None, "'v' is a std::variant<float>; fields cannot be projected from variants"),
-            ("w.x", None, "nothing can be projected out of variants"),
+            ("w.x", None, "fields cannot be projected out of variants"),
             ("p", None, "from fixed arrays"),
             ("p.x", None, "'p' is a std::array<Point,2>; fields cannot be projected out of fixed arrays"),
             ("jets.pos", None, "from fixed arrays"),
@@ -426,13 +426,13 @@ mod tests {
             ("l", Some("std::vector<double>"), "'l._0' is a float and cannot be shown as"),
             ("s", Some("TH1D"), "'s' is a TH1F and cannot be shown as"),
             ("a", Some("std::vector<float>"), "cannot be shown as"),
-            ("l", Some("float"), "another structure"),
-            ("l", Some("std::optional<float>"), "another structure"),
+            ("l", Some("float"), "differs in structure"),
+            ("l", Some("std::optional<float>"), "differs in structure"),
             ("l", Some("std::map<float,float>"), "cannot be shown as"),
-            ("l", Some("std::vector<float"), "no C++ type name"),
-            ("m", Some("std::vector<std::tuple<float>>"), "another structure"),
+            ("l", Some("std::vector<float"), "not a C++ type name"),
+            ("m", Some("std::vector<std::tuple<float>>"), "differs in structure"),
             ("a", Some(cardinality), "a float without a number of items"),
-            ("v", Some(cardinality), "no number of items"),
+            ("v", Some(cardinality), "without a number of items"),
             ("jets", Some("ROOT::RNTupleCardinality<std::int8_t>"), "std::uint32_t or std::uint64_t"),
         ] {
             let error = schema().projection("b", source, type_name).unwrap_err();
@@ -441,7 +441,7 @@ mod tests {
             assert!(error.to_string().contains(expected), "{source} as {type_name:?}: {error}");
         }
         assert!(schema().projection("b", "jets.Pt", None).unwrap_err().to_string().contains("'jets.pt'"));
-        assert!(schema().projection("a", "l", None).unwrap_err().to_string().contains("a field 'a' already"));
+        assert!(schema().projection("a", "l", None).unwrap_err().to_string().contains("field 'a' already exists"));
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn redirects_end() {
             peer.redirect(request.stream, port, target)
         });
         let error = open(&fake.url(), &impatient()).unwrap_err();
-        assert!(error.to_string().contains("the server redirects"), "{error}");
+        assert!(error.to_string().contains("the server redirected"), "{error}");
     }
 }
 

@@ -206,9 +206,13 @@ fn types_that_do_not_fit_are_errors_with_the_rule() {
     let folder = tempfile::tempdir().unwrap();
     let disk = written(&folder);
     for (data_type, function, expected) in [
-        (DataType::UInt32, (|_| vec![]) as fn(&ArrayRef) -> Vec<ArrayRef>, "gave 0 arrays for 1 targets"),
-        (DataType::UInt32, |array| vec![array.clone(), array.clone()], "gave 2 arrays for 1 targets"),
-        (DataType::UInt32, |array| vec![array.slice(1, array.len() - 1)], "gave for 'm_key' 49 values for 50 records"),
+        (DataType::UInt32, (|_| vec![]) as fn(&ArrayRef) -> Vec<ArrayRef>, "returned 0 arrays for 1 targets"),
+        (DataType::UInt32, |array| vec![array.clone(), array.clone()], "returned 2 arrays for 1 targets"),
+        (
+            DataType::UInt32,
+            |array| vec![array.slice(1, array.len() - 1)],
+            "returned, for 'm_key', 49 values for 50 records",
+        ),
         (
             DataType::Int64,
             |array| vec![array.clone()],
@@ -247,7 +251,11 @@ fn rules_that_cannot_work_are_refused_at_once() {
             .contains("lacks a function")
     );
     assert!(refused(vec![ReadRule::new("A").with_function(|_, _| Ok(vec![]))]).to_string().contains("lacks targets"));
-    assert!(refused(vec![ReadRule::new("").with_target(target("k", DataType::Int8))]).to_string().contains("no class"));
+    assert!(
+        refused(vec![ReadRule::new("").with_target(target("k", DataType::Int8))])
+            .to_string()
+            .contains("lacks the name of a class")
+    );
     let error = refused(vec![resolving().with_sources(["m_indx"])]);
     assert!(error.is_not_found() && error.to_string().contains("'m_index'"), "{error}");
     assert!(error.to_string().contains("field 'links': read rule for 'Link<Jet>'"), "{error}");
