@@ -93,5 +93,5 @@ def test_objects_without_a_head_are_read_as_root_reads_them(written: Path, wise:
 @WISE
 def test_what_custom_streamers_add_is_no_damage(written: Path, wise: str) -> None:
     file = tupelo.open(written / f"{wise}_wise.root")
-    with pytest.raises(tupelo.UnsupportedError, match="class Custom, which has a custom format"):
+    with pytest.raises(tupelo.UnsupportedError, match="class Custom has a custom format, which is not supported"):
         file["new"]["split.custom"].array()

@@ -143,7 +143,7 @@ def test_strings_and_containers(events: tupelo.Ntuple) -> None:
 
 def test_objects_cannot_be_used_in_expressions(events: tupelo.Ntuple) -> None:
     """Their bytes are not decoded as text."""
-    with pytest.raises(tupelo.InvalidArgumentError, match="field 'object' has an object of a ROOT streamer"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="field 'object' stores objects of a ROOT streamer"):
         events.arrays("object == 'entry 1'")
 
 
@@ -194,7 +194,7 @@ def test_fields_below_others(events: tupelo.Ntuple) -> None:
     for missing in full:
         # ROOT stores no layout of classes that are only stored member by member, in a collection.
         assert missing.reason == "class Left is not in the streamer info"
-    with pytest.raises(tupelo.InvalidArgumentError, match="not a streamer field"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected a streamer field"):
         events["holder.fBefore"].objects()
 
 

@@ -25,7 +25,7 @@ REFUSED = {
     "*_wise:vector_enum:x": "bytes: nothing says that the items are integers",
     "objects_0:clones:x": "bytes: an old branch of objects",
     "linked:linked_0:x": "bytes: an old branch of objects",
-    "*_wise:loops_*:x": "bytes: pointers to several objects, and a counter in a base class",
+    "*_wise:loops_*:x": "bytes: pointers to several objects are not supported, and a counter in a base class",
 }
 """What is left as bytes, and why."""
 

@@ -80,7 +80,7 @@ def write(command: str, sources: list[str], folder: Path, *options: str) -> tupl
         skipped = re.findall(r"'([^']*)' is left out", done.stderr)
         skipped += [
             name
-            for line in re.findall(r"for such reasons, too: (.*)", done.stderr)
+            for line in re.findall(r"also left out for such reasons: (.*)", done.stderr)
             for name in line[1:-1].split("', '")
         ]
         return Written(source, out, skipped), "" if done.returncode == 0 else done.stderr

@@ -104,7 +104,7 @@ fn model(batches: &[RecordBatch], page_bytes: u64) -> Model {
     let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(page_bytes);
     let bytes = memory::write(&schema, batches, options, true).expect("an ntuple");
     let mut model = Model::load(&bytes).expect("its records");
-    // The version of Tupelo is no reason for other bytes.
+    // The version of Tupelo must not change the bytes.
     model.header.writer = "Tupelo".to_owned();
     model.pack = true;
     model

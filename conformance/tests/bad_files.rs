@@ -39,7 +39,7 @@ fn base_of(name: &str) -> Option<Bad> {
 }
 
 #[test]
-fn every_damaged_file_says_what_is_listed() {
+fn every_damaged_file_gives_the_listed_error() {
     let (files, expected) = (files(), expected());
     let unlisted: Vec<_> = files.keys().filter(|name| !expected.contains_key(*name)).collect();
     let missing: Vec<_> = expected.keys().filter(|name| !files.contains_key(*name)).collect();
@@ -98,7 +98,7 @@ fn every_error_names_its_place() {
 #[test]
 fn every_class_is_tried() {
     const MADE: [(u32, &str); 2] =
-        [(35, "what_is_deep_takes_linear_time"), (37, "a_hundred_thousand_fields_take_linear_time")];
+        [(35, "deep_nesting_takes_linear_time"), (37, "a_hundred_thousand_fields_take_linear_time")];
     let class = |bad: &Bad| bad.name.split('-').next().and_then(|number| number.parse().ok()).expect("a class");
     let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
     bad::all().iter().for_each(|bad| *classes.entry(class(bad)).or_default() += 1);
@@ -110,7 +110,7 @@ fn every_class_is_tried() {
 
 /// What reading refuses, verifying finds, and names its place; and it finds nothing in whole files.
 #[test]
-fn verify_finds_what_reading_refuses() {
+fn verify_finds_all_damage_that_reading_refuses() {
     let verify = |bytes: &Bytes| {
         let file = File::new(std::sync::Arc::new(MemorySource::new(bytes.clone())), true)?;
         ops::verify::verify_deep(&file, &mut |_| {})
@@ -257,7 +257,7 @@ fn deep(depth: u32, times: u32) -> Bytes {
 
 /// Classes 35 and 36: depth costs no more than length does, up to the limit, and behind it there is an error.
 #[test]
-fn what_is_deep_takes_linear_time() {
+fn deep_nesting_takes_linear_time() {
     let read = |file: &Bytes| outcome::read(file, "deep", true);
     let files = [16, 64].map(|depth| deep(depth, 50));
     is_linear("deep vectors", |times| {
@@ -266,7 +266,7 @@ fn what_is_deep_takes_linear_time() {
     });
     assert!(read(&deep(50, 1)).is_ok());
     let error = read(&deep(65, 1)).expect_err("too deep").to_string();
-    assert!(error.contains("field 65: nested more than 64 deep"), "{error}");
+    assert!(error.contains("field 65: fields are nested more than 64 deep"), "{error}");
     for levels in [20_000, 100_000] {
         let mut model = samples::flat();
         let first = model.header.schema.fields.len() as u32;
@@ -278,7 +278,7 @@ fn what_is_deep_takes_linear_time() {
         };
         model.header.schema.fields.extend((first..first + levels).map(field));
         let error = read(&model.build().expect("a file")).expect_err("too deep").to_string();
-        assert!(error.contains("field 67: nested more than 64 deep"), "{error}");
+        assert!(error.contains("field 67: fields are nested more than 64 deep"), "{error}");
     }
 }
 
@@ -318,5 +318,5 @@ fn seventy_thousand_representations_are_refused() {
     let representation = |number: u32| ColumnRecord { representation: number as u16, ..column.clone() };
     model.header.schema.columns.extend((1..70_000).map(representation));
     let error = outcome::read(&model.build().expect("a file"), "many", true).expect_err("too many").to_string();
-    assert!(error.contains("column 65537: representation 0 of 'i' follows 65536 others"), "{error}");
+    assert!(error.contains("column 65537: found representation 0 of 'i' after 65536 others"), "{error}");
 }

@@ -75,7 +75,7 @@ fn places(bytes: &Bytes) -> Vec<(String, Range<usize>, usize)> {
 }
 
 #[test]
-fn every_damage_gives_what_is_listed() {
+fn every_damage_gives_the_listed_error() {
     let bytes: Bytes = fs::read(folder().join("tree.root")).expect("the tree").into();
     let whole = read(bytes.to_vec()).expect("a whole tree");
     assert!(whole.contains("entry 5"), "{whole}");

@@ -280,13 +280,13 @@ fn bombs_of_pages() {
     let bits = |entries: u32| vec![page_of_zeros(entries as usize / 8, entries)];
     let file = one_field(floats(), vec![column(0, ColumnType::Real32Quant, 1)], vec![bits(1 << 28)], 1 << 28);
     is_limited("a page of bits as floats", &file);
-    // As doubles, of which batches take a part: the whole page must be decoded for it.
+    // As doubles, which batches take in part: the whole page must be decoded for it.
     let doubles = vec![field("d", "double", 0, role::PLAIN)];
     let file = one_field(doubles, vec![column(0, ColumnType::Real32Quant, 1)], vec![bits(1 << 28)], 1 << 28);
     is_limited("a page of bits as doubles", &file);
     let ntuple = ntuple(&file, 64 * MIB);
     let (error, bytes) = peak(|| ntuple.read_all().entries(7..9).to_batch().expect_err("a page too large"));
-    assert!(error.to_string().contains("pages to decode: 2181038080 bytes of memory wanted"), "{error}");
+    assert!(error.to_string().contains("pages to decode: needs 2181038080 bytes of memory"), "{error}");
     assert!(bytes < 64 * MIB + SLACK, "{bytes} bytes");
     // Many pages that share the same few bytes: the file cannot show for them.
     let model = |pages: usize| {
@@ -299,7 +299,7 @@ fn bombs_of_pages() {
 
 /// Values that Arrow makes where nothing is stored.
 #[test]
-fn values_that_nobody_stored() {
+fn values_that_are_not_stored_are_limited() {
     let _alone = alone();
     // A column that begins at the end: all of it is zero.
     let mut late = column(0, ColumnType::Real64, 64);
@@ -425,7 +425,7 @@ fn metadata_is_counted_together() {
 /// Honest data may be all zeros: 1.5 GiB of values in a few hundred KiB are read in batches with the budget that
 /// everybody has.
 #[test]
-fn what_compresses_well_is_read_in_batches_with_the_default_budget() {
+fn highly_compressed_data_is_read_in_batches_with_the_default_budget() {
     let _alone = alone();
     const BATCH: usize = 1 << 20;
     const BATCHES: usize = 96;

@@ -122,7 +122,7 @@ fn kill_grown(folder: &Path, whole: &Bytes, life: Life) -> bool {
 }
 
 #[test]
-fn killed_writers_leave_what_they_promised() {
+fn killed_writers_leave_all_promised_entries() {
     let (next, promised) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let folder = tempfile::tempdir().expect("a folder");
     let whole = scripts::whole_file(folder.path()).expect("a file");
@@ -200,7 +200,7 @@ fn a_writer_that_is_forgotten_says_so() {
 
 /// Any error that the caller had handled silenced the destructor, whatever came after it.
 #[test]
-fn only_the_error_by_which_a_file_is_lost_is_told_once() {
+fn the_error_that_loses_a_file_is_reported_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.root");
     let said = |command: &str| {
@@ -234,7 +234,7 @@ fn two_processes_of_one_name_never_mix() {
         let done: Vec<bool> = ends.iter().map(|end| end.status.success()).collect();
         for end in ends.iter().filter(|end| !end.status.success()) {
             let text = String::from_utf8_lossy(&end.stderr);
-            let known = ["it is being written by another writer", "another writer created it in the meantime"];
+            let known = ["another writer is writing it", "another writer has created it"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
         assert!(done.contains(&true), "neither process has written the file");

@@ -100,13 +100,13 @@ fn a_column_that_is_missing_but_not_deferred_is_an_error() {
         (None, "column 1 is not deferred"),
         (Some(0), "column 1 is not deferred"),
         (Some(2), "column 1 begins at element 2"),
-        (Some(-3), "column 1 is suppressed, not zero, where it is missing"),
+        (Some(-3), "missing elements of column 1 are not zero"),
         (Some(i64::MIN), "column 1 is not deferred"),
     ];
     for (first_element, why) in why {
         let error = late(first_element).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        let expected = format!("field 'x': cluster 0 does not store the field, but {why}");
+        let expected = format!("field 'x': cluster 0 lacks the field, but {why}");
         assert!(error.to_string().ends_with(&expected), "{error}");
     }
 }
@@ -123,7 +123,7 @@ fn a_suppressed_column_with_pages_has_no_zeros_in_front() {
     assert!(read(2).is_ok());
     let error = read(-2).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    let what = "field 'x': column 1 begins at element 2, but cluster 0 stores it, and lacks 2 elements although \
+    let what = "field 'x': column 1 begins at element 2, but cluster 0 stores it and lacks 2 elements, although \
                 suppressed columns have no zeros";
     assert!(error.to_string().ends_with(what), "{error}");
 }
@@ -200,7 +200,7 @@ fn an_unknown_role_drops_its_field_too() {
 }
 
 #[test]
-fn bytes_of_the_future_behind_everything_known_are_ignored() {
+fn unknown_bytes_after_all_known_ones_are_ignored() {
     for envelope in [EnvelopeType::Header, EnvelopeType::Footer, EnvelopeType::PageList] {
         let mut model = numbers();
         model.edit_bytes(Stage::Payload(envelope), |payload| payload.extend_from_slice(&[0xab; 40]));

@@ -196,7 +196,7 @@ fn a_range_reads_only_the_pages_that_hold_it() {
 }
 
 #[test]
-fn an_explanation_is_what_is_read() {
+fn an_explanation_lists_what_is_read() {
     let file = sample();
     let (ntuple, log) = opened(&file);
     let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();

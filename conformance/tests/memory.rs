@@ -214,20 +214,26 @@ fn entries_that_are_not_there_allocate_nothing() {
         let mut model = samples::flat();
         model.groups[0].clusters[1].summary.entries = 1 << power;
         let (error, bytes) = read(&model.build().expect("a file"));
-        assert!(error.ends_with(&format!("column 0 has 4 elements in cluster 1, not {}", 1u64 << power)), "{error}");
+        assert!(
+            error.ends_with(&format!("column 0 has 4 elements in cluster 1, expected {}", 1u64 << power)),
+            "{error}"
+        );
         assert!(bytes < MIB, "{bytes} bytes");
         let mut model = samples::nested();
         let last = model.page(0, 0, 0).stored.len() - 8;
         model.page(0, 0, 0).stored[last..].copy_from_slice(&(1u64 << power).to_le_bytes());
         let (error, bytes) = read(&model.build().expect("a file"));
-        assert!(error.ends_with(&format!("column 1 has 7 elements in cluster 0, not {}", 1u64 << power)), "{error}");
+        assert!(
+            error.ends_with(&format!("column 1 has 7 elements in cluster 0, expected {}", 1u64 << power)),
+            "{error}"
+        );
         assert!(bytes < MIB, "{bytes} bytes");
     }
 }
 
 /// Reading takes what is read, about twice: the pages as they are stored and the values.
 #[test]
-fn reading_takes_what_is_read() {
+fn reading_takes_about_twice_the_data() {
     let _alone = alone();
     let batch = batch(10, 500_000, &mut Random::new(1));
     let schema = Schema::from_arrow(&batch.schema()).expect("a schema");

@@ -27,15 +27,15 @@ fn said(file: &File, name: Option<&str>) -> String {
 }
 
 #[test]
-fn an_object_that_is_no_ntuple_says_what_it_is() {
+fn the_error_for_an_object_that_is_not_an_ntuple_names_its_class() {
     let trees = file(&[("Events", "TTree"), ("Runs", "TTree"), ("h", "TH1D"), ("dir/g", "TGraph")]);
     assert_eq!(
         said(&trees, Some("Events")),
-        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` converts a tree to an ntuple"
     );
     assert_eq!(
         said(&trees, Some("Events;1")),
-        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` converts a tree to an ntuple"
     );
     assert_eq!(said(&trees, Some("dir")), "'dir' is a directory; it contains no ntuple");
     let none = "the file contains no ntuple; it contains 2 TTree ('Events', …), a TGraph 'dir/g', a TH1D 'h'";
@@ -44,7 +44,8 @@ fn an_object_that_is_no_ntuple_says_what_it_is() {
     let mixed = file(&[("t", "TTree"), ("a", "ROOT::RNTuple"), ("dir/b", "ROOT::RNTuple")]);
     assert_eq!(
         said(&mixed, Some("t")),
-        "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'; `tupelo import` makes an ntuple of a tree"
+        "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'; `tupelo import` converts a tree \
+         to an ntuple"
     );
     assert_eq!(said(&mixed, Some("dir")), "'dir' is a directory; it contains the ntuples 'dir/b'");
     let missing = mixed.ntuple(Some("c")).expect_err("no ntuple");
@@ -52,7 +53,7 @@ fn an_object_that_is_no_ntuple_says_what_it_is() {
 }
 
 #[test]
-fn a_file_that_is_no_root_file_says_what_it_is() {
+fn the_error_for_another_file_names_its_format() {
     let said = |bytes: &[u8]| {
         let error = File::of_bytes("x", bytes.to_vec()).expect_err("no ROOT file");
         assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -60,10 +61,7 @@ fn a_file_that_is_no_root_file_says_what_it_is() {
     };
     let long = |magic: &[u8]| [magic, &[7; 100]].concat();
     assert_eq!(said(&long(b"PAR1")), "memory:x: not a ROOT file: it is a Parquet file (at byte 0)");
-    assert_eq!(
-        said(&long(b"\x1f\x8b")),
-        "memory:x: not a ROOT file: it is a file that is compressed with gzip (at byte 0)"
-    );
+    assert_eq!(said(&long(b"\x1f\x8b")), "memory:x: not a ROOT file: it is a file compressed with gzip (at byte 0)");
     assert_eq!(said(b""), "memory:x: not a ROOT file: it is empty (at byte 0)");
     assert_eq!(said(b"pt,eta\n"), "memory:x: not a ROOT file: it is text (at byte 0)");
     let whole: Bytes = samples::flat().build().expect("a file");
@@ -75,7 +73,7 @@ fn a_file_that_is_no_root_file_says_what_it_is() {
 
 /// Readers go 64 levels deep, so nothing deeper is written.
 #[test]
-fn what_is_nested_too_deep_to_be_read_is_not_written() {
+fn fields_nested_too_deep_to_be_read_are_not_written() {
     let nested = |depth: usize| {
         let list = |inner: DataType, _| DataType::LargeList(Field::new("item", inner, false).into());
         let deep = (0..depth).fold(DataType::Int32, list);
@@ -89,6 +87,6 @@ fn what_is_nested_too_deep_to_be_read_is_not_written() {
     assert!(Schema::from_arrow(&deep).is_ok());
     for depth in [65, 1000] {
         let error = nested(depth).expect_err("too deep").to_string();
-        assert_eq!(error, format!("field 'x': its type is nested {depth} deep, and readers go no deeper than 64"));
+        assert_eq!(error, format!("field 'x': its type is nested {depth} deep, limit is 64"));
     }
 }

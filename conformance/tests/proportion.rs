@@ -108,7 +108,7 @@ fn an_attribute_set_has_no_sets() {
     let file = with_sets(&[file.len() as u64]);
     let other = other_anchor(&anchor(&file).1, 77);
     let file = Bytes::from([&file[..], &other[..]].concat());
-    is_refused(&file, "it has an attribute set 'set00000' itself, and must not have any");
+    is_refused(&file, "it must not have attribute sets, found 'set00000'");
 }
 
 /// Each anchor is small, and each would have the same large header read and unpacked.
@@ -161,8 +161,8 @@ fn an_anchor_is_visited_once() {
     let file = memory::file(&bytes.into()).expect("a file");
     let report = ops::verify::verify(&file, None, &mut |_| {}).expect("a report");
     assert_eq!((report.ntuples, report.damages.len()), (2, 2), "{:?}", report.damages);
-    assert!(report.damages[0].what.contains("'n;1' reaches to byte"), "{}", report.damages[0].what);
-    assert_eq!(report.damages[1].what, "its anchor is that of ntuple 'n'");
+    assert!(report.damages[0].what.contains("'n;1' extends to byte"), "{}", report.damages[0].what);
+    assert_eq!(report.damages[1].what, "its anchor belongs to ntuple 'n'");
 }
 
 /// One page in so many columns.
@@ -286,7 +286,7 @@ fn entries_without_values_are_refused_at_once() {
     for error in errors {
         let error = error.expect_err("too many entries");
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-        assert!(error.to_string().contains("281474976710656 entries, and no field with values is read"), "{error}");
+        assert!(error.to_string().contains("281474976710656 entries, but none of the fields stores values"), "{error}");
     }
     assert_eq!(ntuple.read_all().to_batch().expect("a batch").num_rows(), 1 << 48, "a number");
     assert_eq!(ntuple.read_all().entries(7..1000).to_batch().expect("a batch").num_rows(), 993);

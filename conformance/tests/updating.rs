@@ -1,4 +1,4 @@
-//! Adding to files of which a bit that no checksum covers is wrong: refused, or nothing is lost.
+//! Adding to files with a wrong bit that no checksum covers: refused, or nothing is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn lengths_of_keys_in_key_lists_hide_no_object() {
     let whole = directories();
     let list = key_list(&whole);
     let first = list + usize::from(whole[list + 15]) + 4;
-    for (key, said) in [(list, "its key is"), (first, "key 'n' in it is")] {
+    for (key, said) in [(list, "its key is"), (first, "its key 'n' is")] {
         for bit in 0..8 {
             let mut file = whole.to_vec();
             file[key + 15] ^= 1 << bit;
@@ -162,7 +162,7 @@ fn lengths_of_keys_in_key_lists_hide_no_object() {
     let mut file = whole.to_vec();
     file[first - 1] -= 1;
     assert!(paths(&file).len() < paths(&whole).len());
-    refused(file, "bytes after its");
+    refused(file, "bytes follow its");
 }
 
 /// The record of a directory is overwritten in place: that must not be something else.

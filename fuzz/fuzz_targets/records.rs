@@ -1,4 +1,4 @@
-//! A sample ntuple of which records, pages or bytes between two checksums are changed, as the input's numbers say.
+//! A sample ntuple whose records, pages or bytes between two checksums are changed, as the input's numbers say.
 #![no_main]
 
 use std::sync::LazyLock;

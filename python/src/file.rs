@@ -112,7 +112,7 @@ impl File {
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
 
-    /// Opens a file of `size_bytes` bytes, of which `read(starts, ends)` returns ranges; otherwise as `of_bytes`.
+    /// Opens a file of `size_bytes` bytes, whose ranges `read(starts, ends)` returns; otherwise as `of_bytes`.
     #[staticmethod]
     #[pyo3(signature = (name, size_bytes, read, *, page_checksums, memory_budget, metrics))]
     fn of_ranges(

@@ -73,7 +73,7 @@ mod _core {
         tupelo::threads()
     }
 
-    /// Runs the command `tupelo` on its arguments, of which the first is the name of the program.
+    /// Runs the command `tupelo` on its arguments, beginning with the name of the program.
     ///
     /// Returns the exit status. It changes the threads and the signal handlers of the whole process, so the process
     /// should end with it.

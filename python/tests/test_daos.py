@@ -119,7 +119,7 @@ def test_pages_have_separate_objects_where_that_is_chosen(pool: Pool, run: Calla
         assert tupelo.open(uri, storage_options=pool.options)["x"].array(library="np").tolist() == values.tolist()
     layout = json.loads(run("layout", "--json", uri).stdout)
     assert (layout["mapping"], layout["daos"]["objects"]) == (None, "page")
-    assert "an object for each page" in run("layout", uri).stderr
+    assert "one object per page" in run("layout", uri).stderr
     document = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
     assert [orphan["objects"] > 10 for orphan in document["orphans"]] == [True]
     run("verify", "--deep", uri)
@@ -160,7 +160,7 @@ def test_ntuples_are_removed(pool: Pool, run: Callable[..., Any]) -> None:
                 store[name] = {"x": np.arange(20_000.0)}
         assert "would be removed, with" in run("rm", "--dry-run", uri).stderr
         assert re.search(r": removed, with [1-9]\d+ objects of ", run("rm", uri).stderr)
-        assert "there is no ntuple" in run("rm", uri, status=1).stderr
+        assert "the ntuple does not exist" in run("rm", uri, status=1).stderr
         assert [line.strip() for line in run("ls", container).stdout.splitlines()][-1:] == ["others"]
         with pytest.raises(tupelo.NotFoundError):
             tupelo.open(uri, storage_options=options)
@@ -170,19 +170,19 @@ def test_ntuples_are_removed(pool: Pool, run: Callable[..., Any]) -> None:
 
 def test_what_cannot_be_done_is_said(pool: Pool, run: Callable[..., Any]) -> None:
     container, options = pool.new_container(), pool.options
-    with pytest.raises(tupelo.MissingFileError, match=r"has no container .*; the storage option daos_create=true"):
+    with pytest.raises(tupelo.MissingFileError, match=r"the container .* .*; the storage option daos_create=true"):
         tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_create": "false"})
-    with pytest.raises(tupelo.MissingFileError, match="there is no DAOS pool"):
+    with pytest.raises(tupelo.MissingFileError, match=r"the DAOS pool .* does not exist"):
         tupelo.open("daos://no-such-pool/box:Events", storage_options=options)
     with tupelo.recreate(f"{container}:Events", storage_options=options) as store:
-        with pytest.raises(tupelo.InvalidArgumentError, match="has the name of its URI, which is 'Events'"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="must have the name in its URI, 'Events'"):
             store["Other"] = {"x": [1]}
         store["Events"] = {"x": [1]}
     with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Event'.*'Events'"):
         tupelo.open(f"{container}:Event", storage_options=options)
     with pytest.raises(tupelo.UnsupportedError, match="daos://POOL/CONTAINER:NAME"):
         tupelo.open("daos://tank", storage_options=options)
-    with pytest.raises(tupelo.InvalidArgumentError, match="no mapping 'cluster'; use page, cage:SIZE or page-group"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="support the mapping 'cluster'; use page"):
         tupelo.recreate(f"{container}:Events", mapping="cluster", storage_options=options)
     with pytest.raises(tupelo.UnsupportedError, match="NOPE"):
         tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_class": "NOPE"})
@@ -198,7 +198,7 @@ def test_a_container_is_a_member_of_a_mirror(
     members = [container, folder] if is_first else [folder, container]
     uri = f"ntpl+mirror:{','.join(members)}"
     with tupelo.recreate(uri, storage_options=pool.options) as store:
-        with pytest.raises(tupelo.InvalidArgumentError, match="has the name of its URI, which is 'Events'"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="must have the name in its URI, 'Events'"):
             store["Other"] = {"x": [1]}
         store["Events"] = {"x": np.arange(100_000), "y": [[1.5] * (n % 3) for n in range(100_000)]}
     opened = [tupelo.open(name, storage_options=pool.options) for name in (uri, *members)]
@@ -229,7 +229,7 @@ def test_a_mirror_is_read_where_there_is_no_daos(pool: Pool, tmp_path: Path) -> 
     with tupelo.recreate(f"ntpl+file:{tmp_path}/events") as store:
         store["Events"] = {"x": [7]}
     uri = f"ntpl+mirror:{pool.new_container()}:Events,ntpl+file:{tmp_path}/events"
-    with pytest.warns(tupelo.TupeloWarning, match="has no container"):
+    with pytest.warns(tupelo.TupeloWarning, match=r"the container .* does not exist"):
         assert tupelo.open(uri, storage_options=pool.options)["x"].array().tolist() == [7]
     options = pool.options | {"daos_library": "/no/libdaos.so"}
     with pytest.warns(tupelo.TupeloWarning, match=r"/no/libdaos.so cannot be loaded"):

@@ -148,7 +148,7 @@ def test_functions_can_be_interrupted(ntuple: tupelo.Ntuple) -> None:
         ),
         (lambda n: pc.multiply(n, 2**40), "'a': .* not in range"),
         (lambda n: pc.cast(n, pa.string()), "values of the Arrow type string do not fit the declared type int32"),
-        (lambda n: n[1:], "its function gave for 'a' 2 values for 3 records"),
+        (lambda n: n[1:], "its function returned, for 'a', 2 values for 3 records"),
     ],
 )
 def test_invalid_results_of_functions(ntuple: tupelo.Ntuple, function: Any, text: str) -> None:
@@ -175,7 +175,7 @@ def test_invalid_rules_are_rejected(ntuple: tupelo.Ntuple) -> None:
     refused(tupelo.ReadRule("Point", ["m"], {"a": "int"}, double), error=tupelo.NotFoundError, match="'n'")
     refused(tupelo.ReadRule("Point", "n", {"a": "int"}, double), match="a list of names")
     refused(tupelo.ReadRule("Point", ["n"], {"a": "nonsense"}, double), match="'nonsense'")
-    refused(tupelo.ReadRule("Point", ["n"], {}, double), match="computes nothing")
+    refused(tupelo.ReadRule("Point", ["n"], {}, double), match="lacks targets")
     for versions in (range(0), -1, range(1, 2**33), "1"):
         rule = tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, versions=versions)  # type: ignore[arg-type]
         refused(rule, match="a number or a range")

@@ -489,12 +489,12 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         file["Events"] = {"x": [1]}
         with pytest.raises(tupelo.InvalidArgumentError, match="'Events'"):
             file["Events"] = (np.array([1, 2]), edges)
-        with pytest.raises(tupelo.InvalidArgumentError, match="a TH1D of that name; give the object another one"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="a TH1D of that name; use another name for the object"):
             file["h"] = (np.array([1, 2], dtype=np.int32), edges)
         with pytest.raises(tupelo.InvalidArgumentError, match="'h'"):
             file["h/below"] = (np.array([1, 2]), edges)
     assert tupelo.open(f"{tmp_path}/a.root:h").values().tolist() == [1, 2**40]  # type: ignore[union-attr, call-arg]
-    refused = pytest.raises(tupelo.UnsupportedError, match="an object store holds one ntuple, and no TH1I")
+    refused = pytest.raises(tupelo.UnsupportedError, match="object stores support only ntuples, found a TH1I")
     with refused, tupelo.recreate(f"ntpl+file:{tmp_path}/store") as store:
         store["h"] = (np.array([1, 2]), edges)
 

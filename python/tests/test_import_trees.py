@@ -146,7 +146,7 @@ def test_objects_are_copied_with_trees(command: str) -> None:
     file = tupelo.open("out.root")
     assert file["plots/muons/pt"].values().tolist() == [0, 0, 3, 0]
     assert file["t"].num_entries == 2
-    assert "'year' is not copied: another input has it" in run("import", "a.root", "b.root", "made.root", "--objects")
+    assert "'year' is not copied: another input" in run("import", "a.root", "b.root", "made.root", "--objects")
     assert run_root(READ, "made.root") == expected
     run("import", "a.root:t", "plots.root", "--objects=plots/**")
     assert sorted(tupelo.open("plots.root").classnames().values()) == [

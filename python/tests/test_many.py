@@ -89,7 +89,7 @@ def test_cuts_and_expressions(files: list[str]) -> None:
 def test_different_files(files: list[str]) -> None:
     with tupelo.recreate("run3.root") as file:
         file["Events"] = {"x": np.array([1.5]), "y": [[1.0]]}
-    with pytest.raises(tupelo.InvalidArgumentError, match="'x' has the type double, not int32"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="'x' has type double, expected int32"):
         tupelo.concatenate("run*.root")
     with tupelo.recreate("run3.root") as file:
         file["Other"] = {"x": [1]}

@@ -76,7 +76,7 @@ def test_members_of_some_files_are_skipped(tmp_path: Path) -> None:
     with pytest.warns(tupelo.TupeloWarning, match="some files lack: jets.eta"):
         read = tupelo.concatenate(f"{tmp_path}/*.root")
     assert read.tolist() == [{"jets": [{"pt": 1.0}]}, {"jets": [{"pt": 3.0}]}]
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"b\.root: ntuple 'Events': field 'jets' has the type"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"b\.root: ntuple 'Events': field 'jets' has type"):
         tupelo.concatenate(f"{tmp_path}/*.root", fields="union")
 
 

@@ -365,8 +365,8 @@ def test_files_must_agree(files: list[Path]) -> None:
     for name, columns in {"int.root": {"x": [1], "n": [2]}, "less.root": {"x": [1.5]}}.items():
         with tupelo.recreate(name) as file:
             file["Events"] = columns
-    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': field 'x' has the type "
-    wrong += r"int64, not double; leave the field out, read the files one by one with tupelo\.iterate.*schema="
+    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': field 'x' has type "
+    wrong += r"int64, expected double; leave the field out, read the files one by one with tupelo\.iterate.*schema="
     with pytest.raises(tupelo.InvalidArgumentError, match=wrong):
         tupelo.partitions([files[0], "int.root"], names="x")
     with pytest.raises(tupelo.NotFoundError, match=r"less.root: ntuple 'Events': no field"):
@@ -394,7 +394,7 @@ def test_types_that_awkward_distinguishes() -> None:
     for name, kind in (("a", "std::pair<int,int>"), ("b", tupelo.record("Two", {"_0": "int", "_1": "int"}))):
         with tupelo.recreate(f"{name}.root") as file:
             file.mkrntuple("Events", {"p": kind}).extend({"p": [{"_0": 1, "_1": 2}]})
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'p' has the type Two, not std::pair<"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'p' has type Two, expected std::pair<"):
         tupelo.partitions("[ab].root", names="p")
 
 

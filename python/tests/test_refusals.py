@@ -105,7 +105,7 @@ def test_invalid_options(options: Any, text: str) -> None:
     ("options", "text"),
     [
         ({"compression": "foo"}, "unknown compression"),
-        ({"compression": "zstd:10"}, "levels go from 1 to 9"),
+        ({"compression": "zstd:10"}, "levels are 1 to 9"),
         ({"compression": 999}, "999"),
         ({"page_bytes": 0}, "page size of 0 bytes"),
         ({"page_bytes": "1025 MiB"}, "page size of 1074790400 bytes"),

@@ -324,7 +324,7 @@ def test_remote_files_are_written(server: Server, files: Path) -> None:
     failed["Events"] = {"x": [1]}
     failed.abort()
     assert not (files / "failed.root").exists()
-    with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
+    with pytest.raises(tupelo.UnsupportedError, match="cannot change a remote file in place"):
         tupelo.update(f"{server.url}/run1.root")
 
 
@@ -348,7 +348,7 @@ def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
 
 
 def test_checkpoints_of_remote_files_are_skipped_or_refused(server: Server, files: Path) -> None:
-    with pytest.raises(tupelo.UnsupportedError, match="only local files have checkpoints"):
+    with pytest.raises(tupelo.UnsupportedError, match="checkpoints are supported only in local files"):
         tupelo.recreate(f"{server.url}/new.root", checkpoint_clusters=1)
     with tupelo.recreate(f"{server.url}/new.root", cluster_bytes="4 KiB") as file:
         events = file.mkrntuple("Events", {"x": "double"})
@@ -391,10 +391,10 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert tupelo.open(files / "all.root")["Events"].num_entries == 30
     assert "exists" in run("copy", urls[0], f"{server.url}/all.root", status=2)
     run("copy", urls[0], f"{server.url}/all.root", "--force")
-    assert "cannot be added to" in run("copy", urls[0], urls[1], "--append", status=2)
+    assert "cannot add to a remote file" in run("copy", urls[0], urls[1], "--append", status=2)
     assert "only local files can be repaired" in run("verify", "--repair", urls[0], status=2)
     assert "unknown option" in run("ls", urls[0], "--storage-option", "anonimous=true", status=2)
-    assert "web servers have no listings" in run("ls", f"{server.url}/", status=1)
+    assert "web servers do not list files" in run("ls", f"{server.url}/", status=1)
     run("ls", urls[0], "--cache", str(tmp_path / "cache"))
     assert (tmp_path / "cache").is_dir()
     assert "local" in run("dump", urls[0], "-o", f"{server.url}/out.parquet", status=2)

@@ -41,17 +41,17 @@ def test_a_tree_with_more_entries_than_its_branches_is_damaged(tree: bytearray, 
     Path("f.root").write_bytes(with_entries(tree, ENTRIES + 1))
     status, report = verify(command)
     assert status == 1
-    assert "its branches have 997 entries, the tree says 998" in [damage["what"] for damage in report["damages"]]
+    assert "its branches have 997 entries, but the tree says 998" in [damage["what"] for damage in report["damages"]]
     dump = run(command, "dump", "f.root")
     assert (dump.returncode, dump.stdout) == (1, "")
-    assert "no field can be read: branch 'x' has no entry 997" in dump.stderr
+    assert "none of the fields can be read: branch 'x' has no entry 997" in dump.stderr
 
 
 def test_a_tree_with_fewer_entries_than_its_branches_has_a_warning(tree: bytearray, command: str) -> None:
     Path("f.root").write_bytes(with_entries(tree, 100))
     status, report = verify(command)
     assert (status, report["damages"]) == (0, [])
-    assert report["warnings"] == ["tree 'Events': its branches have 997 entries, the tree says 100"]
+    assert report["warnings"] == ["tree 'Events': its branches have 997 entries, but the tree says 100"]
     assert tupelo.open("f.root:Events").num_entries == 100
 
 

@@ -83,8 +83,8 @@ fn rust(path: &str, text: &str, report: &mut Report) {
     code::check(path, text, &source, report);
     length(path, text, text.lines().count() - source.test_lines, report);
     unfinished(path, &source.comments, report);
-    prose::check(path, &source.comments, report);
-    prose::check(path, &source.strings, report);
+    prose::check_rust(path, &source.comments, report);
+    prose::check_rust(path, &source.strings, report);
 }
 
 fn extension(path: &str) -> &str {

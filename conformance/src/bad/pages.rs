@@ -11,7 +11,7 @@ fn locate(model: &mut Model, locator: Locator) {
     model.page(0, 0, 1).locator = Some(locator);
 }
 
-/// A marked locator, of which the page list's bytes are then changed.
+/// A marked locator, whose bytes in the page list are then changed.
 fn locator_bytes(model: &mut Model, new: &'static [u8]) {
     locate(model, Locator::File { offset: 0x1234_5678, bytes: 8 });
     model.edit_bytes(Stage::Payload(EnvelopeType::PageList), move |list| {

@@ -1,4 +1,4 @@
-//! What an ntuple holds, to be compared; and made-up entries of which every value is known.
+//! The content of an ntuple, to be compared; and made-up entries with known values.
 
 use std::collections::BTreeMap;
 use std::fmt;

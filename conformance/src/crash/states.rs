@@ -28,7 +28,7 @@ const MANY_PIECES: (usize, usize) = (2000, 15);
 pub enum Cause {
     /// The process ended between two calls.
     Between,
-    /// It ended inside of an append, so many bytes of which are there.
+    /// It ended inside an append, after this many of its bytes.
     TornAppend(usize),
     /// It ended inside of an overwrite.
     TornOverwrite(usize),

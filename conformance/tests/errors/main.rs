@@ -37,16 +37,16 @@ const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("compression/zstd.rs", "let failed", "no memory for a context"),
     ("compression/zlib.rs", "let failed", "libdeflate has room for its bound"),
     ("compression/lz4.rs", "let failed", "blocks are below 2 GiB"),
-    ("compression/lz4.rs", "block of over 2 GiB", "blocks are below 16 MiB"),
+    ("compression/lz4.rs", "block exceeds 2 GiB", "blocks are below 16 MiB"),
     ("compression/lzma.rs", "let failed", "no memory for an encoder"),
     ("compression/lzma.rs", "LzmaError::Mem =>", "no memory for a decoder"),
-    ("encoding/encode.rs", "page of {elements} elements", "no slice has 2^64 bits"),
-    ("descriptor/validate.rs", "in header and footer, at most", "ten million fields need two gigabytes"),
-    ("container/key.rs", "a payload above 4 GiB", "baskets are below 256 MiB"),
+    ("encoding/encode.rs", "page of {elements} elements is too large", "no slice has 2^64 bits"),
+    ("descriptor/validate.rs", "in header and footer exceed", "ten million fields need two gigabytes"),
+    ("container/key.rs", "payload exceeds 4 GiB", "baskets are below 256 MiB"),
     ("container/recover.rs", "more than 2^32 keys", "they need 100 gigabytes"),
-    ("container/key.rs", "is too far for it", "writing, judged in container/tests.rs"),
-    ("container/key.rs", "has references from a key of", "writing, judged in container/tests.rs"),
-    ("envelope/page_list.rs", "page list over 4 GiB", "envelopes are below 256 MiB"),
+    ("container/key.rs", "which cannot be stored at byte", "writing, judged in container/tests.rs"),
+    ("container/key.rs", "need a key of {length} bytes", "writing, judged in container/tests.rs"),
+    ("envelope/page_list.rs", "page list exceeds 4 GiB", "envelopes are below 256 MiB"),
 ];
 
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
@@ -117,7 +117,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn what_codecs_refuse() {
+fn codecs_refuse_invalid_blocks() {
     let data = b"tupelo ".repeat(400);
     let packed = |algorithm| {
         let mut packed = Vec::new();
@@ -129,10 +129,10 @@ fn what_codecs_refuse() {
     };
     let (less, more) = (data.len() - 1, data.len() + 1);
     let zlib = packed(Algorithm::Zlib);
-    assert_eq!(unpack(b"ZL\x08", &zlib, more), format!("zlib: {} bytes where {more} are wanted", data.len()));
-    assert_eq!(unpack(b"ZL\x08", &zlib, less), format!("zlib: more than {less} bytes"));
+    assert_eq!(unpack(b"ZL\x08", &zlib, more), format!("zlib: block has {} bytes, expected {more}", data.len()));
+    assert_eq!(unpack(b"ZL\x08", &zlib, less), format!("zlib: block has more than {less} bytes"));
     let lz4 = packed(Algorithm::Lz4);
-    assert_eq!(unpack(b"L4\x01", &lz4, more), format!("lz4: {} bytes where {more} are wanted", data.len()));
+    assert_eq!(unpack(b"L4\x01", &lz4, more), format!("lz4: block has {} bytes, expected {more}", data.len()));
     let garbage = [&XxHash64::oneshot(0, &[0xff; 40]).to_be_bytes()[..], &[0xff; 40]].concat();
     assert_eq!(unpack(b"L4\x01", &garbage, 60), "lz4: damaged block");
     let lzma = packed(Algorithm::Lzma);
@@ -140,7 +140,7 @@ fn what_codecs_refuse() {
     let [have, want] = [data.len(), more].map(|bytes| format!("{bytes} from {}", lzma.len()));
     assert_eq!(
         unpack(b"XZ\x00", &lzma, more),
-        format!("lzma: {} bytes from {} where {want} are wanted", data.len(), lzma.len()),
+        format!("lzma: block has {} bytes from {}, expected {want}", data.len(), lzma.len()),
         "{have}"
     );
     // The block header follows the 12-byte stream header and ends with its own checksum.
@@ -153,49 +153,52 @@ fn what_codecs_refuse() {
         unpack(b"XZ\x00", &stream, data.len())
     };
     // A dictionary of 4 GiB; an unknown filter.
-    assert_eq!(with(4, 40), "lzma: stream wants more than 71303168 bytes of memory");
+    assert_eq!(with(4, 40), "lzma: stream needs more than 71303168 bytes of memory");
     assert!(with(2, 0x22).starts_with("lzma: "), "{}", with(2, 0x22));
-    assert_eq!(text(compression::decompress(b"abc", 100, 50)), "100 uncompressed bytes, 50 are allowed");
-    assert_eq!(text(compression::decompress_into(b"abc", &mut [0; 2])), "3 bytes are stored for 2 uncompressed bytes");
+    assert_eq!(text(compression::decompress(b"abc", 100, 50)), "100 uncompressed bytes exceed the limit of 50");
+    assert_eq!(text(compression::decompress_into(b"abc", &mut [0; 2])), "3 stored bytes for 2 uncompressed bytes");
     for (wrong, why) in [("brotli", "unknown compression \"brotli\""), ("zstd:x", "\"x\" is not a level")] {
         assert!(text(wrong.parse::<Compression>()).starts_with(why), "{wrong}");
     }
-    assert_eq!(text(Compression::new(Algorithm::Zstd, 10)), "zstd level 10: levels go from 1 to 9");
+    assert_eq!(text(Compression::new(Algorithm::Zstd, 10)), "zstd level 10 is out of range: levels are 1 to 9");
     assert_eq!(text(Compression::from_setting(305)), "unknown compression setting 305");
 }
 
 #[test]
-fn what_encodings_refuse() {
+fn encodings_refuse_invalid_pages() {
     let of = |column_type| Encoding::of(column_type).expect("one width");
     let quantised = Encoding::new(ColumnType::Real32Quant, 8, Some((0.0, 1.0))).expect("an encoding");
     let mut out = Vec::new();
     let wrong_size = encoding::decode_index(&of(ColumnType::Index32), &[0; 3], &mut [0]);
-    assert_eq!(text(wrong_size), "page of 3 bytes for 1 elements of Index32 with 32 bits");
-    assert_eq!(text(encoding::decode_index(&of(ColumnType::Int8), &[0], &mut [0])), "Int8 column as indexes");
+    assert_eq!(text(wrong_size), "page of 3 bytes does not match 1 elements of Index32 with 32 bits");
+    assert_eq!(
+        text(encoding::decode_index(&of(ColumnType::Int8), &[0], &mut [0])),
+        "Int8 column cannot be read or written as indexes"
+    );
     let within = encoding::decode_fixed(&of(ColumnType::Int32), &[0; 4], &mut [0; 5]);
-    assert_eq!(text(within), "page of 4 bytes into 5 bytes");
+    assert_eq!(text(within), "page of 4 bytes does not fit a buffer of 5 bytes");
     assert_eq!(
         text(encoding::decode_bits(&[0], 4, 5, &mut [0; 4], 0)),
-        "5 bits from bit 4 of 1 bytes to bit 0 of 4 bytes"
+        "5 bits from bit 4 of 1 bytes do not fit at bit 0 of 4 bytes"
     );
     assert_eq!(
         text(encoding::decode_switch(&[0; 13], &mut [0], &mut [0])),
-        "Switch page of 13 bytes for 1 indexes and 1 tags"
+        "Switch page of 13 bytes does not match 1 indexes and 1 tags"
     );
-    assert_eq!(text(encoding::encode_bits(&[0], 4, 5, &mut out)), "5 bits from bit 4 of 1 bytes");
+    assert_eq!(text(encoding::encode_bits(&[0], 4, 5, &mut out)), "expected 5 bits from bit 4, bitmap has 1 bytes");
     assert_eq!(
         text(encoding::encode_f32(&quantised, &[2.0], &mut out)),
         "value 2 is outside the range [0, 1] of the Real32Quant column"
     );
     assert_eq!(
         text(encoding::encode_f64(&of(ColumnType::SplitReal16), &[1.0, 1e5], &mut out)),
-        "value 100000.0 is too large for the SplitReal16 column, whose largest value is 65504.0"
+        "value 100000.0 is too large for the SplitReal16 column: the largest value is 65504.0"
     );
     assert_eq!(
         text(encoding::encode_index(&of(ColumnType::Index32), &[1 << 32], &mut out)),
         "index 4294967296 does not fit the Index32 column"
     );
-    assert_eq!(text(encoding::encode_switch(&[1], &[], &mut out)), "1 indexes with 0 tags");
+    assert_eq!(text(encoding::encode_switch(&[1], &[], &mut out)), "found 1 indexes, but 0 tags");
 }
 
 fn footer_with(set: AttributeSetRecord) -> Result<Footer, Error> {
@@ -203,11 +206,11 @@ fn footer_with(set: AttributeSetRecord) -> Result<Footer, Error> {
 }
 
 #[test]
-fn what_envelopes_and_schemas_refuse() {
+fn envelopes_and_schemas_refuse_invalid_records() {
     // Type and length are right; there is no room for a checksum.
     assert_eq!(
         text(envelope::unwrap(&(12u64 << 16 | 1).to_le_bytes().repeat(2)[..12], EnvelopeType::Header).map(drop)),
-        "header: envelope of 12 bytes"
+        "header: envelope of 12 bytes is too short"
     );
     let set = AttributeSetRecord {
         schema_major: 1,
@@ -216,7 +219,7 @@ fn what_envelopes_and_schemas_refuse() {
         anchor: Locator::File { offset: 500, bytes: 78 },
         name: String::new(),
     };
-    assert!(text(footer_with(set)).starts_with("footer: attribute set 0: attribute set without a name"));
+    assert!(text(footer_with(set)).starts_with("footer: attribute set 0: attribute set has an empty name"));
     // Summaries of one cluster, pages of none.
     let mut list = Buffer::new();
     list.u64_le(7);
@@ -226,20 +229,20 @@ fn what_envelopes_and_schemas_refuse() {
     list.i64_le(-12);
     list.u32_le(0);
     let (list, _) = envelope::wrap(EnvelopeType::PageList, list.as_slice());
-    assert_eq!(text(PageList::read(list.into(), 7)), "page list: 1 cluster summaries but pages of 0 clusters");
+    assert_eq!(text(PageList::read(list.into(), 7)), "page list: found 1 cluster summaries, but pages of 0 clusters");
     let memory = Memory::new(10);
     let strings = [6, 0, 0, 0, b't', b'u', b'p', b'e', b'l', b'o'].repeat(2);
     let mut cursor = Cursor::new(&strings, 0).within(&memory);
     assert_eq!(cursor.string_le().as_deref(), Ok("tupelo"));
-    assert!(text(cursor.string_le()).starts_with("records: 6 bytes of memory wanted where 4 of 10 are left"));
+    assert!(text(cursor.string_le()).starts_with("records: needs 6 bytes of memory, 4 of 10 left"));
 
     let Model { header, .. } = samples::flat();
     let (bytes, checksum) = header.write();
     let footer = || Footer { header_checksum: checksum, ..Footer::default() };
     let descriptor =
         Descriptor::new(Header::read(&bytes).expect("a header").0, checksum, footer()).expect("a descriptor");
-    assert_eq!(text(descriptor.field(FieldId::from(9)).map(drop)), "there is no field 9");
-    assert_eq!(text(descriptor.column(ColumnId::from(9)).map(drop)), "there is no column 9");
+    assert_eq!(text(descriptor.field(FieldId::from(9)).map(drop)), "field 9 does not exist");
+    assert_eq!(text(descriptor.column(ColumnId::from(9)).map(drop)), "column 9 does not exist");
 }
 
 /// A file of 32-bit directories: each holds keys of these classes, names and places.
@@ -317,12 +320,12 @@ fn nested_directories(depth: usize, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_containers_refuse() {
+fn containers_refuse_invalid_records() {
     assert_eq!(container::list_objects(&fetched(&nested_directories(63, "d"))).map(|all| all.len()), Ok(63));
     let deep = nested_directories(64, "d");
-    assert_eq!(failed(container::list_objects(&fetched(&deep))), "directories nested deeper than 64");
+    assert_eq!(failed(container::list_objects(&fetched(&deep))), "directories are nested more than 64 deep");
     let long = nested_directories(20, &"d".repeat(250));
-    assert_eq!(failed(container::list_objects(&fetched(&long))), "path of 4266 bytes, the most is 4096");
+    assert_eq!(failed(container::list_objects(&fetched(&long))), "path of 4266 bytes exceeds the limit of 4096");
     // Directories that share one list of many keys: each would list it again.
     let mut file = Directories::new();
     let other = Directories::key("TH1D", &"h".repeat(2000), 100, 0);
@@ -337,21 +340,21 @@ fn what_containers_refuse() {
     let found = container::find_object(&fetched(&file), "h").expect("a file").expect("an object");
     assert_eq!(failed(open::anchor(&fetched(&file), &found)), "'h' is a TH1D, not an RNTuple");
     let Ok(pre_release) = open::pre_release(&fetched(&file), &found) else { panic!("no payload") };
-    assert!(pre_release.to_string().contains("formats before 1.0 are not read"), "{pre_release}");
+    assert!(pre_release.to_string().contains("reads formats before 1.0"), "{pre_release}");
     let size = (1u64 << 30) + 100;
     let key = Key { nbytes: 1 << 30, object_bytes: (1 << 30) + 1, key_bytes: 30, seek_key: 60, ..found.key };
     assert!(failed(container::object_bytes(&FetchedRanges::new(size), &key)).starts_with("'h' has 1073741825 bytes"));
-    assert_eq!(text(container::blob_key(100, 1 << 31, 0)), "blob of 2147483648 bytes");
+    assert_eq!(text(container::blob_key(100, 1 << 31, 0)), "blob of 2147483648 bytes exceeds the limit of 2147483605");
 
     // Chunks: the payload has more bytes than the file.
     assert!(Chunks::split(100, 1001, 1000).expect("a table").is_some());
     let chunks = container::payload(&FetchedRanges::new(1000), 100, 1001, 1000);
-    assert_eq!(failed(chunks), "1001 bytes wanted in a file of 1000 bytes (at byte 100)");
+    assert_eq!(failed(chunks), "expected 1001 bytes in a file of 1000 bytes (at byte 100)");
 }
 
 /// What a free list says is only read by those who write and by those who walk.
 #[test]
-fn what_free_lists_refuse() {
+fn free_lists_refuse_invalid_segments() {
     let file = nested_directories(1, "d");
     let at = file.len();
     let mut list = Buffer::new();
@@ -363,12 +366,15 @@ fn what_free_lists_refuse() {
     let end = (file.len() as u32).to_be_bytes();
     file[12..16].copy_from_slice(&end);
     file[16..20].copy_from_slice(&(at as u32).to_be_bytes());
-    assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).starts_with("free segment from 7 to 9"));
+    assert!(
+        failed(container::Layout::update(&fetched(&file), 0).map(drop))
+            .starts_with("invalid free segment from byte 7 to 9")
+    );
     file[16..20].fill(0);
     assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
 }
 
-/// A file with a gap of `bytes` zeros behind its first record, of which only a free list of these segments knows; where
+/// A file with a gap of `bytes` zeros after its first record, known only to a free list of these segments; where
 /// the gap is, `gap` says to each. Gives what the walk over all records finds: gaps, and names of classes.
 fn walk(bytes: usize, version: u16, segments: impl Fn(u32) -> Vec<[u32; 2]>) -> Result<Vec<String>, Interrupt> {
     let mut file = Directories::new().finish(0);
@@ -410,7 +416,7 @@ fn gaps_are_those_of_the_free_list() {
     for (bytes, version, open) in [(20, 1, true), (20, 1000, true), (20, 1, false), (1, 1, true)] {
         found(bytes, version, open);
     }
-    // A list that says nonsense is no list, and then the gap is no record.
+    // A nonsensical list is ignored, and then the gap does not count as a record.
     assert!(walk(20, 1, |_| vec![OPEN]).is_err());
     assert!(walk(20, 1, |gap| vec![[gap + 19, gap], OPEN]).is_err());
     assert!(walk(20, 1, |gap| vec![[99, 99], [gap, gap + 19], OPEN]).is_err());
@@ -421,7 +427,7 @@ fn gaps_are_those_of_the_free_list() {
 }
 
 #[test]
-fn what_keys_refuse() {
+fn keys_refuse_invalid_lengths() {
     let (mut layout, _) = container::Layout::create("f", 0, [0; 16]).expect("a layout");
     assert!(text(layout.add(&"n".repeat(40_000), "C", "", Vec::new())).contains("key of"));
     let lost = container::states(&FetchedRanges::new(1000), &[], 1);
@@ -430,12 +436,12 @@ fn what_keys_refuse() {
 
 #[test]
 fn every_error_is_raised() {
-    what_codecs_refuse();
-    what_encodings_refuse();
-    what_envelopes_and_schemas_refuse();
-    what_containers_refuse();
-    what_free_lists_refuse();
-    what_keys_refuse();
+    codecs_refuse_invalid_blocks();
+    encodings_refuse_invalid_pages();
+    envelopes_and_schemas_refuse_invalid_records();
+    containers_refuse_invalid_records();
+    free_lists_refuse_invalid_segments();
+    keys_refuse_invalid_lengths();
     objects::what_objects_refuse();
     objects::what_members_refuse();
     objects::what_streamer_infos_refuse();

@@ -79,35 +79,35 @@ pub(crate) fn what_objects_refuse() {
         |class: &[u8], count: u32| [&[0, 4], &OBJECT[..], &[0], class, &count.to_be_bytes(), &[0; 4]].concat();
     let long = "L".repeat(2 << 20);
     let cases: [(&str, &[u8], &str); 19] = [
-        ("TClonesArray", &[0, 3], "class TClonesArray, version 3"),
-        ("TClonesArray", &clones_of(b"\x07Class;1", 100), "TClonesArray of 100 items"),
-        ("TClonesArray", &clones_of(b"\0", 0), "TClonesArray of items without a class"),
-        (&long, &[], "an object would take far more time than bytes"),
-        (&deep, &[], "type with more than 32 templates inside each other"),
-        ("map<int>", &[], "type 'map<int>' without its arguments"),
-        ("bool", &[1, 0, 0], "2 bytes are left behind an object of class bool"),
-        ("vector<string>", &[0x7f, 0xff, 0xff, 0xff], "an object would take far more memory than bytes"),
-        ("vector<int>", &[0xff; 4], "container of -1 items"),
-        ("vector<Float16_t>", &[0; 4], "Float16_t in a container"),
+        ("TClonesArray", &[0, 3], "version 3 of class TClonesArray is not supported"),
+        ("TClonesArray", &clones_of(b"\x07Class;1", 100), "TClonesArray of 100 items is longer than the object"),
+        ("TClonesArray", &clones_of(b"\0", 0), "TClonesArray lacks the class of its items"),
+        (&long, &[], "object needs far more work than its stored size"),
+        (&deep, &[], "templates in a type are nested more than 32 deep"),
+        ("map<int>", &[], "type 'map<int>' lacks template arguments"),
+        ("bool", &[1, 0, 0], "2 bytes follow the object of class bool"),
+        ("vector<string>", &[0x7f, 0xff, 0xff, 0xff], "object needs far more memory than its stored size"),
+        ("vector<int>", &[0xff; 4], "container has a negative number of items: -1"),
+        ("vector<Float16_t>", &[0; 4], "containers of Float16_t are not supported"),
         ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
-        ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class>"),
-        ("TMap", &[0; 16], "class TMap, which has a custom format"),
-        ("TH1D", &[0, 99], "class TH1D is not in the streamer info, and its version 99 is not known"),
-        ("TObjArray", &array_of(100), "collection of 100 objects in 4 bytes"),
-        ("TArrayI", &[0xff; 4], "TArrayI of -1 items"),
-        ("Class*", &NEW_CLASS, "object without a byte count, as before ROOT 3"),
-        ("Class*", &counted(&[&NEW_CLASS, b"Class"]), "class name without an end"),
-        ("Class*", &pointer("Class", &[])[..6], "object of 10 bytes where 2 are left"),
+        ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class> is not supported"),
+        ("TMap", &[0; 16], "class TMap has a custom format, which is not supported"),
+        ("TH1D", &[0, 99], "class TH1D is not in the streamer info, and its version 99 is unknown"),
+        ("TObjArray", &array_of(100), "expected a collection of 100 objects, 4 bytes left"),
+        ("TArrayI", &[0xff; 4], "TArrayI has a negative number of items: -1"),
+        ("Class*", &NEW_CLASS, "objects without a byte count, from before ROOT 3, are not supported"),
+        ("Class*", &counted(&[&NEW_CLASS, b"Class"]), "class name is not terminated"),
+        ("Class*", &pointer("Class", &[])[..6], "expected an object of 10 bytes, 2 left"),
     ];
     for (class, bytes, what) in cases {
         assert_says(&refused(class, bytes), what);
     }
     assert_says(&refused("Class*", &counted(&[&NEW_CLASS, b"Cl\xffss\0"])), "class name is not UTF-8");
     let lost = counted(&[&(CLASS | 5).to_be_bytes()]);
-    assert_says(&refused("Class*", &lost), "reference to the class at 5, which is not there");
+    assert_says(&refused("Class*", &lost), "reference to a missing class at 5");
     let none = read(&[0, 0, 0, 9], "Class*", &StreamerInfos::default()).expect("a reference");
     let Value::Opaque(none) = none else { panic!("{none:?}") };
-    assert_says(&none.reason, "reference to an object at 9, which is not there");
+    assert_says(&none.reason, "reference to a missing object at 9");
     let alone = entry(&[0; 9], &StreamerInfos::default(), &Memory::unlimited())
         .read_alone("Stranger", None)
         .expect_err("no layout");
@@ -124,18 +124,18 @@ pub(crate) fn what_objects_refuse() {
     index.push(base);
     let bytes = [&[0, 2, 0, 1, 0, 0][..], &[0xff; 8]].concat();
     let negative = read(&bytes, "TTreeIndex", &index).expect_err("a negative number").to_string();
-    assert_says(&negative, "TTreeIndex of -1 entries");
+    assert_says(&negative, "TTreeIndex has a negative number of entries: -1");
     let mut matrix = StreamerInfos::default();
     matrix.push(ClassInfo { name: "TMatrixTBase<double>".into(), ..ClassInfo::unknown("") });
     let version = matrix.named("TMatrixTBase<double>").next().expect("a layout").version as u8;
     let empty = read(&[0, version], "TMatrixTSym<double>", &matrix).expect_err("no rows").to_string();
-    assert_says(&empty, "TMatrixTSym<double> without rows");
+    assert_says(&empty, "TMatrixTSym<double> lacks a valid number of rows");
     let unnamed =
         entry(b"\x01\xff\0", &StreamerInfos::default(), &Memory::unlimited()).read_named().expect_err("no name");
-    assert_says(&unnamed.to_string(), "the name of a class is no text");
+    assert_says(&unnamed.to_string(), "the name of a class is not UTF-8");
     let long = counted(&[&[0, 1, 0]]);
     let error = read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();
-    assert_says(&error, "an object ends at byte 6 and not at byte 7");
+    assert_says(&error, "object ends at byte 6, expected byte 7");
     let other = read(&[0, 2], "Class", &class(Vec::new())).expect_err("another version").to_string();
     assert_says(&other, "class Class: version 2 is not in the streamer info");
 }
@@ -143,28 +143,37 @@ pub(crate) fn what_objects_refuse() {
 #[test]
 pub(crate) fn what_members_refuse() {
     let int = || element(3, "int", ElementKind::Basic);
-    assert_says(&refused_member(Element { array_length: -1, ..int() }, &[0; 4]), "array of -1 items");
+    assert_says(
+        &refused_member(Element { array_length: -1, ..int() }, &[0; 4]),
+        "array has a negative number of items: -1",
+    );
     let other = ElementKind::Other { class_name: "TStreamerOfTomorrow".into(), version: 1, rest: Vec::new() };
     let error = refused_member(element(3, "int", other), &[0; 4]);
-    assert_says(&error, "member that is described by a TStreamerOfTomorrow");
-    assert_says(&refused_member(element(99, "odd", ElementKind::Basic), &[]), "member of type 'odd' (code 99)");
+    assert_says(&error, "members described by a TStreamerOfTomorrow are not supported");
+    assert_says(
+        &refused_member(element(99, "odd", ElementKind::Basic), &[]),
+        "member of type 'odd' (code 99) is not supported",
+    );
     let counter = || Counter { version: 1, name: "n".into(), class_name: "Class".into() };
     for code in [i32::MIN, 40, 99, i32::MAX] {
         let error = refused_member(element(code, "odd*", ElementKind::BasicPointer(counter())), &[1]);
-        assert_says(&error, &format!("member of type 'odd*' (code {code})"));
+        assert_says(&error, &format!("member of type 'odd*' (code {code}) is not supported"));
     }
     let error = refused_member(element(43, "int*", ElementKind::BasicPointer(counter())), &[1]);
-    assert_says(&error, "the counter Class::n is not there");
+    assert_says(&error, "the counter Class::n is missing");
     let error = refused_member(element(62, "Class", ElementKind::ObjectAny), &[0, 1].repeat(100));
-    assert_says(&error, "objects nested more than 64 deep");
+    assert_says(&error, "objects are nested more than 64 deep");
     let stl = ElementKind::Stl { container: 1, item: 3 };
-    assert_says(&refused_member(element(500, "vector<int>*", stl), &[]), "pointer to a container, vector<int>*");
+    assert_says(
+        &refused_member(element(500, "vector<int>*", stl), &[]),
+        "pointers to containers are not supported: vector<int>*",
+    );
 
     // What says how long it is does not spoil the rest.
     let early = unread_container("vector<Class>", MEMBER_WISE | 7, &[0, 0, 0, 1]);
-    assert_says(&early, "members of a collection side by side, as before ROOT 5.24");
+    assert_says(&early, "member-wise collections from before ROOT 5.24 are not supported");
     let numbers = unread_container("vector<int>", MEMBER_WISE | 9, &[0, 1, 0, 0, 0, 1]);
-    assert_says(&numbers, "'vector<int>' member by member, but its items have none");
+    assert_says(&numbers, "'vector<int>' is stored member-wise, but its items have no members");
 }
 
 /// A list of this version with one object; there are bytes behind it, as there must be for a collection.
@@ -202,15 +211,15 @@ pub(crate) fn what_streamer_infos_refuse() {
 
     let short = [&counted(&[&[0, 5]])[..], &OBJECT, &[0; 5]].concat();
     let cases = [
-        (pointer("TObjArray", &[0; 20]), "a list of class layouts was expected, not Object"),
-        (list(3, &[0; 4]), "list of version 3"),
-        (list(6, &[0; 4]), "list of version 6"),
-        (short, "an object reaches behind its own end"),
-        (layout(&[0, 0, 0, 9]), "class 'Class': members in an array were expected, not Reference"),
-        (layout(&pointer("TList", &[0; 20])), "members in an array were expected, not Object"),
-        (layout_of(2, &old_element(5)), "array of version 2"),
-        (layout_of(3, &[0, 0, 0, 9]), "member that is described elsewhere"),
-        (layout_of(3, &old_element(6)), "member 'n' with 6 dimensions"),
+        (pointer("TObjArray", &[0; 20]), "expected a list of class layouts, found Object"),
+        (list(3, &[0; 4]), "version 3 of the list is not supported"),
+        (list(6, &[0; 4]), "version 6 of the list is not supported"),
+        (short, "object extends past its own end"),
+        (layout(&[0, 0, 0, 9]), "class 'Class': expected an array of members, found Reference"),
+        (layout(&pointer("TList", &[0; 20])), "expected an array of members, found Object"),
+        (layout_of(2, &old_element(5)), "version 2 of the array is not supported"),
+        (layout_of(3, &[0, 0, 0, 9]), "members described elsewhere are not supported"),
+        (layout_of(3, &old_element(6)), "member 'n' has an invalid number of dimensions: 6"),
     ];
     for (bytes, what) in cases {
         assert_says(&StreamerInfos::read(&bytes, 0).expect_err(what).to_string(), what);

@@ -18,7 +18,7 @@ fn schema() -> Schema {
 
 /// The anchors of attribute sets that had not changed stood in the free list, and another writer could overwrite them.
 #[test]
-fn what_the_last_state_leads_to_is_not_free() {
+fn records_of_the_last_state_are_not_free() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.root");
     let deep = |states: usize| {

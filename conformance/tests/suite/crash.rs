@@ -179,7 +179,7 @@ fn the_row_of_the_table() {
 
 /// A repair goes to the last checkpoint or to the one that was being made, whatever it finds, and never back.
 #[test]
-fn a_repair_of_what_needs_none_breaks_no_promise() {
+fn repairing_an_intact_file_loses_no_promised_entry() {
     let (mut kept, mut newer) = (0, 0);
     for recording in recordings() {
         states::killed(&recording, |state| {
@@ -204,7 +204,7 @@ fn a_repair_of_what_needs_none_breaks_no_promise() {
 /// The promises of a script are kept by the file itself, call by call: the file is as promised the moment it is, and
 /// something is promised.
 #[test]
-fn what_is_promised_is_there_at_once() {
+fn promised_entries_are_readable_at_once() {
     for recording in recordings() {
         let mut file = recording.old.to_vec();
         let mut done = 0;
@@ -223,7 +223,7 @@ fn what_is_promised_is_there_at_once() {
 
 /// What a crash leaves is a file like any other: an ntuple can be added, and entries to those that are there.
 #[test]
-fn what_is_left_can_be_added_to() {
+fn the_remaining_file_can_be_extended() {
     let mut added = 0;
     for recording in recordings().into_iter().take(SCRIPTS.len()) {
         states::killed(&recording, |state| {

@@ -49,7 +49,7 @@ fn drill(mut array: ArrayRef, names: &[&str]) -> ArrayRef {
 }
 
 #[test]
-fn links_show_what_rules_make_of_them() {
+fn links_show_the_members_that_rules_compute() {
     let Some(disk) = events() else {
         summary::note("evolution", "read rules did not run over real links: the file of ATLAS is absent");
         return;

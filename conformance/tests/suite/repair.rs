@@ -102,7 +102,7 @@ fn a_lost_page_leads_back_to_the_checkpoint_before() {
 
 /// One flipped bit once took the file back to before all entries that followed.
 #[test]
-fn what_can_be_read_is_not_given_up_for_a_damaged_page() {
+fn a_damaged_page_does_not_discard_readable_entries() {
     let folder = tempfile::tempdir().unwrap();
     let states = checkpoints(folder.path());
     let path = folder.path().join("rot.root");
@@ -190,7 +190,7 @@ fn a_cut_does_not_cost_entries_that_can_be_read() {
 /// The header's place of the free list has no checksum: a forged one led into a page behind all records, and the new
 /// records took its place.
 #[test]
-fn what_is_written_anew_costs_no_page() {
+fn rewriting_records_loses_no_page() {
     let mut model = samples::flat();
     let page = &mut model.groups[0].clusters[0].columns[0].pages[0];
     let stored = std::mem::take(&mut page.stored);
@@ -219,7 +219,7 @@ fn what_is_written_anew_costs_no_page() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_leads_to_what_is_repaired() {
+fn a_repair_follows_links() {
     let folder = tempfile::tempdir().unwrap();
     let states = checkpoints(folder.path());
     let (there, here) = (folder.path().join("there"), folder.path().join("here"));
@@ -270,12 +270,12 @@ fn a_file_that_is_being_written_is_not_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let file = tupelo::create(folder.path().join("x.root")).unwrap();
     let busy = repair(temporary(folder.path())).unwrap_err();
-    assert!(busy.to_string().contains("being written by another writer"), "{busy}");
+    assert!(busy.to_string().contains("another writer is writing it"), "{busy}");
     file.abort().unwrap();
 }
 
 #[test]
-fn what_is_no_root_file_stays_as_it_is() {
+fn other_files_are_not_changed_by_a_repair() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.root");
     for bytes in [&b""[..], b"root", &[7; 5000]] {

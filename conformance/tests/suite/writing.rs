@@ -115,7 +115,7 @@ fn the_set_of_metadata_is_written_by_one_of_two_ways() {
     let mut ntuple = file.append("n", options()).unwrap();
     let pairs = schema_of(&texts(&[("key", false), ("value", false)], ""));
     let error = ntuple.attribute_set("metadata", &pairs).unwrap_err();
-    assert!(error.to_string().contains("holds the ntuple's metadata"), "{error}");
+    assert!(error.to_string().contains("contains the metadata of the ntuple"), "{error}");
     ntuple.set_metadata("a", "b").unwrap();
     ntuple.finish().unwrap();
     file.finish().unwrap();
@@ -218,7 +218,7 @@ fn tupelo_of(batch: &RecordBatch) -> RecordBatch {
 
 /// A batch that did not fit left its first columns in pages, so that the ntuple was lost.
 #[test]
-fn an_ntuple_goes_on_after_a_batch_that_does_not_fit() {
+fn an_ntuple_continues_after_a_refused_batch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.root");
     let pair = |two: ArrayRef| {
@@ -248,13 +248,13 @@ fn an_ntuple_goes_on_after_a_batch_that_does_not_fit() {
 
 /// What was written after the end was taken, and lost without a word.
 #[test]
-fn what_comes_after_the_end_of_the_file_is_refused() {
+fn writes_after_the_end_of_the_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     type End = fn(FileWriter);
     let ends: [(&str, End); 3] = [
         ("was aborted", |file| drop(file.abort())),
         ("'n' was not finished", |file| drop(file.finish())),
-        ("writer is gone", drop),
+        ("was dropped", drop),
     ];
     for (k, (said, end)) in ends.into_iter().enumerate() {
         let file = tupelo::create(folder.path().join(format!("{k}.root"))).unwrap();

@@ -1,7 +1,7 @@
 //! A stand-in for `libdaos.so.2` in tests.
 //!
-//! It exports the C ABI of the functions of libdaos that store single values, over a store in memory. A client is
-//! tested with it where there is no DAOS server. Layouts, constants and behaviour are those that were seen on DAOS
+//! It exports the C ABI of the functions of libdaos that store single values, over a store in memory. It lets a client
+//! be tested without a DAOS server. Layouts, constants and behaviour are those that were seen on DAOS
 //! 2.6.5; where that was not enough, the sources of DAOS decided. Features that the stand-in lacks are errors
 //! (`-DER_NOTSUPPORTED`), never ignored.
 //!
@@ -64,7 +64,7 @@ use std::path::PathBuf;
 /// Path of the shared library, which cargo builds into the folder of the test binary that uses this crate.
 ///
 /// # Panics
-/// When the program was not started by cargo, so that there is no library beside it.
+/// If the program was not started by cargo, so the library is not beside it.
 pub fn library() -> PathBuf {
     let program = env::current_exe().expect("the path of the running program is known");
     let folders = program.ancestors().skip(1).take(2);

@@ -160,7 +160,7 @@ impl Log {
         Self::open(path)
     }
 
-    /// An existing file, of which nothing is replayed yet.
+    /// An existing file, not yet replayed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Self { file, end: 0 })

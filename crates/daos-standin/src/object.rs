@@ -238,7 +238,7 @@ pub unsafe extern "C" fn daos_obj_list_dkey(
     unsafe { operation(ev, Kind::Other, job()) }
 }
 
-/// `daos_obj_list_akey`: the next akeys of a dkey, as [`daos_obj_list_dkey`]; none where there is no such dkey.
+/// `daos_obj_list_akey`: the next akeys of a dkey, as [`daos_obj_list_dkey`]; none if the dkey does not exist.
 ///
 /// # Safety
 /// As [`daos_obj_list_dkey`]; a valid dkey.

@@ -190,12 +190,14 @@ impl Console {
         let place = format!("{}: {kind} '{}'", table.file_name(), table.path());
         for Skipped { name, reason, .. } in skipped.iter().take(MAX_SKIPPED) {
             let (name, quoted) = (name.escape_debug(), name.replace('/', "."));
-            self.warn(&format!("{place}: '{name}' is left out: {reason} (--exclude '{quoted}' omits it silently)"));
+            self.warn(&format!(
+                "{place}: '{name}' is left out: {reason} (--exclude '{quoted}' leaves it out without a warning)"
+            ));
         }
         let more: Vec<String> =
             skipped.iter().skip(MAX_SKIPPED).map(|skipped| format!("'{}'", skipped.name.escape_debug())).collect();
         if !more.is_empty() {
-            self.warn(&format!("{place}: left out for such reasons, too: {}", more.join(", ")));
+            self.warn(&format!("{place}: also left out for such reasons: {}", more.join(", ")));
         }
         self.print_warnings(table, table.unreadable::<&str>(&[], &[]).len());
         self.follow(table);

@@ -63,8 +63,8 @@ fn damaged(error: &tupelo::Error) -> Failure {
     let file = error.contexts().find(|name| Path::new(name).is_file()).unwrap_or("FILE");
     if error.to_string().contains("the file was cut off") {
         // Verifying it would say the same again.
-        let repair = format!("`tupelo verify --repair {file}` restores what is complete, if there is any");
-        return failure.with_hint(format!("copy the file again from its source; {repair}"));
+        let repair = format!("`tupelo verify --repair {file}` restores its complete entries, if any");
+        return failure.with_hint(format!("copy the file from its source again; {repair}"));
     }
     failure.with_hint(format!("`tupelo verify {file}` {VERIFY_HINT}"))
 }

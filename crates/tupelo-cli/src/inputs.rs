@@ -115,7 +115,7 @@ pub(crate) fn one(argument: &str, storage: &Storage) -> Result<Location, Failure
             let first = found.first().map(Location::to_string).unwrap_or_default();
             let several =
                 Failure::usage(format_args!("{count} files match '{argument}', but the command reads only one"));
-            Err(several.with_hint(format!("name one of them, for example {first}")))
+            Err(several.with_hint(format!("specify one of them, for example {first}")))
         }
     }
 }

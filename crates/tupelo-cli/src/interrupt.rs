@@ -28,7 +28,7 @@ impl Interrupt {
             flag::register_conditional_shutdown(number, SIGNALLED + number, again.clone())
                 .and_then(|_| flag::register(number, again.clone()))
                 .and_then(|_| flag::register_usize(number, signal.clone(), number as usize))
-                .map_err(|e| Failure::new(format_args!("cannot install signal handlers: {e}")))?;
+                .map_err(|e| Failure::new(format_args!("cannot install the signal handlers: {e}")))?;
         }
         Ok(Self { signal })
     }

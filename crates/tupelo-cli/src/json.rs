@@ -199,7 +199,7 @@ impl<'a> ColumnValues<'a> {
     fn without_nulls(field: &Field, array: &'a dyn Array) -> Result<Self, UnexpectedType> {
         let unexpected = || {
             UnexpectedType(format!(
-                "unexpected type of field '{}' ({}): {}",
+                "field '{}' ({}) has an unexpected type: {}",
                 field.name,
                 field.type_name,
                 array.data_type()

@@ -69,8 +69,7 @@ struct Cli {
     command: commands::Command,
 }
 
-/// Runs the command `tupelo` on its arguments, of which the first is the name of the program, and returns the exit
-/// status.
+/// Runs the command `tupelo` on its arguments, beginning with the name of the program, and returns the exit status.
 ///
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
@@ -127,8 +126,7 @@ fn threads(given: Option<usize>) -> Result<usize, Failure> {
         (None, "") => Ok(0),
         (None, text) => text.parse().map_err(|_| {
             let name = tupelo::THREADS_VARIABLE;
-            let wrong =
-                Failure::usage(format_args!("the variable {name} is '{text}', which is not a number of threads"));
+            let wrong = Failure::usage(format_args!("the variable {name} must be a number of threads, found '{text}'"));
             wrong.with_hint(format!("unset {name}, or set it to a number; 0 means one thread per core"))
         }),
     }

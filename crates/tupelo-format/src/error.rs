@@ -1,4 +1,4 @@
-//! What can be wrong with bytes.
+//! The errors of bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,9 +11,9 @@ pub enum ErrorKind {
     Corrupt,
     /// The bytes are (or may be) legal, but use something that this version does not know.
     Unsupported,
-    /// The bytes ask for more than this version allows: nesting, names, sizes.
+    /// The bytes exceed a limit of this version: nesting, names, sizes.
     Limit,
-    /// The bytes ask for more memory than the caller allows.
+    /// The bytes need more memory than the caller allows.
     Memory,
 }
 
@@ -45,14 +45,14 @@ impl Error {
         Self::new(ErrorKind::Unsupported, what.into())
     }
 
-    /// Bytes that ask for more than is allowed.
+    /// Bytes that exceed a limit.
     #[cold]
     #[cfg_attr(feature = "census", track_caller)]
     pub fn limit(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Limit, what.into())
     }
 
-    /// Bytes that ask for more memory than the caller allows.
+    /// Bytes that need more memory than the caller allows.
     #[cold]
     #[cfg_attr(feature = "census", track_caller)]
     pub fn memory(what: impl Into<Cow<'static, str>>) -> Self {
@@ -83,7 +83,7 @@ impl Error {
         self
     }
 
-    /// The same error with the name of the thing that was being read put in front: `header: field 3: …`.
+    /// The same error, prefixed with the name of what was being read: `header: field 3: …`.
     #[must_use]
     pub fn within(mut self, outer: impl fmt::Display) -> Self {
         self.what = format!("{outer}: {}", self.what).into();

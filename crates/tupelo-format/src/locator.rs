@@ -52,7 +52,7 @@ pub enum Locator {
         /// Stored bytes.
         bytes: u64,
     },
-    /// A kind that this version does not know: it hurts only the page or envelope that it points to.
+    /// A kind unknown to this version: only the page or envelope that it points to cannot be read.
     Unknown {
         /// The locator's type byte.
         kind: u8,
@@ -72,7 +72,9 @@ impl Locator {
         let kind = (head >> 24 & 0x7f) as u8;
         let is_caged = head & CAGED != 0;
         let Some(payload_bytes) = own_bytes.checked_sub(4) else {
-            return Err(Error::corrupt(format!("locator with its own size given as {own_bytes}")).at(start));
+            return Err(
+                Error::corrupt(format!("locator gives its own size as {own_bytes} bytes, minimum is 4")).at(start)
+            );
         };
         let mut payload = cursor.sub(payload_bytes)?;
         Ok(match kind {
@@ -92,7 +94,7 @@ impl Locator {
         })
     }
 
-    /// Object locators carry their size in 32 or 64 bits; only the locator's own length tells which.
+    /// Object locators carry their size in 32 or 64 bits; the length of the locator determines which.
     fn object_size(payload: &mut Cursor<'_>) -> Result<u64> {
         if payload.remaining() >= 16 { payload.u64_le() } else { Ok(u64::from(payload.u32_le()?)) }
     }
@@ -167,7 +169,7 @@ impl Locator {
         match *self {
             Self::File { offset, bytes } => Ok((offset, bytes)),
             Self::Object { .. } | Self::ObjectRange { .. } | Self::Cage { .. } => {
-                Err(Error::unsupported(format!("{self} inside a ROOT file")))
+                Err(Error::unsupported(format!("found {self} in a ROOT file, expected an offset in the file")))
             }
             Self::Unknown { kind } => Err(Error::unsupported(format!("locator of unknown type {kind:#04x}"))),
         }
@@ -214,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         for locator in [
             Locator::File { offset: 1 << 40, bytes: 12 },
             Locator::File { offset: 7, bytes: 1 << 31 },
@@ -254,10 +256,13 @@ mod tests {
     fn only_ranges_of_the_file_lie_in_it() {
         assert_eq!(Locator::File { offset: 7, bytes: 5 }.in_file(), Ok((7, 5)));
         for (elsewhere, name) in [
-            (Locator::Object { location: 16, bytes: 5 }, "5 bytes in object 0x10 inside a ROOT file"),
+            (
+                Locator::Object { location: 16, bytes: 5 },
+                "found 5 bytes in object 0x10 in a ROOT file, expected an offset in the file",
+            ),
             (
                 Locator::ObjectRange { object: 3, offset: 9, bytes: 8 },
-                "8 bytes at offset 9 of object 3 inside a ROOT file",
+                "found 8 bytes at offset 9 of object 3 in a ROOT file, expected an offset in the file",
             ),
             (Locator::Unknown { kind: 0x55 }, "locator of unknown type 0x55"),
         ] {

@@ -78,17 +78,17 @@ pub fn anchor(fetched: &FetchedRanges, object: &Object) -> Attempt<Anchor> {
     Ok(anchor)
 }
 
-/// Why an ntuple whose anchor has the class [`PRE_RELEASE_CLASS`] is not read, with the version of its format.
+/// The error for an ntuple whose anchor has the class [`PRE_RELEASE_CLASS`], with its format version.
 pub fn pre_release(fetched: &FetchedRanges, object: &Object) -> Attempt<Error> {
     check_anchor_size(object.key.stored_bytes().max(object.key.object_bytes.into()), object.key.seek_key)?;
     let payload = container::object_bytes(fetched, &object.key)?;
     let version = match Anchor::pre_release_version(&payload, object.key.seek_key).map_err(|e| e.within("anchor"))? {
         Some([epoch, major, minor, patch]) => format!("the pre-release format {epoch}.{major}.{minor}.{patch}"),
-        None => "a pre-release format without a version, from ROOT 6.28 or before".to_owned(),
+        None => "a pre-release format without a version, from ROOT 6.28 or earlier".to_owned(),
     };
     Ok(Error::unsupported(format!(
-        "it has {version}; formats before 1.0 are not read, neither by ROOT 6.34 and later: convert it with the ROOT \
-         that wrote it"
+        "it has {version}; neither this version nor ROOT 6.34 and later reads formats before 1.0: convert it with the \
+         ROOT version that wrote it"
     )))
 }
 
@@ -107,7 +107,7 @@ pub fn attribute_set_anchor(fetched: &FetchedRanges, set: &AttributeSet) -> Atte
 fn check_anchor_size(bytes: u64, offset: u64) -> Result<()> {
     match bytes {
         ..=MAX_ANCHOR_BYTES => Ok(()),
-        _ => Err(Error::limit(format!("anchor of {bytes} bytes, at most {MAX_ANCHOR_BYTES} are read")).at(offset)),
+        _ => Err(Error::limit(format!("anchor of {bytes} bytes exceeds the limit of {MAX_ANCHOR_BYTES}")).at(offset)),
     }
 }
 
@@ -128,10 +128,10 @@ pub fn stored_envelopes(
     container::together(envelopes.map(one))
 }
 
-/// Header and footer, joined and checked. `size` is the size of everything stored, in bytes.
+/// Header and footer, joined and checked. `size` is the total stored size in bytes.
 ///
 /// # Errors
-/// Corrupt where they are damaged or contradict each other, limit where they take more than `memory`.
+/// Corrupt if they are damaged or contradict each other, limit if they take more than `memory`.
 pub fn descriptor(stored: [&[u8]; 2], links: &AnchorLinks, size: u64, memory: &Memory) -> Result<Descriptor> {
     let (header, checksum, footer) = envelopes(stored, links, memory)?;
     for schema in [&header.schema, &footer.extension] {
@@ -179,13 +179,13 @@ fn check_page_lists(descriptor: &Descriptor, size: u64) -> Result<()> {
         false => ("objects", size.min(bytes_of_objects)),
     };
     if stored > size {
-        let what = format!("page lists of {stored} bytes in {place} of {size} bytes: they overlap");
+        let what = format!("page lists of {stored} bytes in {place} of {size} bytes overlap");
         return Err(Error::corrupt(what));
     }
     let most = size.saturating_mul(MAX_LIST_EXPANSION).max(MAX_ENVELOPE_BYTES);
     match unpacked <= most {
         true => Ok(()),
-        false => Err(Error::limit(format!("page lists of {unpacked} bytes, at most {most} are read"))),
+        false => Err(Error::limit(format!("page lists of {unpacked} bytes exceed the limit of {most}"))),
     }
 }
 
@@ -206,7 +206,7 @@ pub fn envelopes(stored: [&[u8]; 2], links: &AnchorLinks, memory: &Memory) -> Re
 /// The page list of a cluster group from its stored bytes.
 ///
 /// # Errors
-/// Corrupt where it is damaged or contradicts the descriptor, limit where it takes more than `memory`.
+/// Corrupt if it is damaged or contradicts the descriptor, limit if it takes more than `memory`.
 pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, memory: &Memory) -> Result<PageList> {
     let offset = group.page_list.locator.offset();
     let bytes = envelope(stored, EnvelopeType::PageList, &group.page_list, memory)?;
@@ -225,13 +225,13 @@ pub fn check_envelope_size(kind: EnvelopeType, link: &EnvelopeLink) -> Result<()
     let (name, length) = (kind.name(), link.length);
     let (stored, offset) = (link.locator.stored_bytes(), link.locator.offset());
     if length < MIN_ENVELOPE_BYTES || stored > length {
-        let what = format!("{name}: an envelope of {length} bytes cannot have {stored} bytes on disk");
+        let what = format!("{name}: envelope has invalid sizes: {stored} bytes on disk, {length} bytes uncompressed");
         return Err(Error::corrupt(what).at(offset));
     }
     match length {
         ..=MAX_ENVELOPE_BYTES => Ok(()),
         _ => {
-            let what = format!("{name}: envelope of {length} bytes, at most {MAX_ENVELOPE_BYTES} are read");
+            let what = format!("{name}: envelope of {length} bytes exceeds the limit of {MAX_ENVELOPE_BYTES}");
             Err(Error::limit(what).at(offset))
         }
     }

@@ -1,10 +1,9 @@
 //! C++ type names as RNTuple spells them (format specification, "Type Name Normalization").
 //!
-//! A name decides little here: structure decides what a field is. Only templates and fundamental types matter, so that
-//! is all that is parsed. Users, streamer info and files of ROOT up to 6.34 spell them in other ways too; all of these
-//! spellings are in this module.
+//! The structure of a field matters more than its type name: only templates and fundamental types are parsed. Users,
+//! streamer info and files of ROOT up to 6.34 spell them in other ways too; all of these spellings are in this module.
 
-/// Longest type name that is looked at; longer ones are opaque.
+/// Maximum length of a parsed type name; longer ones are opaque.
 const MAX_TYPE_NAME_BYTES: usize = 64 << 10;
 /// Names whose brackets are nested deeper are opaque: the limit for fields is lower.
 const MAX_TYPE_DEPTH: usize = 128;

@@ -1,8 +1,8 @@
 //! The only place where bytes become integers: bounded cursors and growing buffers.
 //!
 //! RNTuple is little-endian, the ROOT file around it big-endian; the method names say which. Every read is checked
-//! against the bytes that are there, and every count against the bytes that it would need, so that no number in
-//! a file decides an allocation. What is allocated for records is counted by a [`Memory`] first.
+//! against the remaining bytes, and every count against the bytes that it would need, so that no number in a file
+//! decides an allocation. Memory for records is counted by a [`Memory`] before it is allocated.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Strings longer than this in metadata are refused, in bytes; real type names and descriptions are far below it.
 pub const MAX_STRING_BYTES: usize = 16 << 20;
 
-/// Counts the memory that records take, so that it ends before it is allocated.
+/// Counts the memory that records take, before it is allocated.
 #[derive(Debug)]
 pub struct Memory {
     limit_bytes: u64,
@@ -20,12 +20,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing taken yet of `limit_bytes`.
+    /// A limit of `limit_bytes`, with nothing taken yet.
     pub const fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, used_bytes: AtomicU64::new(0) }
     }
 
-    /// As much as the machine has: for bytes that the caller made.
+    /// No limit: for bytes that the caller made.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
@@ -40,16 +40,16 @@ impl Memory {
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
     }
 
-    /// Takes bytes that are about to be allocated for `what`.
+    /// Takes memory for bytes that are about to be allocated for `what`.
     ///
     /// # Errors
-    /// Memory where that is more than is left.
+    /// Memory if fewer bytes are left.
     pub fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
         let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
         match used.filter(|&used| used <= self.limit_bytes) {
             Some(_) => Ok(()),
             None => Err(Error::memory(format!(
-                "{what}: {bytes} bytes of memory wanted where {} of {} are left",
+                "{what}: needs {bytes} bytes of memory, {} of {} left",
                 self.limit_bytes.saturating_sub(self.used().saturating_sub(bytes)),
                 self.limit_bytes
             ))),
@@ -122,13 +122,11 @@ impl<'a> Cursor<'a> {
                 self.position += count;
                 Ok(taken)
             }
-            None => {
-                Err(Error::corrupt(format!("{count} bytes wanted where {} are left", rest.len())).at(self.offset()))
-            }
+            None => Err(Error::corrupt(format!("expected {count} bytes, {} left", rest.len())).at(self.offset())),
         }
     }
 
-    /// A cursor over the next `count` bytes alone; this one goes on behind them.
+    /// A cursor over only the next `count` bytes; this one continues after them.
     pub fn sub(&mut self, count: usize) -> Result<Cursor<'a>> {
         let base = self.offset();
         Ok(Cursor { bytes: self.take(count)?, position: 0, base, memory: self.memory })
@@ -202,7 +200,9 @@ impl<'a> Cursor<'a> {
     fn utf8(&mut self, length: usize) -> Result<String> {
         let offset = self.offset();
         if length > MAX_STRING_BYTES {
-            return Err(Error::limit(format!("string of {length} bytes")).at(offset));
+            return Err(
+                Error::limit(format!("string of {length} bytes exceeds the limit of {MAX_STRING_BYTES}")).at(offset)
+            );
         }
         let bytes = self.take(length)?;
         match std::str::from_utf8(bytes) {
@@ -224,10 +224,11 @@ impl<'a> Cursor<'a> {
     /// A `Vec` with room for `count` items of at least `item_bytes` each on disk.
     ///
     /// # Errors
-    /// Corrupt where so many items cannot follow; limit where there is no memory left for them.
+    /// Corrupt if fewer bytes follow than the items need; limit if the memory is used up.
     pub fn reserve<T>(&self, count: usize, item_bytes: usize) -> Result<Vec<T>> {
         if count > self.remaining() / item_bytes.max(1) {
-            let what = format!("{count} items of at least {item_bytes} bytes in {} bytes", self.remaining());
+            let what =
+                format!("expected {count} items of at least {item_bytes} bytes, {} bytes left", self.remaining());
             return Err(Error::corrupt(what).at(self.offset()));
         }
         self.count(count.saturating_mul(size_of::<T>()))?;
@@ -251,7 +252,7 @@ pub struct Buffer {
 }
 
 impl From<Vec<u8>> for Buffer {
-    /// Appends to bytes that are there.
+    /// Appends to existing bytes.
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
@@ -344,12 +345,12 @@ impl Buffer {
         }
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn into_vec(self) -> Vec<u8> {
         self.bytes
     }
@@ -360,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_buffer_writes_a_cursor_reads() {
+    fn a_cursor_reads_the_output_of_a_buffer() {
         let mut buffer = Buffer::new();
         buffer.u16_le(0x0102);
         buffer.u32_be(7);
@@ -379,16 +380,16 @@ mod tests {
     }
 
     #[test]
-    fn a_length_cannot_reach_behind_the_end() {
+    fn a_length_cannot_extend_past_the_end() {
         let bytes = [0xff, 0xff, 0xff, 0x00, 0x41];
         assert_eq!(
             Cursor::new(&bytes, 0).string_le().unwrap_err().to_string(),
-            "16777215 bytes wanted where 1 are left (at byte 4)"
+            "expected 16777215 bytes, 1 left (at byte 4)"
         );
         assert_eq!(Cursor::new(&bytes, 0).reserve::<u64>(5, 1).unwrap().capacity(), 5);
         assert_eq!(
             Cursor::new(&bytes, 7).reserve::<u64>(3, 2).unwrap_err().to_string(),
-            "3 items of at least 2 bytes in 5 bytes (at byte 7)"
+            "expected 3 items of at least 2 bytes, 5 bytes left (at byte 7)"
         );
     }
 
@@ -397,10 +398,10 @@ mod tests {
         let memory = Memory::new(100);
         memory.take(60, "a").unwrap();
         assert_eq!((memory.used(), memory.take_items::<u64>(5, "b")), (60, Ok(())));
-        assert_eq!(memory.take(1, "c").unwrap_err().to_string(), "c: 1 bytes of memory wanted where 0 of 100 are left");
+        assert_eq!(memory.take(1, "c").unwrap_err().to_string(), "c: needs 1 bytes of memory, 0 of 100 left");
         memory.reset(30);
         let error = memory.take_items::<u64>(9, "d").unwrap_err();
-        assert!(error.to_string().starts_with("d: 72 bytes of memory wanted where 70 of 100 are left"), "{error}");
+        assert!(error.to_string().starts_with("d: needs 72 bytes of memory, 70 of 100 left"), "{error}");
         assert!(Memory::unlimited().take(u64::MAX, "all").is_ok());
         // A string, a copy and a list each count.
         let mut buffer = Buffer::new();

@@ -42,7 +42,7 @@ pub struct Scope {
     poll: Option<Rc<Poll>>,
 }
 
-/// What other threads see of a scope.
+/// The part of a scope shared with other threads.
 #[derive(Debug, Clone, Default)]
 pub struct Flag(Arc<AtomicBool>);
 

@@ -97,7 +97,7 @@ pub(crate) fn check_patch(offset: u64, len: usize, position: u64, uri: impl Disp
     match offset.checked_add(len as u64) {
         Some(end) if end <= position => Ok(()),
         _ => {
-            let reason = format!("only {position} bytes are written");
+            let reason = format!("only {position} bytes have been written");
             Err(Error::new(ErrorKind::OutOfRange, format!("patch {len} bytes at byte {offset} of"), uri, reason))
         }
     }

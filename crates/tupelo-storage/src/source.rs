@@ -108,7 +108,7 @@ pub trait ByteSource: Debug + Display + Send + Sync {
         false
     }
 
-    /// Counts of the requests to the server of the object; `None` where there is no server.
+    /// Counts of the requests to the server of the object; `None` without a server.
     fn traffic(&self) -> Option<Arc<Traffic>> {
         None
     }
@@ -172,8 +172,8 @@ pub(crate) fn plan_requests<S: ByteSource + ?Sized>(source: &S, ranges: &[Range<
     Ok(range::coalesce(ranges, hints.gap_bytes, hints.max_request_bytes))
 }
 
-/// Reads ranges of which some are known: `found` gives what is known of each, and `fetch` the bytes of the requests for
-/// the others, merged.
+/// Reads ranges, some of which are known: `found` gives what is known of each, and `fetch` the bytes of the requests
+/// for the others, merged.
 pub(crate) fn read_missing<S: ByteSource + ?Sized>(
     source: &S,
     ranges: &[Range<u64>],

@@ -33,7 +33,7 @@ pub fn local_path(name: &str) -> Option<&Path> {
     (path.len() < name.len() || scheme(name).is_none()).then(|| Path::new(path))
 }
 
-/// How the URI of a data set begins that is in several stores.
+/// Prefix of the URI of a data set in several stores.
 const MIRROR: &str = "ntpl+mirror:";
 /// Members of a mirror.
 const MAX_MEMBERS: usize = 16;
@@ -60,17 +60,17 @@ pub fn mirror_members(uri: &str) -> Result<Vec<&str>> {
     let refused = |reason: String| Error::new(ErrorKind::NotSupported, "use", display_name(uri), reason);
     let form = "a mirror is ntpl+mirror:URI,URI without spaces, where each URI begins with ntpl+ or daos://";
     match members.len() {
-        0 | 1 => return Err(refused(format!("it has one member; {form}"))),
+        0 | 1 => return Err(refused(format!("expected at least two members, found one; {form}"))),
         2..=MAX_MEMBERS => {}
-        many => return Err(refused(format!("it has {many} members, and at most {MAX_MEMBERS} are supported"))),
+        many => return Err(refused(format!("it has {many} members, limit is {MAX_MEMBERS}"))),
     }
     for (at, member) in members.iter().enumerate() {
         let shown = display_name(member);
         if !is_object_uri(member) || member.trim() != *member || shown.contains(['*', '?', '[', '{']) {
-            return Err(refused(format!("'{shown}' is not a member; {form}, and has no wildcards")));
+            return Err(refused(format!("'{shown}' is not a valid member; {form}, and contains no wildcards")));
         }
         if members.get(..at).is_some_and(|before| before.contains(member)) {
-            return Err(refused(format!("it has the member {shown} twice")));
+            return Err(refused(format!("it lists the member {shown} twice")));
         }
         objects::check_uri(member)?;
     }
@@ -82,7 +82,7 @@ fn check_single(uri: &str, action: &'static str) -> Result<()> {
     match members(uri) {
         None => Ok(()),
         Some(_) => {
-            let reason = "a mirror is several data sets; use one of its members";
+            let reason = "a mirror consists of several data sets; use one of its members";
             Err(Error::new(ErrorKind::NotSupported, action, display_name(uri), reason))
         }
     }
@@ -111,7 +111,7 @@ pub fn display_name(name: &str) -> String {
     }
 }
 
-/// Where objects come from and go to: options of remote stores, and a cache.
+/// Access to objects: options of remote stores, and a cache.
 #[derive(Debug, Clone, Default)]
 pub struct Storage {
     options: Options,
@@ -207,8 +207,8 @@ impl Storage {
         }
     }
 
-    /// As [`list`](Self::list) for a folder of URIs with `ntpl+`, with the names under which there are objects but no data set:
-    /// writers have not finished, or were killed. They have no size.
+    /// As [`list`](Self::list) for a folder of URIs with `ntpl+`, with the names of objects without a data set, whose
+    /// writers have not finished or were killed. They have no size.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -220,8 +220,8 @@ impl Storage {
 #[cold]
 fn unknown_scheme(action: &'static str, name: &str) -> Error {
     let reason = match is_object_uri(name) {
-        true => "a data set of many objects is not one object",
-        false => "its scheme is not supported; supported are http, https, s3, gs, az, abfs, root and roots",
+        true => "expected a single object, found a data set of many objects",
+        false => "its scheme is not supported; supported schemes are http, https, s3, gs, az, abfs, root and roots",
     };
     Error::new(ErrorKind::NotSupported, action, display_name(name), reason)
 }
@@ -251,23 +251,23 @@ mod tests {
         assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b").unwrap(), ["ntpl+file:a,ntpl+file:b"]);
         assert!(is_mirror(uri) && !is_mirror("ntpl+file:a"));
         for (uri, reason) in [
-            ("ntpl+mirror:", "it has one member"),
-            ("ntpl+mirror:ntpl+file:a", "it has one member"),
-            ("ntpl+mirror:ntpl+file:a,b", "'b' is not a member"),
+            ("ntpl+mirror:", "expected at least two members"),
+            ("ntpl+mirror:ntpl+file:a", "expected at least two members"),
+            ("ntpl+mirror:ntpl+file:a,b", "'b' is not a valid member"),
             ("ntpl+mirror:ntpl+file:a, ntpl+file:b", "without spaces"),
             ("ntpl+mirror:ntpl+file:a ,ntpl+file:b", "without spaces"),
             ("ntpl+mirror:ntpl+file:a*,ntpl+file:b", "no wildcards"),
             ("ntpl+mirror:ntpl+file:a,ntpl+file:b,ntpl+file:a", "the member ntpl+file:a twice"),
             ("ntpl+mirror:ntpl+file:a,daos://pool/container", "daos://POOL/CONTAINER:NAME"),
             ("ntpl+mirror:ntpl+file:a,ntpl+mirror:ntpl+file:b", "cannot use"),
-            ("ntpl+mirror:ntpl+file:a,ntpl+file:b:Events", "no :NAME"),
+            ("ntpl+mirror:ntpl+file:a,ntpl+file:b:Events", "must not end with :NAME"),
         ] {
             let error = mirror_members(uri).unwrap_err();
             assert!(error.to_string().contains(reason), "{uri}: {error}");
         }
         let many: Vec<String> = (0..17).map(|number| format!("ntpl+file:{number}")).collect();
         let error = mirror_members(&format!("{MIRROR}{}", many.join(","))).unwrap_err().to_string();
-        assert!(error.contains("it has 17 members, and at most 16"), "{error}");
+        assert!(error.contains("it has 17 members, limit is 16"), "{error}");
         assert_eq!(
             display_name("ntpl+mirror:ntpl+file:a,ntpl+s3://user:hidden@bucket/c?d"),
             "ntpl+mirror:ntpl+file:a,ntpl+s3://bucket/c"

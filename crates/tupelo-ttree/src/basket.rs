@@ -1,6 +1,6 @@
 //! Baskets: the values of a range of entries of one branch (`TBasket::Streamer`, `TBasket::ReadBasketBuffers`).
 //!
-//! The head of a basket follows the key of its record. Behind the values are the positions of the entries, unless all
+//! The head of a basket follows the key of its record. The positions of the entries follow the values, unless all
 //! entries have the same length or the positions follow from a counter.
 
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub struct Basket<'a> {
     /// Bytes between the place from which references between objects count, and the data.
     pub key_bytes: u16,
     positions: Option<Vec<u32>>,
-    /// What another branch says of the numbers of values, for each item of the entries that are read.
+    /// The numbers of values according to another branch, for each item of the entries that are read.
     pub(crate) counts: Vec<usize>,
 }
 
@@ -61,14 +61,15 @@ impl BasketHead {
         let head = Self::parse(&mut Cursor::new(bytes, offset))?;
         match head.stored_bytes > u32::from(head.key_bytes) || head.object_bytes == 0 {
             true => head.checked(offset),
-            false => Err(Error::corrupt(format!("a basket of {} bytes", head.stored_bytes)).at(offset)),
+            false => Err(Error::corrupt(format!("invalid basket size: {} bytes", head.stored_bytes)).at(offset)),
         }
     }
 
     fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         let number = |number: i32, what| {
-            u32::try_from(number).map_err(|_| Error::corrupt(format!("a basket of {number} {what}")).at(offset))
+            u32::try_from(number)
+                .map_err(|_| Error::corrupt(format!("negative basket size: {number} {what}")).at(offset))
         };
         let stored_bytes = number(cursor.i32_be()?, "stored bytes")?;
         let version = cursor.u16_be()?;
@@ -96,12 +97,16 @@ impl BasketHead {
     fn checked(self, offset: u64) -> Result<Self> {
         let object_bytes = u64::from(self.object_bytes);
         if object_bytes > MAX_BASKET_BYTES {
-            return Err(Error::limit(format!("a basket of {object_bytes} bytes")).at(offset));
+            return Err(Error::limit(format!(
+                "basket of {object_bytes} bytes exceeds the limit of {MAX_BASKET_BYTES}"
+            ))
+            .at(offset));
         }
         match u64::from(self.last).checked_sub(u64::from(self.key_bytes)) {
             Some(border) if border <= object_bytes => Ok(self),
             _ => {
-                let what = format!("the values of a basket end at byte {} of {object_bytes}", self.last);
+                let what =
+                    format!("the values of the basket end at byte {}, outside its {object_bytes} bytes", self.last);
                 Err(Error::corrupt(what).at(offset))
             }
         }
@@ -117,14 +122,17 @@ impl BasketHead {
         self.payload_bytes() != self.object_bytes
     }
 
-    /// The basket with its payload, which is not compressed any more.
+    /// The basket with its decompressed payload.
     ///
     /// # Errors
     /// Corrupt where positions lie outside the values or descend.
     pub fn open(self, payload: &[u8]) -> Result<Basket<'_>> {
         let border = self.last.saturating_sub(self.key_bytes.into()) as usize;
         let Some((data, rest)) = payload.split_at_checked(border) else {
-            return Err(Error::corrupt(format!("{border} bytes of values in a basket of {} bytes", payload.len())));
+            return Err(Error::corrupt(format!(
+                "expected {border} bytes of values, found {} in the basket",
+                payload.len()
+            )));
         };
         let mut rest = Cursor::new(rest, border as u64);
         let positions = match rest.remaining() {
@@ -139,7 +147,7 @@ impl BasketHead {
         let count = cursor.u32_be()? as usize;
         let wanted = self.entries as usize;
         if count < wanted {
-            return Err(Error::corrupt(format!("{count} positions of {wanted} entries")));
+            return Err(Error::corrupt(format!("expected the positions of {wanted} entries, found {count}")));
         }
         let stored =
             cursor.take(wanted.saturating_mul(4))?.as_chunks().0.iter().map(|bytes| u32::from_be_bytes(*bytes));
@@ -159,7 +167,9 @@ impl BasketHead {
             let before = std::iter::once(&0).chain(&positions);
             let wrong = positions.iter().zip(before).find(|&(at, before)| at < before || *at as usize > border);
             let (position, before) = wrong.unwrap_or((&0, &0));
-            return Err(Error::corrupt(format!("an entry at byte {position} of {border}, after byte {before}")));
+            return Err(Error::corrupt(format!(
+                "invalid position of an entry: byte {position} of {border}, after byte {before}"
+            )));
         }
         Ok(positions)
     }
@@ -193,19 +203,21 @@ impl Basket<'_> {
     /// The bytes of entries that all have the same number of bytes.
     ///
     /// # Errors
-    /// Corrupt where the basket has another number of bytes.
+    /// Corrupt if the basket has another number of bytes.
     pub fn fixed_range(&self, entries: &Range<usize>, width: usize) -> Result<Range<usize>> {
         let Some(positions) = &self.positions else {
             if width.checked_mul(self.entries) != Some(self.data.len()) {
                 let (entries, bytes) = (self.entries, self.data.len());
-                return Err(Error::corrupt(format!("{entries} entries of {width} bytes in a basket of {bytes}")));
+                return Err(Error::corrupt(format!(
+                    "basket of {bytes} bytes does not match {entries} entries of {width} bytes"
+                )));
             }
             return Ok(entries.start * width..entries.end * width);
         };
-        // Positions that lie about some entries would give other values for a range of entries than for all of them.
+        // With wrong positions of some entries, a range of entries would have other values than all of them.
         let lengths = positions.iter().zip(positions.iter().skip(1)).map(|(start, end)| end.saturating_sub(*start));
         if let Some((entry, length)) = lengths.enumerate().find(|&(_, length)| length as usize != width) {
-            return Err(Error::corrupt(format!("entry {entry} has {length} bytes and not {width}")));
+            return Err(Error::corrupt(format!("entry {entry} has {length} bytes, expected {width}")));
         }
         let at = |entry: usize| positions.get(entry).map_or(self.data.len(), |&position| position as usize);
         Ok(at(entries.start)..at(entries.end))
@@ -220,7 +232,7 @@ impl Basket<'_> {
     /// Sets the positions of the entries from their lengths in bytes.
     ///
     /// # Errors
-    /// Corrupt where there are other numbers of entries or bytes.
+    /// Corrupt if the numbers of entries or bytes differ.
     pub fn set_lengths(&mut self, lengths: impl IntoIterator<Item = usize>) -> Result<()> {
         let mut positions = vec![0];
         let mut end = 0_usize;
@@ -232,7 +244,7 @@ impl Basket<'_> {
             positions.push(end as u32);
         }
         if end != self.data.len() || positions.len() != self.entries + 1 {
-            let what = format!("{} entries of {end} bytes in a basket of {} bytes", self.entries, self.data.len());
+            let what = format!("{} entries need {end} bytes, found {} in the basket", self.entries, self.data.len());
             return Err(Error::corrupt(what));
         }
         self.positions = Some(positions);

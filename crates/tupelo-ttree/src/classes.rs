@@ -1,4 +1,5 @@
-//! The classes of a file by what branches say of them: finding a member takes no longer where there are more of them.
+//! Lookup of the classes of a file as branches refer to them: the time to find a member does not depend on their
+//! number.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -39,7 +40,7 @@ struct Versions<'i> {
 }
 
 impl<'i> Versions<'i> {
-    /// The version that a branch says it has.
+    /// The version stated by a branch.
     fn stated(&self, element: &BranchElement) -> Option<&'i Arc<ClassInfo>> {
         let stated = match element.checksum {
             0 => self.by_version.get(&element.class_version),
@@ -73,7 +74,7 @@ impl<'i> Classes<'i> {
         self.infos.named(&class.name).filter(move |other| !Arc::ptr_eq(other, class))
     }
 
-    /// The version of the class of a branch that it says it has.
+    /// The version of the class of a branch, as stated by the branch.
     pub fn of_branch(&self, branch: &Branch, element: &BranchElement) -> Option<&'i Arc<ClassInfo>> {
         self.versions(self.infos.spelling(&branch.class_name)?).stated(element)
     }
@@ -111,7 +112,7 @@ impl<'i> Classes<'i> {
         *known.entry(std::ptr::from_ref(class)).or_insert_with(|| self.infos.may_lack_head(class))
     }
 
-    /// The place of a counter among the stored members of its class; past the end where it is none of them.
+    /// The position of a counter among the stored members of its class; past the end if it is not one of them.
     pub fn counter_place(&self, class: &'i ClassInfo, counter: &Counter) -> usize {
         let place = match counter.class_name == class.name {
             true => self.members(class).get(counter.name.as_str()).and_then(|&(_, place)| place),

@@ -23,9 +23,9 @@ use self::vectors::Vectors;
 use crate::Basket;
 use crate::layout::{Layout, OtherVersion};
 
-/// Items that take no bytes, of which a number in the file says how many there are.
+/// Items that take no bytes; a number in the file gives their count.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
-/// Room for the values to come, as a multiple of what they are expected to take.
+/// Memory for the expected values, as a multiple of their estimated size.
 const SLACK: f64 = 1.05;
 
 /// The values of a layout, as they are read.
@@ -111,7 +111,7 @@ struct Entries<'a> {
     end: usize,
     /// Whether that is known from the positions of the entries.
     is_bounded: bool,
-    /// How many values the items have, where another branch says so.
+    /// The numbers of values of the items, if another branch has them.
     counts: std::slice::Iter<'a, usize>,
     /// The class of an object that has no head: a custom streamer may have written it.
     without_head: Option<Arc<ClassInfo>>,
@@ -135,11 +135,11 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// An error in values: it is no damage if a custom streamer wrote them.
+    /// An error in values: not damage if a custom streamer wrote them.
     fn without_head(&self, error: Error) -> Error {
         match &self.without_head {
             Some(class) if error.kind() == ErrorKind::Corrupt => {
-                Error::unsupported(format!("class {}, which has a custom format: {error}", class.name))
+                Error::unsupported(format!("class {} has a custom format, which is not supported: {error}", class.name))
             }
             _ => error,
         }
@@ -149,18 +149,18 @@ impl<'a> Entries<'a> {
         self.end.saturating_sub(self.stream.cursor.position())
     }
 
-    /// How many items there can be.
+    /// The maximum number of items.
     fn most(&self, item: &Layout) -> usize {
         if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() }
     }
 
-    /// A number of items, of which each takes at least a byte.
+    /// A number of items that take at least a byte each.
     fn count(&mut self, item: &Layout) -> Result<usize> {
         let at = self.stream.cursor.offset();
         let count = self.stream.cursor.i32_be()?;
         match usize::try_from(count) {
             Ok(count) if count <= self.most(item) => Ok(count),
-            _ => Err(Error::corrupt(format!("a container of {count} items where {} bytes follow", self.left())).at(at)),
+            _ => Err(Error::corrupt(format!("container has {count} items, but {} bytes left", self.left())).at(at)),
         }
     }
 }
@@ -219,7 +219,7 @@ impl Column {
         }
     }
 
-    /// Makes room for more values: the given multiple of those that are there, and a little more.
+    /// Reserves memory for more values: the given multiple of the present ones, and a little more.
     pub fn reserve(&mut self, share: f64) {
         let more = |len: usize| (len as f64 * share * SLACK) as usize;
         let offsets = |offsets: &mut Offsets| offsets.0.reserve(more(offsets.0.len()));
@@ -242,8 +242,8 @@ impl Column {
     /// Appends the values of some entries of a basket. Members that the stored version of their class lacks take `memory`.
     ///
     /// # Errors
-    /// Corrupt where the bytes do not fit the layout; unsupported for versions of classes and forms that are not known;
-    /// memory where values that are not stored take more than there is.
+    /// Corrupt where the bytes do not fit the layout; unsupported for unknown versions and forms of classes; memory if
+    /// values that are not stored exceed the memory.
     pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, memory: &Memory) -> Result<()> {
         if let Some(width) = layout.fixed_bytes() {
             return self.read_fixed(layout, basket, entries, width, memory);
@@ -296,7 +296,7 @@ impl Column {
                 self.append_entry(layout, &mut source, index)?;
                 if source.stream.cursor.position() != range.end {
                     let taken = source.stream.cursor.position().saturating_sub(range.start);
-                    let what = format!("entry {index} takes {taken} and not {} bytes", range.len());
+                    let what = format!("entry {index} takes {taken} bytes, expected {}", range.len());
                     return Err(source.without_head(Error::corrupt(what)));
                 }
             }
@@ -343,7 +343,7 @@ impl Column {
         let (start, end) = (positions.first().copied().unwrap_or(0), positions.last().copied().unwrap_or(0));
         offsets.extend_between(positions, width).map_err(|index| {
             let bytes = basket.entry(entries.start + index).unwrap_or_default().len();
-            Error::corrupt(format!("entry {} has {bytes} bytes for items of {width}", entries.start + index))
+            Error::corrupt(format!("entry {} has {bytes} bytes, not a multiple of {width}", entries.start + index))
         })?;
         let data = basket.data.get(start as usize..end as usize).unwrap_or_default();
         let mut source = Entries::new(data, basket, memory);
@@ -397,14 +397,15 @@ impl Column {
             }
             (Layout::Fixed(size, item), Self::Fixed(items, total)) => {
                 let wanted = size.checked_mul(count).filter(|&wanted| wanted <= source.most(item));
-                let wanted = wanted.ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items")))?;
+                let wanted = wanted
+                    .ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items exceed the bytes left")))?;
                 *total += count;
                 items.append(item, source, wanted)
             }
             (Layout::Bits(size), Self::Fixed(bits, total)) => each(count, || {
                 let stored = source.count(&Layout::Number(Basic::Bool, None))?;
                 if stored != *size {
-                    return Err(Error::corrupt(format!("a bitset of {stored} bits and not {size}")));
+                    return Err(Error::corrupt(format!("bitset has {stored} bits, expected {size}")));
                 }
                 *total += 1;
                 bits.append(&Layout::Number(Basic::Bool, None), source, stored)
@@ -431,7 +432,8 @@ impl Column {
                 let name = source.stream.cursor.take(length.into())?;
                 source.stream.cursor.u8()?;
                 if name != class_name.as_bytes() {
-                    let what = format!("an object of class {}, not {class_name}", String::from_utf8_lossy(name));
+                    let what =
+                        format!("expected an object of class {class_name}, found {}", String::from_utf8_lossy(name));
                     return Err(Error::unsupported(what));
                 }
                 column.append(item, source, 1)
@@ -470,7 +472,8 @@ impl Column {
                 *total += count;
                 each(count, || {
                     let (number, bits, process) = source.stream.reference()?;
-                    let process = process.ok_or_else(|| Error::unsupported("a TRef to an object with a TUUID"))?;
+                    let process = process
+                        .ok_or_else(|| Error::unsupported("a TRef to an object with a TUUID is not supported"))?;
                     if let [Self::Record(object, total), Self::Numbers(processes)] = columns.as_mut_slice() {
                         *total += 1;
                         push_object(object, number, bits);
@@ -485,10 +488,10 @@ impl Column {
             }
             (Layout::CountedInBranch { item, .. }, Self::List(offsets, items)) => each(count, || {
                 let length = source.counts.next().copied();
-                let length = length.ok_or_else(|| Error::corrupt("a counter of fewer items"))?;
+                let length = length.ok_or_else(|| Error::corrupt("the counter has fewer entries"))?;
                 pointed(item, items, offsets, source, length)
             }),
-            (layout, _) => Err(Error::unsupported(format!("values of the layout {layout:?} in this place"))),
+            (layout, _) => Err(Error::unsupported(format!("unexpected values of layout {layout:?}"))),
         }
     }
 }
@@ -506,7 +509,7 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
         Layout::Headed(body) if source.left() > 0 => (&**body, Some(source.stream.version()?)),
         _ => (item, None),
     };
-    // How many there are is known only to the end. Members may be side by side in each of them.
+    // Their number is known only at the end. Members may be stored member-wise in each of them.
     if let Some(version) = head.filter(|version| version.is_member_wise) {
         let class = MemberWise::read(source, version.number)?;
         while source.left() > 0 {
@@ -519,7 +522,7 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
         let at = source.stream.cursor.position();
         items.append(item, source, 1)?;
         if source.stream.cursor.position() == at {
-            return Err(Error::corrupt("items without bytes up to the end of an entry"));
+            return Err(Error::corrupt("items without bytes cannot extend to the end of an entry"));
         }
     }
     offsets.push_length(items.len(item).saturating_sub(before));
@@ -535,7 +538,7 @@ fn push_object(columns: &mut [Column], number: u32, bits: u32) {
     }
 }
 
-/// Values behind a pointer: a byte says whether there are any.
+/// Values after a pointer: a byte tells whether there are any.
 fn pointed(
     item: &Layout,
     items: &mut Column,
@@ -547,7 +550,7 @@ fn pointed(
     several(item, items, offsets, source, if is_there { length } else { 0 })
 }
 
-/// As many values as a counter says.
+/// The number of values that a counter gives.
 fn several(
     item: &Layout,
     items: &mut Column,
@@ -556,7 +559,7 @@ fn several(
     length: usize,
 ) -> Result<()> {
     if length > source.stream.cursor.remaining() {
-        return Err(Error::corrupt(format!("{length} values where {} bytes follow", source.left())));
+        return Err(Error::corrupt(format!("expected {length} values, {} bytes left", source.left())));
     }
     offsets.push_length(length);
     items.append(item, source, length)

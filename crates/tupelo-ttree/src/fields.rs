@@ -21,11 +21,11 @@ pub struct Field {
     pub type_name: String,
     /// Free text.
     pub title: String,
-    /// Where its values are.
+    /// The branches with its values.
     pub kind: FieldKind,
 }
 
-/// Where the values of a field are.
+/// The branches with the values of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// In one branch.
@@ -37,7 +37,7 @@ pub enum FieldKind {
     },
     /// In the branches of its members.
     Record(Vec<Field>),
-    /// In the branches of the members of its items, of which each has the values of all items of an entry.
+    /// In the branches of the members of its items; each has the values of all items of an entry.
     Collection {
         /// The branch with the number of items.
         counts: usize,
@@ -47,7 +47,7 @@ pub enum FieldKind {
 }
 
 impl Tree {
-    /// The fields of the tree, and the branches that are none.
+    /// The fields of the tree, and the branches that are not fields.
     ///
     /// # Errors
     /// Memory where they take more than is left: classes in classes can have more members than the file has bytes, and
@@ -100,7 +100,7 @@ impl Builder<'_> {
                     field.name = member.to_owned();
                     match places.get(record).and_then(|&place| fields.get_mut(place)) {
                         Some(Field { kind: FieldKind::Record(members), .. }) => members.push(field),
-                        Some(_) => self.refuse(index, &Error::unsupported("another branch has the name"))?,
+                        Some(_) => self.refuse(index, &Error::unsupported("another branch has the same name"))?,
                         None => {
                             places.insert(record.to_owned(), fields.len());
                             fields.push(Field {
@@ -112,14 +112,14 @@ impl Builder<'_> {
                         }
                     }
                 }
-                _ if field.name.is_empty() => self.refuse(index, &Error::unsupported("it has no name"))?,
+                _ if field.name.is_empty() => self.refuse(index, &Error::unsupported("its name is empty"))?,
                 _ => {
                     // Two branches `x.`, or `x` and `x.`, are two fields.
                     if places.contains_key(&field.name) {
                         field.name.push('_');
                     }
                     if places.contains_key(&field.name) {
-                        self.refuse(index, &Error::unsupported("another branch has the name"))?;
+                        self.refuse(index, &Error::unsupported("another branch has the same name"))?;
                         continue;
                     }
                     places.insert(field.name.clone(), fields.len());
@@ -171,7 +171,7 @@ impl Builder<'_> {
                     match self.value(index, branch) {
                         Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
                         _ if members.iter().any(|member| member.name == name) => {
-                            self.refuse(index, &Error::unsupported("a branch below it has the name"))?;
+                            self.refuse(index, &Error::unsupported("one of its sub-branches has the same name"))?;
                         }
                         Ok(kind) => {
                             let (type_name, title) = (String::new(), String::new());
@@ -206,7 +206,7 @@ impl Builder<'_> {
             };
             match branch {
                 Some(branch) => {
-                    self.refuse(branch, &Error::corrupt("it has no values for each item of its collection"))?
+                    self.refuse(branch, &Error::corrupt("it lacks values for the items of its collection"))?
                 }
                 None => kept.push(member),
             }
@@ -217,13 +217,13 @@ impl Builder<'_> {
     /// The values of a branch itself.
     fn value(&mut self, index: usize, branch: &Branch) -> Result<FieldKind> {
         if branch.entries == 0 && self.tree.entries > 0 {
-            let what = format!("it has no entries, and the tree has {}", self.tree.entries);
+            let what = format!("it has no entries, but the tree has {}", self.tree.entries);
             return Err(Error::unsupported(what));
         }
         let layout = match layout::of_branch(self.tree, index, &self.classes, self.memory) {
             Ok(layout) => layout,
             Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
-            // What has no columns is left as bytes, if it can be decoded as objects.
+            // Values without columns are left as bytes, if they can be decoded as objects.
             Err(_) if self.is_object(branch) => Layout::Opaque,
             Err(error) => return Err(error),
         };
@@ -252,7 +252,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a title says more than the names and types of the leaves.
+/// Whether a title contains more than the names and types of the leaves.
 fn is_description(branch: &Branch) -> bool {
     let is_leaf = |part: &str| {
         part.rsplit_once('/').is_some_and(|(_, code)| code.split('[').next().is_some_and(|it| it.len() == 1))

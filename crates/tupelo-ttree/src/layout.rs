@@ -38,11 +38,11 @@ pub enum Layout {
     Leaf,
     /// Length in 32 bits, then the bytes.
     Characters,
-    /// So many items for each value; those of several dimensions are nested.
+    /// This number of items for each value; several dimensions are nested.
     Fixed(usize, Box<Layout>),
     /// A number of items in 32 bits, then the items.
     Counted(Box<Layout>),
-    /// As many items as there are to the end of the entry.
+    /// The items up to the end of the entry.
     Rest(Box<Layout>),
     /// A byte that says whether there are any items, then as many as are left to the end of the entry.
     FlaggedRest(Box<Layout>),
@@ -99,7 +99,7 @@ pub enum Layout {
         /// Names and layouts of the base and the elements.
         members: Vec<(String, Layout)>,
     },
-    /// Bytes that are decoded as objects: what has no columns.
+    /// Bytes that are decoded as objects: values without columns.
     Opaque,
 }
 
@@ -148,20 +148,20 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// The layout of the values in the baskets of a branch.
 ///
 /// # Errors
-/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote; memory for
-/// classes whose members, with the members of these, take more than is left.
+/// Unsupported for types that the streamer info does not describe and for forms of branches that only ROOT 2 wrote;
+/// memory for classes whose members, with the members of these, take more than is left.
 pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memory) -> Result<Layout> {
-    let branch = tree.branches.get(index).ok_or_else(|| Error::corrupt("there is no such branch"))?;
+    let branch = tree.branches.get(index).ok_or_else(|| Error::corrupt("the branch does not exist"))?;
     let mut compiler = Compiler { tree, classes, depth: 0, path_bytes: 0, memory };
     match (&branch.element, branch.branch_class.as_str()) {
         (Some(_), _) => compiler.branch_element(branch),
         (None, "TBranch") => of_leaves(index, branch),
         (None, "TBranchObject") => match compiler.old_object(branch) {
             Err(error) if error.kind() == ErrorKind::Memory => Err(error),
-            // What has no columns is left as bytes.
+            // Values without columns are left as bytes.
             layout => Ok(layout.unwrap_or(Layout::Opaque)),
         },
-        (None, other) => Err(Error::unsupported(format!("a branch of class {other}"))),
+        (None, other) => Err(Error::unsupported(format!("branches of class {other} are not supported"))),
     }
 }
 
@@ -176,7 +176,10 @@ fn of_leaves(index: usize, branch: &Branch) -> Result<Layout> {
                 Layout::CountedBy { counter, item }
             }
             (Layout::Rest(_), _) => {
-                return Err(Error::unsupported(format!("leaf '{}' beside others, counted elsewhere", leaf.name)));
+                return Err(Error::unsupported(format!(
+                    "leaf '{}' has siblings and a counter in another branch, which is not supported",
+                    leaf.name
+                )));
             }
             (layout, _) => layout,
         };
@@ -201,7 +204,7 @@ fn of_leaf(leaf: &Leaf, branch: &Branch) -> Result<Layout> {
         ("TLeafD", _) => Basic::F64,
         ("TLeafF16", _) => Basic::Float16,
         ("TLeafD32", _) => Basic::Double32,
-        (other, _) => return Err(Error::unsupported(format!("a leaf of class {other}"))),
+        (other, _) => return Err(Error::unsupported(format!("leaves of class {other} are not supported"))),
     };
     let packing = Packing::of_title(range_of(&leaf.title, &branch.title), basic);
     let number = Layout::Number(basic, packing);
@@ -259,11 +262,11 @@ pub fn member_type<'i>(branch: &Branch, classes: &Classes<'i>) -> Option<&'i str
     })
 }
 
-/// Decodes the entries of a branch as objects, whatever its layout is. What cannot be decoded is a [`Value::Opaque`] that
-/// says why.
+/// Decodes the entries of a branch as objects, whatever its layout is. Objects that cannot be decoded are a
+/// [`Value::Opaque`] with the reason.
 ///
 /// # Errors
-/// Memory where the values take more than is left.
+/// Memory if the values exceed the memory left.
 pub fn objects(
     branch: &Branch,
     classes: &Classes<'_>,
@@ -287,7 +290,7 @@ pub fn objects(
         (Some(element), _) if element.id < 0 => {
             entry.read_alone(&branch.class_name, classes.of_branch(branch, element))
         }
-        _ => Err(Error::unsupported(format!("objects in a branch of class {}", branch.branch_class))),
+        _ => Err(Error::unsupported(format!("objects in branches of class {} are not supported", branch.branch_class))),
     };
     let opaque = |bytes: &[u8], reason: Error| {
         let (class_name, reason) = (branch.class_name.clone(), reason.to_string());
@@ -330,7 +333,7 @@ impl<'i> Compiler<'_, 'i> {
 
     fn deeper<T>(&mut self, compile: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
-            return Err(Error::limit(format!("types nested more than {MAX_DEPTH} deep")));
+            return Err(Error::limit(format!("types are nested more than {MAX_DEPTH} deep")));
         }
         self.depth += 1;
         let layout = compile(self);
@@ -376,7 +379,7 @@ impl<'i> Compiler<'_, 'i> {
         })
     }
 
-    /// A whole object in a separate branch, which says what version of its class it has.
+    /// A whole object in a separate branch, which states the version of its class.
     fn alone(&mut self, branch: &Branch, element: &BranchElement) -> Result<Layout> {
         let of = Type::parse(&branch.class_name)?;
         let special = match &of {
@@ -417,9 +420,7 @@ impl<'i> Compiler<'_, 'i> {
         match Basic::from_code(element.streamer_type) {
             // A number needs no more than its type.
             Some(basic) if !matches!(basic, Basic::Double32 | Basic::Float16) => Ok(Layout::Number(basic, None)),
-            _ => {
-                Err(Error::unsupported(format!("member '{name}' of class {class}, which is not in the streamer info")))
-            }
+            _ => Err(Error::unsupported(format!("class {class} of member '{name}' is not in the streamer info"))),
         }
     }
 
@@ -427,16 +428,14 @@ impl<'i> Compiler<'_, 'i> {
     fn counter_branch(&self, branch: &Branch, element: &BranchElement) -> Result<usize> {
         let member = self.classes.member(branch, element);
         let Some(ElementKind::BasicPointer(counter)) = member.map(|member| &member.element.kind) else {
-            return Err(Error::corrupt("a pointer without a counter"));
+            return Err(Error::corrupt("pointer lacks a counter"));
         };
         let name = branch.name.split('[').next().unwrap_or_default();
         let name = format!("{}{}", name.strip_suffix(member_name(name)).unwrap_or_default(), counter.name);
         let parent = branch.parent.and_then(|parent| self.tree.branches.get(parent));
         let beside = parent.map_or(&self.tree.top_level, |parent| &parent.children);
         let counter = beside.iter().find(|&&at| self.tree.branches.get(at).is_some_and(|other| other.name == name));
-        counter
-            .copied()
-            .ok_or_else(|| Error::unsupported(format!("a pointer whose counter, '{name}', is not a branch")))
+        counter.copied().ok_or_else(|| Error::unsupported(format!("the counter '{name}' of a pointer is not a branch")))
     }
 
     /// The values of a type in a container.
@@ -452,7 +451,9 @@ impl<'i> Compiler<'_, 'i> {
                 ])))),
                 Type::Bits(size) => Layout::Bits(usize::try_from(*size).unwrap_or(0)),
                 Type::Class(name) => this.class(name)?,
-                Type::Pointer => return Err(Error::unsupported("pointers, whose classes only the objects say")),
+                Type::Pointer => {
+                    return Err(Error::unsupported("pointers to objects of unknown classes are not supported"));
+                }
             })
         })
     }
@@ -480,7 +481,7 @@ impl<'i> Compiler<'_, 'i> {
         let types = element.type_name.bytes().filter(|&byte| byte == b'<').take(MAX_DEPTH).count() + 1;
         self.take(MEMBER_BYTES + self.path_bytes + element.type_name.len().saturating_mul(types))?;
         let length = usize::try_from(element.array_length)
-            .map_err(|_| Error::corrupt(format!("array of {} items", element.array_length)))?;
+            .map_err(|_| Error::corrupt(format!("array has a negative number of items: {}", element.array_length)))?;
         let sizes: Vec<usize> = match length {
             0 => Vec::new(),
             1 if element.array_dimensions == 0 => Vec::new(),
@@ -494,22 +495,25 @@ impl<'i> Compiler<'_, 'i> {
                     return Err(unknown(element));
                 };
                 if length > 1 {
-                    return Err(Error::unsupported("an array of pointers to numbers"));
+                    return Err(Error::unsupported("arrays of pointers to numbers are not supported"));
                 }
                 let item = Box::new(Layout::Number(basic, Packing::of(element, basic)));
                 Ok(Layout::Pointed { counter: self.classes.counter_place(info, counter), item })
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
                 if element.type_name.ends_with('*') {
-                    return Err(Error::unsupported(format!("pointer to a container, {}", element.type_name)));
+                    return Err(Error::unsupported(format!(
+                        "pointers to containers are not supported: {}",
+                        element.type_name
+                    )));
                 }
                 let of = self.with_enums(Type::parse(&element.type_name)?, &element.kind);
                 let layout = self.item(&of)?;
                 Ok(Layout::Headed(Box::new(nested(layout, &sizes))))
             }
-            ElementKind::Loop(_) => Err(Error::unsupported("pointers to several objects")),
+            ElementKind::Loop(_) => Err(Error::unsupported("pointers to several objects are not supported")),
             ElementKind::Other { class_name, .. } => {
-                Err(Error::unsupported(format!("member that is described by a {class_name}")))
+                Err(Error::unsupported(format!("members described by a {class_name} are not supported")))
             }
             ElementKind::Object
             | ElementKind::ObjectAny
@@ -525,7 +529,7 @@ impl<'i> Compiler<'_, 'i> {
                     }
                     65 if code == 85 => Ok(Layout::Headed(Box::new(nested(Layout::Text, &sizes)))),
                     65 => Ok(Layout::Text),
-                    64 | 69 | 70 => Err(Error::unsupported("pointers, whose classes only the objects say")),
+                    64 | 69 | 70 => Err(Error::unsupported("pointers to objects of unknown classes are not supported")),
                     _ => Err(unknown(element)),
                 }
             }
@@ -568,5 +572,5 @@ fn sizes(element: &Element, length: usize) -> Vec<usize> {
 }
 
 fn unknown(element: &Element) -> Error {
-    Error::unsupported(format!("member of type '{}' (code {})", element.type_name, element.code))
+    Error::unsupported(format!("member of type '{}' (code {}) is not supported", element.type_name, element.code))
 }

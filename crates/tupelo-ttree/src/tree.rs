@@ -1,4 +1,4 @@
-//! What a streamed `TTree` says: branches, leaves, and where the baskets are.
+//! The content of a streamed `TTree`: branches, leaves, and the positions of baskets.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -67,7 +67,7 @@ pub struct Branch {
     pub branch_class: String,
     /// C++ class of the objects; empty for branches of leaves.
     pub class_name: String,
-    /// What only a `TBranchElement` says.
+    /// Properties of a `TBranchElement`.
     pub element: Option<BranchElement>,
     /// The branch that this one is part of.
     pub parent: Option<usize>,
@@ -87,7 +87,7 @@ pub struct Branch {
     pub bytes: [u64; 2],
 }
 
-/// What is special about a branch of objects.
+/// Properties of a branch of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchElement {
     /// ROOT's kind of branch: 0 for a value or an unsplit object, 1 a base class, 2 a split object, 3 and 4 the number of
@@ -184,7 +184,7 @@ impl Tree {
     ) -> Result<Self> {
         let value = object::read_behind_key(bytes, key_bytes, class_name, infos, memory)?;
         let Some(object) = value.as_object() else {
-            return Err(Error::corrupt(format!("no {class_name}, but {}", kind(&value))));
+            return Err(Error::corrupt(format!("expected a {class_name}, found {}", kind(&value))));
         };
         let tree = Members(object);
         let mut branches = Branches::new(memory);
@@ -196,7 +196,7 @@ impl Tree {
         check_places(&branches.all)?;
         let entries = tree.count("fEntries")?;
         if entries > MAX_ENTRIES {
-            return Err(Error::limit(format!("a tree of {entries} entries")));
+            return Err(Error::limit(format!("tree of {entries} entries exceeds the limit of {MAX_ENTRIES}")));
         }
         Ok(Self {
             name: tree.text("fName")?,
@@ -269,11 +269,11 @@ impl Tree {
     }
 }
 
-/// Sizes above this are not true: 16 TiB.
+/// Larger sizes are assumed to be wrong: 16 TiB.
 const MAX_BYTES: u64 = 1 << 44;
 /// More entries are refused.
 const MAX_ENTRIES: u64 = 1 << 48;
-/// More clusters are not made, whatever a file says of their size.
+/// Maximum number of clusters, whatever size the file gives.
 const MAX_CLUSTERS: u64 = 1 << 20;
 
 /// The members of an object by name, own ones and those of bases.
@@ -288,7 +288,7 @@ impl<'v> Members<'v> {
                 _ => None,
             });
             let class = self.0.class_name();
-            Error::unsupported(format!("a {class} without {name}{}", reason.unwrap_or_default()))
+            Error::unsupported(format!("{class} lacks {name}{}", reason.unwrap_or_default()))
         })
     }
 
@@ -306,7 +306,7 @@ impl<'v> Members<'v> {
     /// A number that cannot be negative.
     fn count(self, name: &str) -> Result<u64> {
         let number = self.integer(name)?;
-        u64::try_from(number).map_err(|_| Error::corrupt(format!("{name} is {number}")))
+        u64::try_from(number).map_err(|_| Error::corrupt(format!("{name} is negative: {number}")))
     }
 
     fn text(self, name: &str) -> Result<String> {
@@ -351,9 +351,9 @@ fn kind(value: &Value) -> String {
         Value::Null => "a null pointer".into(),
         Value::Opaque(opaque) => format!("a {} that cannot be read: {}", opaque.class_name, opaque.reason),
         Value::Object(object) => format!("a {}", object.class_name()),
-        Value::Text(_) | Value::Bytes(_) => "a text".into(),
+        Value::Text(_) | Value::Bytes(_) => "a string".into(),
         Value::List(_) | Value::Map(_) | Value::Numbers(_) | Value::Grid(..) => "a list".into(),
-        Value::Enclosing => "an object around it".into(),
+        Value::Enclosing => "an enclosing object".into(),
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => "a number".into(),
     }
 }
@@ -388,7 +388,7 @@ impl<'v> Branches<'v> {
     /// Adds a branch and those below it. `None` where it cannot be read.
     fn add(&mut self, value: &'v Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
         if depth >= MAX_DEPTH {
-            return Err(Error::limit(format!("branches nested more than {MAX_DEPTH} deep")));
+            return Err(Error::limit(format!("branches are nested more than {MAX_DEPTH} deep")));
         }
         let Value::Object(object) = value else {
             if !matches!(value, Value::Null) {
@@ -524,7 +524,7 @@ pub(crate) fn check_places(branches: &[Branch]) -> Result<()> {
         .collect();
     places.sort_unstable_by_key(|place| (place.start, place.end));
     match places.iter().zip(places.iter().skip(1)).find(|(place, next)| next.start < place.end) {
-        Some((_, next)) => Err(Error::corrupt("two baskets share bytes").at(next.start)),
+        Some((_, next)) => Err(Error::corrupt("two baskets overlap").at(next.start)),
         None => Ok(()),
     }
 }
@@ -554,7 +554,7 @@ fn leaf(object: &Object) -> Result<Leaf> {
 
 /// The baskets of a branch: those in records of the file, then those in the tree's own record.
 fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<BasketPlace>> {
-    // Branches may share what they refer to, so that many copies are made of it.
+    // Branches may share what they refer to, which is then copied for each of them.
     let integers = |name| {
         let integers = branch.integers(name)?;
         memory.take_items::<i64>(integers.len(), "baskets")?;
@@ -575,24 +575,27 @@ fn baskets(branch: Members<'_>, entries: u64, memory: &Memory) -> Result<Vec<Bas
         .collect();
     let start = |index: usize| {
         let start = starts.get(index).copied();
-        start.map(|start| u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at {start}"))))
+        start.map(|start| {
+            u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at entry {start}")))
+        })
     };
     memory.take_items::<BasketPlace>(in_file + embedded.len(), "baskets")?;
     let mut places = Vec::with_capacity(in_file + embedded.len());
     let mut next = 0;
     for index in 0..in_file {
         let first = start(index).transpose()?.unwrap_or(next);
-        // ROOT knows the end of the last basket by the entries of the branch, where there is no next one.
+        // Without a next basket, ROOT takes the end of the last one from the entries of the branch.
         let end = start(index + 1).transpose()?.filter(|&end| end > 0 || entries == 0).unwrap_or(entries);
         if first != next || end < first || end > entries {
-            let what = format!("basket {index} has the entries {first} to {end}, after {next} of {entries}");
+            let what =
+                format!("basket {index} has the entries {first} to {end}, expected entries from {next} of {entries}");
             return Err(Error::corrupt(what));
         }
         let (Some(&seek), Some(&stored)) = (seeks.get(index), bytes.get(index)) else {
-            return Err(Error::corrupt(format!("basket {index} has no place")));
+            return Err(Error::corrupt(format!("basket {index} lacks a position")));
         };
         let (Ok(offset), Ok(stored)) = (u64::try_from(seek), u32::try_from(stored)) else {
-            return Err(Error::corrupt(format!("basket {index}: {stored} bytes at byte {seek}")));
+            return Err(Error::corrupt(format!("basket {index}: invalid position ({stored} bytes at byte {seek})")));
         };
         places.push(BasketPlace { entries: first..end, stored: Stored::InFile { offset, bytes: stored } });
         next = end;

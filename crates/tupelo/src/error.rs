@@ -17,11 +17,11 @@ pub enum ErrorKind {
     NotFound,
     /// Bytes that contradict the format or their checksum.
     Corrupt,
-    /// Something legal that this version does not do.
+    /// Something legal that this version does not support.
     Unsupported,
-    /// More memory or nesting wanted than allowed.
+    /// More memory or nesting than allowed.
     Limit,
-    /// The caller asked for something that makes no sense: a range backwards, an unknown option value.
+    /// The caller passed an invalid argument: a reversed range, an unknown option value.
     InvalidArgument,
     /// The storage under the file failed: permissions, disk full, a read error. [`Error::storage_kind`] says how.
     Storage,
@@ -116,7 +116,7 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
-    /// Something legal that is not done; for faces over this crate too.
+    /// Something legal that is not supported; also for the faces over this crate.
     #[cold]
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
@@ -132,13 +132,13 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// An error of the caller's making; for faces over this crate too.
+    /// An error of the caller; also for the faces over this crate.
     #[cold]
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// The same error with what caused it; for faces over this crate too.
+    /// The same error with its cause; also for the faces over this crate.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Box::new(cause));
@@ -149,7 +149,7 @@ impl Error {
     #[cold]
     pub(crate) fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let wanted = name.to_lowercase();
-        // What a glob stands for beyond its ends is not known.
+        // The text that the wildcards at the ends of a glob match is unknown.
         let stem = wanted.trim_matches('*');
         let distance = |known: &str| match known.to_lowercase() {
             known if known == wanted => 0,
@@ -172,14 +172,14 @@ impl Error {
         Self::not_found(format!("no {what} named '{name}' ({hint})"))
     }
 
-    /// The same error with the name of what was being worked on put in front.
+    /// The same error, prefixed with the name of what was being worked on.
     #[must_use]
     pub(crate) fn within(mut self, outer: impl fmt::Display) -> Self {
         self.0.context.push(outer.to_string());
         self
     }
 
-    /// The same error, of a page.
+    /// The same error for a page.
     #[must_use]
     pub(crate) fn at_page(mut self, column: u32, cluster: u64, page: u64) -> Self {
         let place = &mut self.0.place;
@@ -187,7 +187,7 @@ impl Error {
         self
     }
 
-    /// The same error, of a field; its path is put in front.
+    /// The same error for a field, prefixed with its path.
     #[must_use]
     pub(crate) fn in_field(mut self, path: &str) -> Self {
         self.0.place.field.get_or_insert_with(|| path.to_owned());
@@ -216,7 +216,8 @@ impl Error {
         self
     }
 
-    /// The error that explains damage: a local file that was changed since it was opened as `source` is not damaged.
+    /// The error that explains apparent damage: a local file that was changed after it was opened as `source` is not
+    /// damaged.
     #[must_use]
     pub(crate) fn unless_changed(self, source: &dyn tupelo_storage::ByteSource) -> Self {
         let name = source.to_string();
@@ -236,12 +237,12 @@ impl Error {
         self
     }
 
-    /// What the caller can do about it, where that is known.
+    /// What the caller can do about it, if known.
     pub fn remedy(&self) -> Option<Remedy> {
         self.0.remedy
     }
 
-    /// How the storage failed, where it did.
+    /// How the storage failed, if it did.
     pub fn storage_kind(&self) -> Option<tupelo_storage::ErrorKind> {
         self.storage().map(tupelo_storage::Error::kind)
     }
@@ -255,7 +256,7 @@ impl Error {
         self.0.source.as_ref().and_then(|source| source.downcast_ref())
     }
 
-    /// The text without the outermost names of what was being worked on, for those who have said them already.
+    /// The text without the outermost contexts that the caller has already printed.
     pub(crate) fn without_context(&self, said: &[String]) -> String {
         let mut context = self.0.context.as_slice();
         for name in said {
@@ -370,16 +371,16 @@ mod tests {
 
     #[test]
     fn a_remedy_is_part_of_the_text_and_can_be_asked_for() {
-        let error: Error = tupelo_format::Error::memory("schema: 9 bytes of memory wanted").at(7).into();
+        let error: Error = tupelo_format::Error::memory("schema: needs 9 bytes of memory").at(7).into();
         assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, Some(Remedy::MemoryBudget)));
-        let text = "schema: 9 bytes of memory wanted (at byte 7); allow a larger memory budget";
+        let text = "schema: needs 9 bytes of memory (at byte 7); allow a larger memory budget";
         assert_eq!(error.within("x.root").to_string(), format!("x.root: {text}"));
         let error: Error = tupelo_format::Error::limit("nested too deep").into();
         assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, None));
     }
 
     #[test]
-    fn what_the_storage_said_is_not_lost() {
+    fn errors_of_the_storage_are_kept() {
         for kind in tupelo_storage::ErrorKind::ALL {
             let storage = tupelo_storage::Error::new(kind, "read", "x", "");
             let is_retryable = storage.is_retryable();
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_said_are_left_out() {
+    fn names_already_printed_are_left_out() {
         let error = Error::corrupt("why").within("page 3").within("ntuple 'n'").within("x.root");
         let without = |said: &[&str]| error.without_context(&said.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(without(&["x.root", "ntuple 'n'"]), "page 3: why");

@@ -152,7 +152,7 @@ pub fn create(path: impl AsRef<Path>) -> Result<FileWriter> {
 /// Opens a ROOT file to add ntuples; see [`FileWriter::update`].
 ///
 /// # Errors
-/// Those of the file system; corrupt if it is no whole ROOT file.
+/// Those of the file system; corrupt if it is not a complete ROOT file.
 pub fn update(path: impl AsRef<Path>) -> Result<FileWriter> {
     FileWriter::update(path)
 }

@@ -29,7 +29,7 @@ static POOL: Mutex<State> = Mutex::new(State { wanted: None, made: None });
 struct State {
     /// Number of threads that was set.
     wanted: Option<usize>,
-    /// The process that made the pool, and the pool; none with one thread.
+    /// The process that created the pool, and the pool; `None` with one thread.
     made: Option<(u32, Option<Arc<ThreadPool>>)>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// Waits for a message and polls for cancellation. None if the work was cancelled or the sender is gone.
+/// Waits for a message and polls for cancellation. `None` if the work was cancelled or the sender was dropped.
 pub(crate) fn wait<T>(done: &Receiver<T>) -> Option<T> {
     let process = std::process::id();
     loop {
@@ -241,7 +241,7 @@ pub(crate) fn each_waiting<T: Send, R: Send>(
         }
         drop(results);
         for thread in begun {
-            // One that panicked has sent no result.
+            // A panicked task has sent no result.
             let _ = thread.join();
         }
         outcome?;
@@ -258,10 +258,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why [`wait`] gave nothing.
+/// Why [`wait`] returned nothing.
 #[cold]
 fn thread_failed() -> Error {
-    check().err().unwrap_or_else(|| Error::new(ErrorKind::Storage, "a thread is gone"))
+    check().err().unwrap_or_else(|| Error::new(ErrorKind::Storage, "a thread has ended"))
 }
 
 /// Runs work on about `bytes` bytes that owns its data. In cancellable calls another thread runs it, without a pool the
@@ -303,7 +303,7 @@ fn begin<T: Send + 'static>(pool: &ThreadPool, work: impl FnOnce() -> T + Send +
 }
 
 impl<T> Spawned<T> {
-    /// The result; none in a forked child, where the thread is gone, and after a cancellation.
+    /// The result; `None` in a forked child, which lacks the thread, and after a cancellation.
     pub(crate) fn wait(self) -> Option<T> {
         if self.process == std::process::id() { wait(&self.done) } else { None }
     }
@@ -456,7 +456,7 @@ mod tests {
     fn a_panic_on_another_thread_is_an_error() {
         let error =
             cancellable(|| false, || run_detached(u64::MAX, || -> Result<()> { panic!("on purpose") })).unwrap_err();
-        assert!(error.to_string().contains("a thread is gone"), "{error}");
+        assert!(error.to_string().contains("a thread has ended"), "{error}");
     }
 
     /// Regression: calls of less than 20 milliseconds each never polled.

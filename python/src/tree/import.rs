@@ -44,7 +44,7 @@ pub(crate) struct CopiedObjects {
     left_out: Vec<String>,
 }
 
-/// Trees that become one ntuple, of which a selection is imported.
+/// Trees that become one ntuple; a selection of them is imported.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Import {

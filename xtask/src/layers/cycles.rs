@@ -34,7 +34,7 @@ fn title(module: &Module<'_>) -> String {
     if module.name.is_empty() { "the crate root".to_owned() } else { module.name.join("::") }
 }
 
-/// Which module uses which. Re-exports only pass names on, and are no use by themselves.
+/// Which module uses which. Re-exports only pass names on, and do not count as uses.
 fn graph(modules: &[Module<'_>]) -> Graph {
     let names = Names::new(modules);
     let uses = |module: &Module<'_>| {

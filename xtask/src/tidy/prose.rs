@@ -43,21 +43,51 @@ const IDIOMS: &[(&str, &str)] = &[
     (r"\bwhat (reading|it) costs?\b", "read statistics"),
 ];
 
-static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+/// Patterns for comments and string literals of Rust, such as messages and `--help`.
+const RUST_IDIOMS: &[(&str, &str)] = &[
+    (r"\b(is|are|was|were) no [a-z]+", "is not a …, lacks …"),
+    (r"\b(has|have|had) not( (a|an|the|its|their|any|as|so|enough|all|only|one)\b|[.,;:])", "lacks …, without …"),
+    (r"\bof which\b", "whose …, a sentence of its own"),
+];
+
+/// Ends of the text before a phrase with which it is plain English: "there is no file", "the first of which".
+const PLAIN_BEFORE: &[&str] = &["there ", "all ", "each ", "first ", "last ", "most ", "none ", "one ", "some "];
+
+/// Ends of a phrase with which it is plain English: "is no longer".
+const PLAIN_ENDS: &[&str] = &["no fewer", "no larger", "no less", "no longer", "no more", "no older", "no smaller"];
+
+type Patterns = Vec<(Regex, &'static str)>;
+
+fn compiled(idioms: &[(&str, &'static str)]) -> Patterns {
     let compile = |pattern| Regex::new(&format!("(?i){pattern}")).expect("the patterns of the list are valid");
-    IDIOMS.iter().map(|(pattern, instead)| (compile(pattern), *instead)).collect()
-});
+    idioms.iter().map(|(pattern, instead)| (compile(pattern), *instead)).collect()
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| compiled(IDIOMS));
+static RUST_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| compiled(RUST_IDIOMS));
 
 /// Reports the phrases in a text.
 pub(super) fn check(path: &str, text: &str, report: &mut Report) {
+    check_patterns(path, text, &PATTERNS, report);
+}
+
+/// Reports the phrases in comments or string literals of Rust.
+pub(super) fn check_rust(path: &str, text: &str, report: &mut Report) {
+    check_patterns(path, text, &PATTERNS, report);
+    check_patterns(path, text, &RUST_PATTERNS, report);
+}
+
+fn check_patterns(path: &str, text: &str, patterns: &Patterns, report: &mut Report) {
     if path == LIST {
         return;
     }
     let paragraphs = Paragraphs::of(text);
-    for (pattern, instead) in PATTERNS.iter() {
+    for (pattern, instead) in patterns {
         for found in pattern.find_iter(&paragraphs.text) {
-            // "There is no file of that name" is plain English.
-            if paragraphs.text[..found.start()].to_lowercase().ends_with("there ") {
+            let before = paragraphs.text[..found.start()].to_lowercase();
+            let phrase = found.as_str().to_lowercase();
+            let is_plain = PLAIN_BEFORE.iter().any(|end| before.ends_with(end));
+            if is_plain || PLAIN_ENDS.iter().any(|end| phrase.ends_with(end)) {
                 continue;
             }
             let what = format!("\"{}\": write plainly, for example: {instead}", found.as_str());
@@ -110,5 +140,23 @@ mod tests {
         assert_eq!(faults("xtask/a.md", "a\n\nThis is no\nlist of x.\n").len(), 1);
         assert!(faults("xtask/a.md", "This is no\n\nlist of x.\n").is_empty());
         assert!(faults("xtask/a.md", "There is no list of x.\n").is_empty());
+    }
+
+    #[test]
+    fn rust_has_more_phrases() {
+        let faults = |text: &str| {
+            let mut report = Report::default();
+            check_rust("xtask/a.rs", text, &mut report);
+            report.faults.len()
+        };
+        for text in ["a counter that is no number", "it has not the fields", "a size that it has not.", "x, of which y"]
+        {
+            assert_eq!(faults(text), 1, "{text}");
+        }
+        for text in ["there is no field", "it is no longer open", "it has not finished", "pages, some of which overlap"]
+        {
+            assert_eq!(faults(text), 0, "{text}");
+        }
+        assert!(self::faults("xtask/a.md", "x, of which y").is_empty());
     }
 }

@@ -85,7 +85,7 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// What is in a field of which nothing was written.
+/// The value of a field that was not written.
 fn nothing(item: &Type) -> Value {
     match item {
         Type::Number(_) | Type::Lossy(_) | Type::Wrapper { .. } => Value::Bits(0),
@@ -142,7 +142,7 @@ impl Model {
                 Some(inner) => {
                     let below = values.into_iter().map(|value| match value {
                         Value::Many(values) => &mut values[inner],
-                        other => panic!("{other:?} is no record"),
+                        other => panic!("{other:?} is not a record"),
                     });
                     let (path, number) = grow(&mut members[inner], below.collect(), choice / 2 / count, member)?;
                     Some((format!(".m{inner}{path}"), number))
@@ -152,7 +152,7 @@ impl Model {
                     for value in values {
                         match value {
                             Value::Many(values) => values.push(nothing(member)),
-                            other => panic!("{other:?} is no record"),
+                            other => panic!("{other:?} is not a record"),
                         }
                     }
                     Some((String::new(), members.len() - 1))
@@ -323,7 +323,7 @@ impl Life {
 }
 
 #[test]
-fn growth_is_what_a_model_says() {
+fn growth_matches_a_model() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     TestRunner::new(config)

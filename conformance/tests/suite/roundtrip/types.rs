@@ -358,7 +358,7 @@ impl Type {
     pub(crate) fn array(&self, values: &[Value]) -> ArrayRef {
         let bits = |value: &Value| match value {
             Value::Bits(bits) => *bits,
-            other => panic!("{other:?} is no number"),
+            other => panic!("{other:?} is not a number"),
         };
         let items = |values: &[Value]| values.iter().flat_map(|value| value.many().to_vec()).collect::<Vec<_>>();
         let column = |i: usize, values: &[Value]| values.iter().map(|v| v.many()[i].clone()).collect::<Vec<_>>();
@@ -376,7 +376,7 @@ impl Type {
             Self::Lossy(lossy) => lossy.number().array(&values.iter().map(bits).collect::<Vec<_>>()),
             Self::String { .. } => Arc::new(StringArray::from_iter_values(values.iter().map(|value| match value {
                 Value::Text(text) => text,
-                other => panic!("{other:?} is no text"),
+                other => panic!("{other:?} is not a string"),
             }))),
             Self::List { large: true, item, .. } => {
                 let offsets = OffsetBuffer::from_lengths(lengths());

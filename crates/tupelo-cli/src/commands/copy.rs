@@ -26,7 +26,7 @@ use crate::inputs::{Inputs, repeated};
 use crate::interrupt::Interrupt;
 use crate::table::cut;
 
-/// Maximum number of objects in the warning about objects that are not copied.
+/// Maximum number of names in the warning about objects that are not copied.
 const MAX_LISTED: usize = 5;
 /// Maximum length of names and classes in it, in characters.
 const MAX_NAME: usize = 60;
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// The options that `--raw` has no use for.
+/// The options that conflict with `--raw`.
 const DECODING: [&str; 18] = [
     "union",
     "skip_errors",
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return match inputs {
             [input] => raw::run(input, output, &args.operands, &args.target, storage, console),
             _ => {
-                let several = Failure::usage(format_args!("--raw copies one file, not {}", inputs.len()));
+                let several = Failure::usage(format_args!("--raw copies a single file, found {}", inputs.len()));
                 Err(several.with_hint("copy the files one by one"))
             }
         };
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let to = args.target.locate(output, source)?;
     args.ntuple.check_checkpoint(&to)?;
     if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} is given more than once; its entries are copied each time"));
+        console.warn(&format!("{repeated} occurs more than once; its entries are copied each time"));
     }
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
     args.operands.check(&to, &inputs, &args.target)?;
     if let ([first, _, ..], true) = (jobs.as_slice(), is_object_uri(&to.file)) {
-        let what = format_args!("a URI of an object store names one ntuple, and {} would be written", jobs.len());
+        let what = format_args!("a URI of an object store names a single ntuple, but {} would be written", jobs.len());
         return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.name)));
     }
     let mut summaries = Vec::with_capacity(jobs.len());
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             destination.push(args.target.destination(writer, &job.name)?);
             if destination.last() == Some(&Destination::Existing) && is_own_target {
                 let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
-                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy with another name"));
+                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
             }
         }
         for (job, destination) in jobs.iter().zip(destination) {
@@ -203,11 +203,11 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let chosen = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?;
             chosen.tell(&ntuple, console);
             let (read, skipped) = (chosen.read, chosen.skipped.len());
-            // A file of a union may have none of the fields.
+            // A file of a union may lack all of the fields.
             if !args.union && read.schema().fields.is_empty() && !ntuple.schema().fields.is_empty() {
                 let computed = args.condition.apply(read.clone())?.schema_with_computed()?;
                 if computed.fields.is_empty() {
-                    return Err(Failure::usage(format_args!("{from}: no field is left; select others")));
+                    return Err(Failure::usage(format_args!("{from}: no field is selected; select at least one")));
                 }
             }
             let part = Part { location: from, entries: 0..ntuple.entries() };
@@ -328,7 +328,7 @@ fn copy_sealed(
     let copied = file.copy_sealed(&ntuple, &job.name, &mut report);
     copied.map_err(|error| match error.kind() {
         ErrorKind::Unsupported => {
-            Failure::new(error).with_hint("--compression zstd:5 decodes the entries and writes them again")
+            Failure::new(error).with_hint("with --compression zstd:5 the entries are decoded and written again")
         }
         _ => error.into(),
     })

@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::inputs::one;
 use crate::table::{Table, bytes, count};
 
-/// Compute what an ntuple costs in an object store, with each mapping, or a tree
+/// Compute the cost of an ntuple or tree in an object store
 ///
-/// Computes from the sizes of its pages the objects and requests to write it once and to read the selected fields of all
-/// entries --reads times, and the money for that. No page is read; the ntuple may be in a file. For a tree, whose file is
-/// one object, only its own baskets count; `tupelo tune` compares it with ntuples. The built-in prices are in
-/// crates/tupelo-cli/src/commands/prices.json of the sources, with source and date. Prices change: edit a copy, and pass
-/// it with --prices.
+/// Computes objects, requests and money for writing the ntuple once and reading the selected fields of all entries
+/// --reads times, for each mapping of pages to objects. Page sizes come from the metadata; no page is read, and the
+/// ntuple may be in a file. A tree is stored as one object, and only its own baskets count; `tupelo tune` compares it
+/// with ntuples. The built-in prices, with their source and date, are in crates/tupelo-cli/src/commands/prices.json of
+/// the source code. Prices change: edit a copy and pass it with --prices.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo cost events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
@@ -32,31 +32,31 @@ pub(crate) struct Args {
     input: String,
     #[command(flatten)]
     pricing: Pricing,
-    /// A mapping of pages to objects; may be repeated [default: page, cages of 1, 4 and 16 MiB, page-group and cluster]
+    /// Mapping of pages to objects; may be repeated [default: page, cages of 1, 4 and 16 MiB, page-group and cluster]
     #[arg(long, value_name = "MAPPING")]
     mapping: Vec<Mapping>,
     #[command(flatten)]
     fields: super::Fields,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     reading: super::Reading,
 }
 
-/// Where an ntuple is stored, how often it is read, and the prices of that.
+/// Where an ntuple is stored, how often it is read, and the prices.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pricing {
-    /// The store and its region, by the name in the table of prices
+    /// Store and region, by their name in the table of prices
     #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
     pub(super) store: String,
-    /// Table of prices in JSON, instead of the built-in one
+    /// JSON file with a table of prices to use instead of the built-in one
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// How often the fields are read
+    /// Number of times that the fields are read
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) reads: u64,
-    /// Pay for the traffic out of the region too
+    /// Include the price of traffic out of the region
     #[arg(long)]
     from_outside: bool,
 }
@@ -67,7 +67,7 @@ impl Pricing {
         price(self.prices.as_deref(), &self.store)
     }
 
-    /// The money for one mapping.
+    /// The price of one mapping.
     pub(super) fn money(&self, price: &Price, cost: &MappingCost) -> Money {
         price.of(&Line::of(cost), self.reads, self.from_outside)
     }
@@ -92,21 +92,21 @@ pub(super) struct Price {
     get_per_1000: f64,
     read_per_gb: f64,
     month_per_gb: f64,
-    /// How fast it is, if nothing else is known.
+    /// Its typical speed, assumed if nothing else is known.
     pub(super) typical: Option<Typical>,
 }
 
-/// The speed of a store that is assumed where it is not measured.
+/// The speed of a store, assumed unless it is measured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Typical {
     pub(super) source: String,
     pub(super) latency_ms: f64,
-    /// Of all concurrent requests together, in 1000 kB.
+    /// Bandwidth of all concurrent requests together, in units of 1000 kB.
     pub(super) mb_per_s: f64,
 }
 
-/// The money for one mapping.
+/// The price of one mapping.
 pub(super) struct Money {
     pub(super) write: f64,
     pub(super) reads: f64,
@@ -120,7 +120,7 @@ impl Money {
     }
 }
 
-/// What is paid for.
+/// The items of the price.
 struct Line {
     mapping: String,
     objects: u64,
@@ -149,7 +149,7 @@ impl Line {
 }
 
 impl Price {
-    /// To write once, to read a number of times, and to store for a month.
+    /// The cost of writing once, reading a number of times, and storing for a month.
     fn of(&self, cost: &Line, reads: u64, from_outside: bool) -> Money {
         let gb = |bytes: u64| bytes as f64 / 1e9;
         let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
@@ -209,12 +209,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The costs with each mapping, or that of a tree.
+/// The costs of each mapping, or of a tree.
 fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, Failure> {
     if stored.tree().is_some() {
         if !args.mapping.is_empty() {
-            let refused = Failure::usage(format_args!("{location}: a tree has no mapping", location = args.input));
-            return Err(refused.with_hint("omit --mapping; `tupelo import` makes it an ntuple"));
+            let refused =
+                Failure::usage(format_args!("{location}: --mapping does not apply to a tree", location = args.input));
+            return Err(refused.with_hint("omit --mapping, or convert the tree to an ntuple with `tupelo import`"));
         }
         return Ok(vec![Line::of_tree(&tree_cost(read, REMOTE_HINTS)?)]);
     }
@@ -240,13 +241,13 @@ fn price(path: Option<&Path>, store: &str) -> Result<(String, Price), Failure> {
         None => (PRICES.to_owned(), "the built-in table".to_owned()),
     };
     let prices: Prices = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format_args!("{name} is not a table of prices: {error}")))?;
+        .map_err(|error| Failure::usage(format_args!("{name} is not a valid table of prices: {error}")))?;
     match prices.stores.get(store) {
         Some(price) => Ok((prices.date, price.clone())),
         None => {
             let known: Vec<_> = prices.stores.keys().map(String::as_str).collect();
-            let unknown = Failure::usage(format_args!("{name} has no prices of '{store}'"));
-            Err(unknown.with_hint(format!("it has {}", known.join(", "))))
+            let unknown = Failure::usage(format_args!("{name} lacks prices for '{store}'"));
+            Err(unknown.with_hint(format!("available: {}", known.join(", "))))
         }
     }
 }

@@ -18,10 +18,14 @@ use crate::inputs::Inputs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
-  tupelo dump events.root --fields 'Muon_*' --cut 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
-  tupelo dump events.root:Events -o events.parquet
-  tupelo dump 'run*.root:Events' --fields MET_pt -o met.csv
-  tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
+  tupelo dump \
+                        events.root --fields 'Muon_*' --cut 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
+  tupelo dump \
+                        events.root:Events -o events.parquet
+  tupelo dump 'run*.root:Events' --fields MET_pt -o \
+                        met.csv
+  tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; \
+                        print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
     #[command(flatten)]
     files: super::Files,
@@ -33,10 +37,10 @@ pub(crate) struct Args {
     /// .parquet), otherwise jsonl]
     #[arg(long)]
     format: Option<Format>,
-    /// Output file, which is replaced if it exists, or - for stdout [default: -]
+    /// Output file, replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// With arrow and parquet: write strings as binary, for data that are not UTF-8
+    /// With arrow and parquet: write strings as binary, for data that is not UTF-8
     #[arg(long)]
     binary_strings: bool,
 }
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
-    // As binary, strings that are not UTF-8 are no error in text, but written as base64.
+    // As binary, strings that are not UTF-8 are not an error in text, but written as base64.
     let binary = is_text || args.binary_strings;
     let chain = args.files.sources.chain(
         &locations,

@@ -9,8 +9,8 @@ use crate::inputs::one;
 
 /// Show which pages a read needs, without reading them
 ///
-/// Pages, stored and decompressed bytes, and requests for each column, computed from the metadata. A number after ≤ is an
-/// upper bound: which pages are read then depends on the cut, or on the lengths of collections.
+/// Lists pages, stored and decompressed bytes, and requests for each column, computed from the metadata. A number after
+/// ≤ is an upper bound: the pages to read then depend on the cut or on the lengths of collections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo explain events.root --fields 'Muon_*' --entries :10000
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     range: super::EntryRange,
     #[command(flatten)]
     condition: super::Condition,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -25,7 +25,7 @@ pub(super) struct Fields {
     exclude: Vec<Patterns>,
 }
 
-/// What is known where fields are selected.
+/// The context in which fields are selected.
 #[derive(Debug, Default)]
 pub(super) struct Selecting<'m> {
     /// The table is one of several.
@@ -34,17 +34,17 @@ pub(super) struct Selecting<'m> {
     pub(super) entries: Range<u64>,
     /// Whether the counters of selected lists are selected too.
     pub(super) with_counters: bool,
-    /// What could not be decoded of the same table, if that is known.
+    /// The fields of the same table that could not be decoded, if known.
     pub(super) undecodable: Option<&'m [Skipped]>,
 }
 
-/// What is read of an ntuple or tree.
+/// The fields to read from an ntuple or tree.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) read: Read,
-    /// What was selected and cannot be read.
+    /// The selected fields that cannot be read.
     pub(super) skipped: Vec<Skipped>,
-    /// The part of it that was found by decoding.
+    /// Those among them that were found by decoding.
     pub(super) undecodable: Vec<Skipped>,
     /// The counters that were not selected, and are read with their lists.
     counters: Vec<String>,
@@ -56,7 +56,7 @@ impl Chosen {
         console.warn_of_read(table, &self.skipped);
         if !self.counters.is_empty() {
             let counters = self.counters.join(", ");
-            console.note(&format!("with the counters of selected lists: {counters} (--exclude omits them)"));
+            console.note(&format!("including the counters of selected lists: {counters} (--exclude omits them)"));
         }
     }
 }
@@ -123,7 +123,7 @@ impl Fields {
 /// The patterns that match fields of at least one of several files. The others are errors.
 #[derive(Debug)]
 pub(super) struct Matched {
-    /// Whether selected fields need not be in every file. Excluded fields never need to.
+    /// Whether selected fields may be missing in some files. Excluded fields always may.
     union: bool,
     patterns: Mutex<HashSet<String>>,
 }
@@ -170,20 +170,21 @@ impl Matched {
 /// The option of commands that write what they can read.
 #[derive(Debug, clap::Args)]
 pub(super) struct SkipUnreadable {
-    /// Exit with status 0 although fields are left out because they cannot be read, or not be written in this format; a
-    /// warning names them
+    /// Exit with status 0 even if fields are left out because they cannot be read or written in this format; a warning
+    /// names them
     #[arg(long)]
     skip_unreadable: bool,
 }
 
 impl SkipUnreadable {
-    /// The failure where fields of `output`, which is complete otherwise, were left out.
+    /// The failure for an `output` that is complete except for fields that were left out.
     pub(super) fn check(&self, skipped: usize, output: &str) -> Result<(), Failure> {
         if self.skip_unreadable || skipped == 0 {
             return Ok(());
         }
         let what = format_args!("{output} was written without {}", things(skipped as u64, "field"));
-        Err(Failure::new(what).with_hint("--skip-unreadable accepts that; --exclude FIELDS selects the others"))
+        Err(Failure::new(what)
+            .with_hint("use --skip-unreadable to accept that, or --exclude FIELDS to select the other fields"))
     }
 }
 

@@ -12,29 +12,29 @@ use crate::failure::Failure;
 use crate::parse::Age;
 use crate::table::{Table, bytes, count, things};
 
-/// Remove objects in an object store that belong to no ntuple
+/// Remove objects that belong to no ntuple from an object store
 ///
-/// They are left by writers that were killed, and by ntuples that were replaced. Objects of the visible ntuple are never
-/// removed. Attempts whose newest object is younger than --older-than are kept, because their writers may still be running;
-/// in DAOS, the age counts from the start of the writer. What a writer is just making visible is always kept, for 10 minutes.
-/// Readers that still have a replaced ntuple open can no longer read
-/// it.
+/// Killed writers and replaced ntuples leave such objects behind. Objects of the visible ntuple are never removed.
+/// Write attempts whose newest object is younger than --older-than are kept, because their writers may still be
+/// running; in DAOS, the age counts from the start of the writer. Objects that a writer is about to make visible are
+/// always kept for 10 minutes. Readers that still have a replaced ntuple open can no longer read it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo gc --dry-run ntpl+file:events
   tupelo gc --older-than 1h ntpl+file:events")]
 pub(crate) struct Args {
-    /// The ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
-    /// daos://POOL/CONTAINER:NAME; of ntpl+mirror:URI,URI each member. They may have wildcards, except in DAOS and mirrors
+    /// URIs of the ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
+    /// daos://POOL/CONTAINER:NAME; for ntpl+mirror:URI,URI, every member. URIs may contain wildcards, except in DAOS
+    /// and mirrors
     #[arg(value_name = "URI", required = true)]
     uris: Vec<String>,
-    /// List what would be removed, and remove nothing
+    /// Print the objects that would be removed, without removing them
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Keep attempts that are younger than this: a number with s, m, h or d [default: 1d]
+    /// Keep write attempts younger than this age, a number followed by s, m, h or d [default: 1d]
     #[arg(long, value_name = "AGE", default_value = DEFAULT_AGE_TEXT, hide_default_value = true)]
     older_than: Age,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -99,11 +99,11 @@ fn stored_uris(
     for uri in arguments {
         if !is_object_uri(uri) {
             let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
-            return Err(wrong.with_hint("such URIs are ntpl+s3://BUCKET/PREFIX or daos://POOL/CONTAINER:NAME"));
+            return Err(wrong.with_hint("expected ntpl+s3://BUCKET/PREFIX or daos://POOL/CONTAINER:NAME"));
         }
         if uri.ends_with('/') {
             let folder = Failure::usage(format_args!("{uri} is a folder, not an ntuple"));
-            return Err(folder.with_hint(format!("{uri}* means all ntuples in it")));
+            return Err(folder.with_hint(format!("{uri}* selects all ntuples in it")));
         }
         match matching(uri, storage)? {
             Some(found) if found.is_empty() => return Err(Failure::new(format_args!("no ntuple matches '{uri}'"))),

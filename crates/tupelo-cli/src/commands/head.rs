@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Ok(());
     }
     if let (false, MAX_LINES..) = (args.condition.has_cut(), chain.count()) {
-        let many = Failure::usage(format_args!("a table of {}", things(chain.count(), "entry")));
-        return Err(many.with_hint("--number N shows fewer; --format jsonl writes all"));
+        let many = Failure::usage(format_args!("the table would have {}", things(chain.count(), "entry")));
+        return Err(many.with_hint("use --number N to show fewer entries, or --format jsonl to write all"));
     }
     let (mut numbers, mut batches) = (Vec::new(), vec![RecordBatch::new_empty(chain.arrow_schema().clone())]);
     for read in chain.reads() {
@@ -189,10 +189,10 @@ fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, consol
     }
     console.print(&text)?;
     if left_out > 0 {
-        console.note(&format!("{left_out} more fields do not fit; select fields with --fields, or use --format jsonl"));
+        console.note(&format!("{left_out} more fields do not fit; select fields with --fields or use --format jsonl"));
     }
     if entries.len() as u64 == all {
-        console.note(&format!("all entries are shown: {}", things(all, "entry")));
+        console.note(&format!("showing all entries: {}", things(all, "entry")));
     }
     Ok(())
 }

@@ -13,20 +13,20 @@ use crate::inputs::Inputs;
 
 /// Write a manifest of ntuples and trees, so that reads can be planned without opening the files
 ///
-/// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored
-/// bytes, its fields with their sizes, and the distinct schemas. tupelo.partitions and tupelo.dask in Python accept it
-/// as manifest=. No page is read. If files cannot be read, they are listed and no manifest is written; with --skip-errors
-/// the manifest names them under "left_out".
+/// Writes one JSON document with the size and identity of each file, its clusters with first entry, number of entries
+/// and stored bytes, its fields with their sizes, and the distinct schemas. In Python, tupelo.partitions and
+/// tupelo.dask accept it as manifest=. No page is read. If files cannot be read, an error lists them and no manifest is
+/// written; with --skip-errors, the manifest lists them under "left_out".
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
   tupelo index -o manifest.json a.root:Events b.root:Events
   tupelo index run*.root | jq '[.files[].entries] | add'")]
 pub(crate) struct Args {
-    /// The ntuples and trees, each as FILE or FILE:NAME; FILE may have wildcards
+    /// Ntuples and trees, each as FILE or FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Output file, which is replaced if it exists, or - for stdout [default: -]
+    /// Output file, replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -39,10 +39,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
     let is_secret = |file: &str| local_path(file).is_none() && display_name(file) != file;
     if let Some(location) = locations.iter().find(|location| is_secret(&location.file)) {
-        let refused = Failure::usage(format_args!(
-            "{location}: a manifest does not store user names, passwords and query strings"
-        ));
-        return Err(refused.with_hint("give credentials as --storage-option or by the environment"));
+        let refused =
+            Failure::usage(format_args!("{location}: a manifest cannot store user names, passwords or query strings"));
+        return Err(refused.with_hint("pass credentials with --storage-option or in the environment"));
     }
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();

@@ -12,16 +12,16 @@ use crate::text::{DIM, RED};
 /// List all records of a file with their offsets and sizes
 ///
 /// Lists keys with class and name, gaps, and for ntuples the envelopes and the pages of each column in each cluster.
-/// Offsets and sizes are in bytes; the sizes add up to the size of the file. For an ntuple in an object store, it
-/// lists the regions of each object; the summary has the mapping, or in DAOS the object class.
+/// Offsets and sizes are in bytes; the sizes add up to the size of the file. For an ntuple in an object store, lists
+/// the regions of each object; the summary shows the mapping or, in DAOS, the object class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo layout events.root | less")]
 pub(crate) struct Args {
-    /// The file, or the URI of an ntuple in an object store
+    /// File, or URI of an ntuple in an object store
     #[arg(value_name = "FILE")]
     input: String,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ fn kind(content: &Content) -> &'static str {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let location = one(&args.input, args.reading.storage()?)?;
     if let Some(object) = location.object {
-        return Err(Failure::usage(format_args!("layout is for whole files: remove ':{object}'")));
+        return Err(Failure::usage(format_args!("layout needs a whole file: remove ':{object}'")));
     }
     let file = args.reading.open_file(&location, console)?;
     let layout = layout(&file)?;
@@ -103,7 +103,7 @@ fn totals(layout: &Layout) -> String {
         text += &format!("; mapping {mapping}");
     }
     if let Some(daos) = &layout.daos {
-        text += &format!("; object class {}, an object for each {}", daos.class, daos_objects(daos));
+        text += &format!("; object class {}, one object per {}", daos.class, daos_objects(daos));
     }
     text
 }

@@ -37,13 +37,13 @@ pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
   tupelo ls events.root:Events
   tupelo ls events.root --json | jq '.ntuples[].entries'")]
 pub(crate) struct Args {
-    /// The files or directories, or one ntuple, tree or directory in each file as FILE:NAME; FILE may have wildcards
+    /// Files or directories, or one ntuple, tree or directory in each file as FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     /// Also list the metadata of the ntuples
     #[arg(short, long)]
     long: bool,
-    /// One JSON document for each file instead of tables, with metadata
+    /// Print one JSON document for each file instead of tables, with metadata
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -135,7 +135,7 @@ struct Listed {
     sets: Vec<Listed>,
 }
 
-/// What a file or directory has.
+/// The contents of a file or directory.
 struct Contents {
     ntuples: Vec<Listed>,
     trees: Vec<(String, Tree)>,
@@ -160,7 +160,7 @@ fn list_objects(
     let below = directory.map(|directory| format!("{}/", directory.trim_end_matches('/')));
     let is_below = |path: &str| below.as_ref().is_none_or(|below| path.starts_with(below));
     let objects = file.objects();
-    // What is broken may be the reason.
+    // The deviations may be the reason.
     console.warn_of_deviations(&file.name(), file.deviations());
     let mut others = objects?;
     others.retain(|object| object.class_name != NTUPLE_CLASS && is_below(&object.path));

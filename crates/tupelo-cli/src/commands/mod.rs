@@ -112,7 +112,7 @@ struct Reading {
     /// refused [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
-    /// If a file was cut off or its writer was killed before it saved anything, read what its records hold
+    /// Read the complete records of a file that was cut off, or whose writer was killed before it saved the directories
     #[arg(long)]
     recover: bool,
     #[command(flatten)]
@@ -122,8 +122,8 @@ struct Reading {
 /// Options of all commands that read or write remote files.
 #[derive(Debug, clap::Args)]
 struct Remote {
-    /// Option of remote files, such as anonymous=true or aws_endpoint_url=https://s3.example.org; may be repeated (see
-    /// docs/guide/remote.md, and docs/guide/objects.md for DAOS and redundancy)
+    /// Storage option for remote files, such as anonymous=true or aws_endpoint_url=https://s3.example.org; may be
+    /// repeated (see docs/guide/remote.md, and docs/guide/objects.md for DAOS and redundancy)
     #[arg(long = "storage-option", value_name = "NAME=VALUE")]
     options: Vec<StorageOption>,
     /// Keep fetched ranges of remote files in this directory, up to 10 GiB
@@ -180,7 +180,7 @@ fn unopened(error: tupelo::Error) -> Failure {
     }
 }
 
-/// A file whose read statistics are printed at the end, if they are wanted.
+/// A file whose read statistics are printed at the end, if requested.
 fn watched(opened: Result<File, Failure>, console: &Console) -> Result<File, Failure> {
     opened.map(|file| console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
 }
@@ -255,11 +255,11 @@ struct Files {
 /// How several files are read as one.
 #[derive(Debug, clap::Args)]
 struct Sources {
-    /// With several files: also read the fields that are missing in some files, with null for their entries. The fields
+    /// With several files: also read the fields missing in some files, with nulls for their entries. The fields
     /// of --cut and --define must exist in every file
     #[arg(long)]
     union: bool,
-    /// Read the attribute set of this name that is linked to the ntuple
+    /// Read the attribute set of this name linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
     #[command(flatten)]
@@ -269,8 +269,8 @@ struct Sources {
 }
 
 impl Sources {
-    /// The same request for all files one after the other. With `--union`, fields must be in one of them only. Of each file
-    /// no more entries than `most` will be read, if that is known.
+    /// The same request for all files, one after the other. With `--union`, a field must be in at least one of them. At
+    /// most `most` entries of each file will be read, if that is known.
     fn chain<'a>(
         &'a self,
         locations: &'a [Location],
@@ -287,7 +287,7 @@ impl Sources {
         let choose = move |file: usize, table: &Table, is_first: bool| {
             let entries = if count == 1 { range.of(table.entries()) } else { 0..table.entries() };
             let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
-            // Found out once, since entries are decoded for it.
+            // Determined once, because it requires decoding entries.
             let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
             let before = known().get(&file).cloned();
             let undecodable = before.as_deref();
@@ -295,7 +295,7 @@ impl Sources {
             let chosen = fields.select(table, Some(condition), &selecting)?;
             if let (true, Some(skipped)) = (chosen.read.schema().fields.is_empty(), chosen.skipped.first()) {
                 let place = format_args!("{}: '{}'", table.file_name(), table.path());
-                return Err(Failure::new(format_args!("{place}: no field can be read: {}", skipped.reason)));
+                return Err(Failure::new(format_args!("{place}: none of the fields can be read: {}", skipped.reason)));
             }
             if is_first {
                 chosen.tell(table, console);
@@ -308,15 +308,14 @@ impl Sources {
             matched.check(fields, condition, || self.open_part(&locations[first], console))?;
         }
         if let Some(fields) = chain.skipped_fields() {
-            console.warn(&format!(
-                "skipped the fields that are missing in some files: {fields}; --union reads them with nulls"
-            ));
+            console.warn(&format!("skipped the fields missing in some files: {fields}; --union reads them with nulls"));
         }
         Ok(chain.in_order_of(&fields.patterns())?)
     }
 
-    /// What `choose` reads of all files one after the other, and the number of the first file that is not left out. It is
-    /// called with the number of a file when that is opened for its fields, with true, and again for its entries.
+    /// What `choose` reads from all files, one after the other, and the number of the first file that is not left out.
+    /// `choose` is called with the number of a file when the file is opened for its fields, with true, and again for
+    /// its entries.
     fn chain_of<'a>(
         &'a self,
         locations: &'a [Location],
@@ -324,7 +323,7 @@ impl Sources {
         choose: impl Fn(usize, &Table, bool) -> Result<Read, Failure> + Send + 'a,
     ) -> Result<(Chain<'a, Failure>, Option<usize>), Failure> {
         if let Some(repeated) = repeated(locations) {
-            console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
+            console.warn(&format!("{repeated} occurs more than once; its entries are read each time"));
         }
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
         let opened = Arc::new(Mutex::new(BTreeSet::new()));
@@ -361,8 +360,8 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
     }
 }
 
-/// Runs a command for each of several files. After an error it continues with the next file. If the command prints a JSON
-/// document for each, one that could not be made has the error instead.
+/// Runs a command for each of several files. After an error it continues with the next file. If the command prints a
+/// JSON document for each file, the document of a failed file contains the error.
 fn for_each<L: fmt::Display>(
     locations: &[L],
     console: &Console,
@@ -426,12 +425,12 @@ impl EntryRange {
 /// Options with expressions: additional columns, and a cut.
 #[derive(Debug, clap::Args)]
 struct Condition {
-    /// Add a column computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --cut; may be
+    /// Add a computed column, such as 'ht=sum(Jet_pt)': a name and an expression in the syntax of --cut; may be
     /// repeated, and later expressions may use the name
     #[arg(long, value_name = "NAME=EXPRESSION")]
     define: Vec<Definition>,
-    /// Keep only entries for which this is true, as 'len(Muon_pt) == 2 and sum(Muon_charge) == 0', in Python syntax
-    /// (see docs/guide/expressions.md); pages without such entries are not read
+    /// Keep only entries for which this expression is true, such as 'len(Muon_pt) == 2 and sum(Muon_charge) == 0', in
+    /// Python syntax (see docs/guide/expressions.md); pages without such entries are not read
     #[arg(long = "cut", visible_alias = "where", value_name = "EXPRESSION")]
     expression: Option<Expression>,
 }
@@ -459,7 +458,7 @@ impl FromStr for Definition {
 }
 
 impl Condition {
-    /// Whether there is no expression.
+    /// Whether no expression is given.
     fn is_empty(&self) -> bool {
         self.define.is_empty() && self.expression.is_none()
     }

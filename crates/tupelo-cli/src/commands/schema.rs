@@ -22,7 +22,7 @@ use crate::text::{BOLD, CYAN, DIM, Text};
   tupelo schema events.root:Events --fields 'Muon_*' --columns
   tupelo schema 'run*.root:Events'")]
 pub(crate) struct Args {
-    /// The ntuples or trees, each as FILE or FILE:NAME; FILE may have wildcards
+    /// Ntuples or trees, each as FILE or FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     #[command(flatten)]
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     /// Show the Arrow types of the fields instead of the tree
     #[arg(long, conflicts_with_all = ["columns", "json"])]
     arrow: bool,
-    /// Read the attribute set of this name that is linked to the ntuple
+    /// Read the attribute set of this name linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
-    /// One JSON document for each ntuple instead of the tree
+    /// Print one JSON document for each ntuple instead of the tree
     #[arg(long)]
     json: bool,
     #[command(flatten)]

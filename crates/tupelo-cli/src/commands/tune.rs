@@ -25,53 +25,52 @@ use crate::text::BOLD;
 
 /// Recommend page size, cluster size, codec and mapping for an ntuple in an object store
 ///
-/// For a tree, the recommendation is for the ntuple that `tupelo import` writes. A sample is encoded and decoded in memory
-/// with each codec and page size. From its sizes and CPU times, and from latency and bandwidth of the store, a model
-/// computes time and money of writing all entries once and reading the
-/// selected fields --reads times. Candidates within 5 % of the best count as equal; of these the smaller one is
-/// recommended, then the one with fewer requests and less memory. The last line of the output is the command that applies
-/// the recommendation.
+/// For a tree, the recommendation applies to the ntuple that `tupelo import` writes. A sample is encoded and decoded in
+/// memory with each codec and page size. From its sizes and CPU times, and from the latency and bandwidth of the store,
+/// a model computes time and money for writing all entries once and reading the selected fields --reads times.
+/// Candidates within 5 % of the best count as equal; among these, the smallest is recommended, then the one with fewer
+/// requests and less memory. The last line of the output is the command that applies the recommendation.
 ///
-/// Latency and bandwidth are those of --latency and --bandwidth, or are measured with --measure. Without these they are
-/// typical values of the store, from the table of prices. The existing pages, moved as they are, are compared too: that
-/// takes no time to encode. The best new pages are printed in any case, for ntuples that are yet to be written.
+/// Latency and bandwidth are given with --latency and --bandwidth, measured with --measure, or typical values of the
+/// store from the table of prices. Copying the existing pages unchanged is compared too, since it takes no time to
+/// encode. The best new pages are always printed, for ntuples that have not been written yet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo tune events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
   tupelo tune events.root --latency 80ms --bandwidth 1Gbit/s --by time
   tupelo tune events.root --measure ntpl+file:tuned --compression lz4:4 --compression zstd:5")]
 pub(crate) struct Args {
-    /// The ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
+    /// Ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     #[command(flatten)]
     pricing: Pricing,
-    /// What is to be small: time, money or size
+    /// Quantity to minimise: time, money or size
     #[arg(long, value_name = "WHAT", default_value = "time")]
     by: By,
-    /// Time of a small request to the store, such as 30ms
+    /// Latency of a small request to the store, such as 30ms
     #[arg(long, value_name = "TIME", conflicts_with = "measure")]
     latency: Option<Latency>,
-    /// Bytes per second of concurrent requests together, such as 1GB/s or 10Gbit/s
+    /// Total bandwidth of concurrent requests, such as 1GB/s or 10Gbit/s
     #[arg(long, value_name = "BANDWIDTH", conflicts_with = "measure")]
     bandwidth: Option<Bandwidth>,
-    /// Measure the store where the ntuple will be: ntpl+s3://BUCKET/PREFIX. Objects of 32 MiB in total are written beside it,
-    /// read and removed. A file or URL of one is only read. DAOS cannot be measured
+    /// Measure the store that will hold the ntuple, such as ntpl+s3://BUCKET/PREFIX: writes objects of 32 MiB in total
+    /// beside it, reads them and removes them. A file or its URL is only read. DAOS cannot be measured
     #[arg(long, value_name = "URI")]
     measure: Option<String>,
-    /// Cores that encode and decode [default: as --threads]
+    /// Number of cores that encode and decode [default: same as --threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
-    /// A codec and level to compare; may be repeated [default: none, lz4:4, zstd:5 and zlib:1]
+    /// Codec and level to compare; may be repeated [default: none, lz4:4, zstd:5 and zlib:1]
     #[arg(long, value_name = "CODEC")]
     compression: Vec<Compression>,
-    /// A page size to compare; may be repeated [default: 64KiB, 256KiB, 1MiB and 4MiB]
+    /// Page size to compare; may be repeated [default: 64KiB, 256KiB, 1MiB and 4MiB]
     #[arg(long, value_name = "SIZE")]
     page_bytes: Vec<Bytes>,
-    /// A cluster size to compare; may be repeated [default: 32MiB, 128MiB and 512MiB]
+    /// Cluster size to compare; may be repeated [default: 32MiB, 128MiB and 512MiB]
     #[arg(long, value_name = "SIZE")]
     cluster_bytes: Vec<Bytes>,
-    /// A mapping of pages to objects to compare; may be repeated [default: page, cages of 1 and 16 MiB, page-group and
+    /// Mapping of pages to objects to compare; may be repeated [default: page, cages of 1 and 16 MiB, page-group and
     /// cluster]
     #[arg(long, value_name = "MAPPING")]
     mapping: Vec<Mapping>,
@@ -80,7 +79,7 @@ pub(crate) struct Args {
     sample: Bytes,
     #[command(flatten)]
     fields: super::Fields,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -90,12 +89,12 @@ pub(crate) struct Args {
 /// The default of the engine as text for clap; a test compares the two.
 const DEFAULT_SAMPLE_TEXT: &str = "64MiB";
 
-/// What is to be small.
+/// The quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum By {
-    /// Writing once and reading --reads times.
+    /// Time of writing once and reading --reads times.
     Time,
-    /// The same in money, with one month of storage.
+    /// Price of the same, with one month of storage.
     Money,
     /// Stored bytes.
     Size,
@@ -110,7 +109,7 @@ struct Speed {
     source: String,
 }
 
-/// What candidates are compared with.
+/// The settings that candidates are compared for.
 struct Goal<'a> {
     args: &'a Args,
     price: &'a Price,
@@ -176,11 +175,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let present = measured.present(&speed.store, cores, &mappings)?;
     let goal = Goal { args, price: &price };
     let present_best = goal.best(&present);
-    // An existing page that is as good need not be made again.
+    // Existing pages that are as good need not be encoded again.
     let Some(chosen) = goal.best(present_best.into_iter().chain(&candidates)) else {
-        return Err(Failure::usage("there is nothing to compare"));
+        return Err(Failure::usage("no candidates to compare"));
     };
-    // For ntuples that are yet to be written.
+    // For ntuples that have not been written yet.
     let new = goal.best(&candidates);
     let verb = if table.tree().is_some() { "import" } else { "copy" };
     let command = command(args, verb, &location, chosen);
@@ -232,7 +231,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is read; of a tree without the branches that cannot be decoded.
+/// The read; for a tree, without the branches that cannot be decoded.
 fn read(args: &Args, table: &tupelo::Table, console: &Console) -> Result<Read, Failure> {
     if table.tree().is_none() {
         return args.fields.read(table, None);
@@ -253,7 +252,7 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
         let watched = interrupt.clone();
         let probe = Probe::new(uri, args.reading.storage()?)?;
         let measured = cancellable(move || watched.is_set(), || probe.measure());
-        // Outside of what is cancelled, so that a signal removes the objects too.
+        // Outside the cancelled scope, so that the objects are removed after a signal too.
         let removed = probe.remove();
         let store = measured.map_err(|error| cancelled(error, interrupt))?;
         removed?;
@@ -264,8 +263,8 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
     let bandwidth = args.bandwidth.map(|bandwidth| bandwidth.0).or(typical.map(|typical| typical.mb_per_s * 1e6));
     let (Some(latency_seconds), Some(bytes_per_second)) = (latency, bandwidth) else {
         let unknown =
-            Failure::usage(format_args!("the table of prices has no typical speed of '{}'", args.pricing.store));
-        return Err(unknown.with_hint("--latency TIME and --bandwidth BANDWIDTH, or --measure URI"));
+            Failure::usage(format_args!("the table of prices lacks a typical speed for '{}'", args.pricing.store));
+        return Err(unknown.with_hint("use --latency TIME and --bandwidth BANDWIDTH, or --measure URI"));
     };
     let is_given = args.latency.is_some() && args.bandwidth.is_some();
     let (origin, source) = match typical {
@@ -292,7 +291,7 @@ fn measured(args: &Args, read: &Read, interrupt: &Interrupt, console: &Console) 
     measured?.ok_or_else(|| interrupt.failure())
 }
 
-/// Work that a signal has ended fails with the status of the signal.
+/// Work that a signal ended fails with the exit status of the signal.
 fn cancelled(error: tupelo::Error, interrupt: &Interrupt) -> Failure {
     if error.kind() == ErrorKind::Cancelled { interrupt.failure() } else { error.into() }
 }

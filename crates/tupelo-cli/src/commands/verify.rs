@@ -16,36 +16,36 @@ use crate::text::Text;
 
 /// Verify every checksum and decode every page
 ///
-/// Checks one ntuple or tree or, without a name, all that the file holds: the anchors, headers, footers, page lists and
-/// pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed and
-/// decoded (only LZ4, zlib and LZMA have checksums of them); the records of other objects, which are decompressed. Each
-/// damage is one line on stdout, and verification continues with the next place and file. A rule of the format that a
-/// file breaks and ROOT does not check is a deviation: the file is read as ROOT reads it. Each member of a mirror is
-/// verified by itself. Exit status: 0 intact, 1 damaged or not supported by this version.
+/// Checks one ntuple or tree or, without a name, the whole content of the file: the anchors, headers, footers, page
+/// lists and pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed
+/// and decoded (only LZ4, zlib and LZMA store checksums); the records of other objects, which are decompressed. Each
+/// damaged place is printed as one line on stdout, and verification continues. A deviation is a rule of the format that
+/// the file breaks but ROOT does not check: the file is read as ROOT reads it. Each member of a mirror is verified
+/// separately. Exit status: 0 if intact, 1 if damaged or not supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo verify events.root && echo intact
   tupelo verify --deep 'run*.root'")]
 pub(crate) struct Args {
-    /// The files, or one ntuple in each as FILE:NAME; FILE may have wildcards
+    /// Files, or one ntuple or tree in each as FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Also check what is around the pages: in a file, that records are contiguous and do not overlap; in an object store
-    /// except DAOS, that every object has the digest of the manifest
+    /// Also check the structure around the pages: in a file, that records are contiguous and do not overlap; in an
+    /// object store other than DAOS, that every object matches its digest in the manifest
     #[arg(long)]
     deep: bool,
-    /// Exit with status 1 also if there are only deviations
+    /// Exit with status 1 even if only deviations are found
     #[arg(long)]
     strict: bool,
-    /// One JSON document for each file instead of lines
+    /// Print one JSON document for each file instead of lines
     #[arg(long)]
     json: bool,
     /// Restore the newest complete state of the file
     ///
-    /// Use it after a writer was killed or the machine lost power: a partly written checkpoint becomes readable again.
+    /// Use it after a writer was killed or the machine lost power: the last complete checkpoint becomes readable again.
     /// If FILE does not exist but FILE.tmp-… of a killed writer does, that file is renamed to FILE. Only the header and
-    /// the directory records are changed; an intact file is not changed. If FILE is truncated and only the free
-    /// list and streamer info are missing, they are rewritten. With --deep the structure of the result is checked too.
+    /// the directory records are changed; an intact file is not changed. If FILE is truncated and only the free list
+    /// and streamer info are missing, they are rewritten. With --deep, the structure of the result is checked too.
     /// Symbolic links are followed.
     #[arg(long, conflicts_with_all = ["recover", "strict"])]
     repair: bool,
@@ -76,14 +76,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let without = match without_ntuple {
             0 => String::new(),
             1 => "; 1 of them contains no ntuple".to_owned(),
-            several => format!("; {} of them hold no ntuple", count(several)),
+            several => format!("; {} of them contain no ntuple", count(several)),
         };
         console.note(&format!("{}: all intact{without}", things(locations.len() as u64, "file")));
     }
     Ok(())
 }
 
-/// Warns where the members of a mirror are not copies of one ntuple.
+/// Warns if the members of a mirror are not copies of one ntuple.
 fn check_together(args: &Args, mirror: &str, console: &Console) -> Result<(), Failure> {
     let mut identities = HashSet::new();
     for member in mirror_members(mirror).map_err(tupelo::Error::from)? {
@@ -91,8 +91,8 @@ fn check_together(args: &Args, mirror: &str, console: &Console) -> Result<(), Fa
         identities.insert(args.reading.open_file(&location, console)?.ntuple(None)?.identity()?);
     }
     if identities.len() > 1 {
-        let warning = "its members were not written together, so that reading does not go on from one to the next; \
-                       `tupelo copy --force MEMBER -o MIRROR` writes all again";
+        let warning = "its members were not written together, so reads cannot fail over between them; `tupelo copy \
+                       --force MEMBER -o MIRROR` writes all of them again";
         console.warn(&format!("{}: {warning}", display_name(mirror)));
     }
     Ok(())
@@ -101,7 +101,7 @@ fn check_together(args: &Args, mirror: &str, console: &Console) -> Result<(), Fa
 /// Repairs a file; returns whether it has an ntuple.
 fn repair(args: &Args, location: &Location, console: &Console) -> Result<bool, Failure> {
     if let Some(name) = &location.object {
-        return Err(Failure::usage(format_args!("--repair is for whole files: remove ':{name}'")));
+        return Err(Failure::usage(format_args!("--repair needs a whole file: remove ':{name}'")));
     }
     let Some(path) = location.local_path() else {
         return Err(Failure::usage(format_args!("{location}: only local files can be repaired")));
@@ -121,7 +121,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     let file = args.reading.open_file(location, console)?;
     let mut progress = console.progress("verify", file.size(), "B");
     let mut report = match (args.deep, name) {
-        (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),
+        (true, Some(name)) => return Err(Failure::new(format_args!("--deep needs a whole file, found ':{name}'"))),
         (true, None) => verify_deep(&file, &mut |done| progress.set(done))?,
         (false, name) => verify(&file, name.as_deref(), &mut |done| progress.set(done))
             .map_err(|error| super::no_ntuple(error, location))?,
@@ -158,10 +158,10 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     for left in leftovers(path) {
         let advice = match may_be_repaired(&left) {
             true => format!("`tupelo verify --repair {}` recovers it", left.display()),
-            false => "it has no checkpoint: delete it if no writer is running".to_owned(),
+            false => "it contains no checkpoint: delete it if no writer is running".to_owned(),
         };
         let left = left.display();
-        console.note(&format!("{left} belongs to a writer that was interrupted or is still running; {advice}"));
+        console.note(&format!("{left} belongs to an interrupted or running writer; {advice}"));
     }
     let (damages, unsupported) = (report.num_damages, report.num_unsupported);
     if damages > 0 {
@@ -213,7 +213,7 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
     };
     let lost = match repaired.lost_bytes {
         0 => String::new(),
-        lost => format!("; {} at the end are not recoverable", bytes(lost)),
+        lost => format!("; {} at the end cannot be recovered", bytes(lost)),
     };
     console.note(&format!("{path}: {done}{lost}"));
     match repaired.report.num_damages {

@@ -40,7 +40,7 @@ impl Output {
             return Ok((Self::stdout(), None));
         };
         if path.to_str().is_some_and(|name| local_path(name).is_none()) {
-            let refused = Failure::usage("this command writes local files and standard output");
+            let refused = Failure::usage("this command writes only to local files and standard output");
             return Err(refused.with_hint("`tupelo copy` writes ROOT files to URLs"));
         }
         inputs.check_output(path)?;

@@ -49,7 +49,7 @@ pub(crate) fn text(
     }
     output.flush()?;
     if odd_strings > 0 {
-        console.warn(&format!("{odd_strings} strings are not UTF-8 and are written as {{\"base64\": …}}"));
+        console.warn(&format!("{odd_strings} strings are not UTF-8 and were written as {{\"base64\": …}}"));
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ const OTHERS: [(&str, &str); 6] = [
     ("xz", "the output is not compressed; use a pipe: `tupelo dump FILE | xz > OUT`"),
     ("bz2", "the output is not compressed; use a pipe: `tupelo dump FILE | bzip2 > OUT`"),
     ("root", "`tupelo copy` writes ROOT files"),
-    ("tsv", "tab-separated values are not supported; --format csv writes comma-separated values"),
+    ("tsv", "tab-separated values are not supported; use --format csv for comma-separated values"),
 ];
 
 /// The extension of a file in lower case, empty without one.

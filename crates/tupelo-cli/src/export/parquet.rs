@@ -46,9 +46,9 @@ pub(crate) fn parquet(
     let chain = without_empty_records(chain, console)?;
     let schema = chain.arrow_schema().clone();
     if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
-        let refused = Failure::usage(format_args!("Parquet has no variants, but field '{path}' is one"));
+        let refused = Failure::usage(format_args!("Parquet does not support variants, but field '{path}' is one"));
         return Err(refused.with_hint(format!(
-            "omit the field with --exclude '{path}', select others with --fields, or use --format arrow"
+            "exclude the field with --exclude '{path}', select others with --fields, or use --format arrow"
         )));
     }
     let group_entries = group_entries(chain.bytes_per_entry()?, budget);
@@ -94,7 +94,9 @@ fn without_empty_records<'a>(chain: Chain<'a, Failure>, console: &Console) -> Re
         named.push(format!("and {} more", count((paths.len() - MAX_NAMED) as u64)));
     }
     let named = named.join(", ");
-    console.warn(&format!("omitted, because Parquet has no records (or lists of records) without members: {named}"));
+    console.warn(&format!(
+        "omitted, because Parquet does not support records (or lists of records) without members: {named}"
+    ));
     let chain = chain.without(paths)?;
     match chain.arrow_schema().fields().is_empty() {
         true => Err(Failure::usage("Parquet supports none of the fields").with_hint("use --format arrow")),
@@ -206,7 +208,7 @@ fn in_order<T: Send>(
         }
         match expected == count {
             true => Ok(()),
-            false => Err(ParquetError::General("a thread ended before it was done".to_owned())),
+            false => Err(ParquetError::General("a thread ended before it finished".to_owned())),
         }
     })
 }

@@ -246,5 +246,5 @@ fn arrays_of_unexpected_types_are_refused() {
     let schema = Schema::from_arrow(&ArrowSchema::new(vec![ArrowField::new("x", DataType::LargeUtf8, false)])).unwrap();
     let batch = RecordBatch::try_from_iter([("x", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
     let misfit = Entries::new(&schema, &batch).err().expect("a misfit");
-    assert_eq!(misfit.to_string(), "unexpected type of field 'x' (std::string): Int32");
+    assert_eq!(misfit.to_string(), "field 'x' (std::string) has an unexpected type: Int32");
 }

@@ -96,7 +96,7 @@ fn copies_to_an_existing_ntuple_need_an_option() {
     let before = std::fs::read(&a).expect("a file");
     for arguments in [["copy", "--append", &b, &a], ["generate", "--append", "nanoaod", &a]] {
         let error = tupelo(&arguments).fails(2);
-        for part in ["already has an ntuple 'Events'", "--as NAME", "--extend", "--new-cycle"] {
+        for part in ["already contains an ntuple 'Events'", "--as NAME", "--extend", "--new-cycle"] {
             assert!(error.contains(part), "{part} in {error}");
         }
         assert!(std::fs::read(&a).expect("a file") == before);
@@ -111,7 +111,7 @@ fn copies_to_an_existing_ntuple_need_an_option() {
     tupelo(&["copy", &b, &a, "--append", "--as", "dir/Other"]).ok();
     assert_eq!(dump("dir/Other"), tupelo(&["dump", &b]).ok());
     let run = tupelo(&["copy", &b, &a, "--append", "--extend"]);
-    assert!(run.stderr.contains("metadata 'generator': the value 'a' is kept, 'b' is not copied"), "{}", run.stderr);
+    assert!(run.stderr.contains("metadata 'generator': kept the value 'a', 'b' was not copied"), "{}", run.stderr);
     run.ok();
     assert_eq!(dump("Events"), first.clone() + second);
     let listed = tupelo(&["ls", &format!("{a}:Events"), "--json"]).json();
@@ -140,9 +140,9 @@ fn extending_needs_the_same_fields() {
     let before = std::fs::read(&a).expect("a file");
     let doubles: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
     let cases: [(&[(&str, ArrayRef)], &str); 3] = [
-        (&[("x", numbers(&[3])), ("y", doubles)], "field 'y' is double, not float"),
+        (&[("x", numbers(&[3])), ("y", doubles)], "field 'y' has type double, expected float"),
         (&[("x", numbers(&[3])), ("z", floats(&[1.0]))], "field 'y' is missing"),
-        (&[("x", numbers(&[3])), ("y", floats(&[1.0])), ("z", floats(&[1.0]))], "3 fields where 2 are expected: 'z'"),
+        (&[("x", numbers(&[3])), ("y", floats(&[1.0])), ("z", floats(&[1.0]))], "found 3 fields, expected 2: 'z'"),
     ];
     for (index, (columns, expected)) in cases.into_iter().enumerate() {
         let b = place.path(&format!("b{index}.root"));
@@ -199,7 +199,7 @@ fn several_inputs_are_concatenated() {
 fn remote_files_have_no_checkpoints() {
     let place = Place::new();
     let error = tupelo(&["copy", &place.b2hhh(), "http://127.0.0.1:9/x.root", "--checkpoint", "1MiB"]).fails(2);
-    assert!(error.contains("only local files have checkpoints"), "{error}");
+    assert!(error.contains("checkpoints are supported only in local files"), "{error}");
     let error = tupelo(&["head", "http://127.0.0.1:9/*.root"]).fails(2);
-    assert!(error.contains("web servers have no listings"), "{error}");
+    assert!(error.contains("web servers do not list files"), "{error}");
 }

@@ -264,7 +264,10 @@ fn without_a_checkpoint_there_is_nothing_to_repair() {
     std::fs::write(&left, "").expect("a file");
     for command in ["ls", "head", "verify"] {
         let said = tupelo(&[command, &file]).fails(1);
-        assert!(said.contains(&left) && said.contains("it has no checkpoint") && said.contains("delete it"), "{said}");
+        assert!(
+            said.contains(&left) && said.contains("it contains no checkpoint") && said.contains("delete it"),
+            "{said}"
+        );
         assert!(!said.contains("--repair"), "{said}");
     }
     for name in [&file, &left] {
@@ -289,7 +292,7 @@ fn the_hint_to_verify_has_the_file_name() {
         assert!(said.contains(&format!("hint: `tupelo verify {file}` lists everything")), "{said}");
     }
     let text = place.path("text.root");
-    std::fs::write(&text, "this is no ROOT file, but it is long enough to look like one, almost\n".repeat(2))
+    std::fs::write(&text, "this is not a ROOT file, but it is long enough to look like one, almost\n".repeat(2))
         .expect("a file");
     for arguments in [&["ls", &text][..], &["copy", "--append", &place.nanoaod(), &text]] {
         let said = tupelo(arguments).fails(1);

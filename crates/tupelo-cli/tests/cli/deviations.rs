@@ -44,12 +44,12 @@ fn deviations(run: Run) -> (Vec<(String, Value)>, Value) {
 }
 
 #[test]
-fn deviations_are_no_damage() {
+fn deviations_are_not_damage() {
     let place = Place::new();
     let file = place.b2hhh();
     let head = tupelo(&["head", &file]).ok();
     Patched::new(&file).put(4, (64000 - 1_000_000_i32).cast_unsigned());
-    let what = "the version in the file header is -936000, which is negative (at byte 4)";
+    let what = "the version in the file header is negative: -936000 (at byte 4)";
     let read = tupelo(&["head", &file]);
     assert_eq!(read.stderr.matches(what).count(), 1, "{}", read.stderr);
     assert_eq!(read.ok(), head);
@@ -76,14 +76,14 @@ fn key_lists_of_a_wrong_length_are_read_and_not_changed() {
     let layout = tupelo(&["layout", &file, "--json"]).json();
     assert_eq!(layout["remarks"], json!([]));
     let refused = tupelo(&["copy", "--append", &place.nanoaod(), &file]).fails(1);
-    assert!(refused.contains("a file that breaks a rule of the format cannot be changed, only copied"), "{refused}");
+    assert!(refused.contains("cannot change a file that breaks a rule of the format, copy it instead"), "{refused}");
     assert_eq!(std::fs::read(&file).expect("the file"), patched.bytes);
     tupelo(&["copy", &file, &place.path("copy.root")]).ok();
     tupelo(&["verify", "--deep", "--strict", &place.path("copy.root")]).ok();
 }
 
 #[test]
-fn what_a_killed_writer_never_listed_is_recovered() {
+fn objects_that_a_killed_writer_never_listed_are_recovered() {
     let place = Place::new();
     let file = place.b2hhh();
     let names = tupelo(&["ls", &file, "--json"]).json();

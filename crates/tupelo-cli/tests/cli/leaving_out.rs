@@ -80,7 +80,7 @@ fn fields_that_no_branch_can_hold_are_left_out_of_exports() {
     let place = Place::new();
     let (file, out) = (file.to_str().expect("UTF-8"), place.path("out.root"));
     let error = tupelo(&["export", file, &out]).fails(1);
-    assert!(error.contains("'p.m' is left out: a map has no branch in a tree"), "{error}");
+    assert!(error.contains("'p.m' is left out: a map cannot be stored in a branch"), "{error}");
     tupelo(&["export", file, "-o", &out, "--force", "--exclude", "p.m"]).ok();
     assert_eq!(tupelo(&["dump", &out, "--entries", ":1"]).ok(), "{\"p\":{\"n\":0}}\n");
 }
@@ -137,7 +137,7 @@ fn a_copy_has_a_field() {
     let place = Place::new();
     let (file, out) = (place.b2hhh(), place.path("out.root"));
     let error = tupelo(&["copy", &file, &out, "--exclude", "*"]).fails(2);
-    assert!(error.contains("DecayTree: no field is left; select others"), "{error}");
+    assert!(error.contains("DecayTree: no field is selected; select at least one"), "{error}");
     assert!(!fs::exists(&out).expect("a folder"));
     tupelo(&["copy", &file, &out, "--exclude", "*", "--define", "one = 1"]).ok();
     assert_eq!(tupelo(&["dump", "--entries", ":1", &out]).ok().trim(), "{\"one\":1}");

@@ -190,7 +190,7 @@ fn a_writer_killed_before_its_first_checkpoint_cannot_be_repaired() {
     assert!(tupelo(&["ls", &target]).fails(1).contains(temporary));
     for name in [target.as_str(), temporary] {
         let said = tupelo(&["verify", "--repair", name]).fails(1);
-        assert!(said.contains(&format!("{temporary} has no checkpoint")) && said.contains("delete it"), "{said}");
+        assert!(said.contains(&format!("{temporary} contains no checkpoint")) && said.contains("delete it"), "{said}");
     }
     assert_eq!(place.files().len(), 1);
     assert!(std::fs::read(temporary).expect("a file") == before);

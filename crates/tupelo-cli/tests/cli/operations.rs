@@ -56,7 +56,7 @@ fn a_forgotten_output_does_not_change_the_last_input() {
     tupelo(&["import", &place.path("tree.root"), "-o", &place.path("ntuple.root")]).ok();
     assert_eq!(tupelo(&["count", &place.path("ntuple.root")]).ok(), "3000\n");
     let error = tupelo(&["copy", &a]).fails(2);
-    assert!(error.contains("is the only file") && error.contains("-o OUT"), "{error}");
+    assert!(error.contains("needs an input and an output, found only") && error.contains("-o OUT"), "{error}");
 }
 
 /// The report of an import replaced whatever had its name.
@@ -338,7 +338,10 @@ fn the_hint_for_a_file_that_was_cut_off_says_more_than_the_error() {
     cut(size / 2);
     for command in ["head", "verify"] {
         let error = tupelo(&[command, &file]).fails(1);
-        assert!(error.contains("the file was cut off") && error.contains("copy the file again"), "{command}: {error}");
+        assert!(
+            error.contains("the file was cut off") && error.contains("copy the file from its source again"),
+            "{command}: {error}"
+        );
         assert!(!error.contains("lists everything"), "{command}: {error}");
     }
 }

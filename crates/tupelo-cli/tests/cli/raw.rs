@@ -41,11 +41,11 @@ fn a_raw_copy_is_refused_where_a_copy_is() {
     let file = file.as_str();
     for (arguments, status, expected) in [
         (&[file][..], 2, "needs an input and an output"),
-        (&[file, file, &x], 2, "--raw copies one file, not 2"),
+        (&[file, file, &x], 2, "--raw copies a single file, found 2"),
         (&[file, file], 2, "is both input and output"),
         (&[file, file, "--force"], 2, "is both input and output"),
         (&[file, &folder], 2, "is a directory"),
-        (&[file, &new], 1, "the path has no file name"),
+        (&[file, &new], 1, "the path lacks a file name"),
         (&[file, &missing], 1, "does not exist"),
         (&[&none, &x], 1, "cannot open"),
         (&[&folder, &x], 1, "it is a directory"),
@@ -104,7 +104,7 @@ fn a_raw_copy_is_continued_unless_the_file_has_changed() {
     // A part that no command wrote is not overwritten, nor is one that is the input.
     fs::write(&part, "mine").expect("a part");
     let error = tupelo(&["copy", "--raw", &file, "-o", &copy, "--force"]).fails(1);
-    assert!(error.contains("copy.part exists and is not a partial copy"), "{error}");
+    assert!(error.contains("copy.part exists but is not a partial copy"), "{error}");
     let error = tupelo(&["copy", "--raw", &part, "-o", &copy, "--force"]).fails(2);
     assert!(error.contains("copy.part is both input and output"), "{error}");
     assert_eq!(fs::read(&part).expect("a part"), b"mine");

@@ -39,7 +39,7 @@ fn errors_are_one_line_with_the_full_context() {
     assert!(error.contains("Muon_pT") && error.contains("'Muon_pt'"), "{error}");
     let error = tupelo(&["dump", &file, "--attributes", "notes"]).fails(1);
     assert!(error.contains("no attribute set named 'notes'"), "{error}");
-    std::fs::write(place.path("text.root"), "this is no ROOT file, but it is long enough to look like one, almost")
+    std::fs::write(place.path("text.root"), "this is not a ROOT file, but it is long enough to look like one, almost")
         .expect("a file");
     let error = tupelo(&["ls", &place.path("text.root")]).fails(1);
     assert!(error.contains("not a ROOT file"), "{error}");
@@ -194,7 +194,7 @@ fn cuts_select_entries() {
     let error = tupelo(&["dump", &file, "--where", "Jet_pt >"]).fails(2);
     assert!(error.contains("expression 'Jet_pt >': expected a value at the end"), "{error}");
     let error = tupelo(&["dump", &file, "--where", "Jet_pt > 5"]).fails(2);
-    assert!(error.contains("a cut is one boolean for each entry, not a list"), "{error}");
+    assert!(error.contains("a cut must be one boolean for each entry, not a list"), "{error}");
     let error = tupelo(&["dump", &file, "--where", "Jet_pq > 5"]).fails(1);
     assert!(error.contains("'Jet_pt'"), "{error}");
 }
@@ -249,5 +249,5 @@ fn index_writes_a_manifest_of_all_files() {
     assert_eq!(std::fs::read_to_string(&output).expect("a manifest"), written);
     tupelo(&["index"]).fails(2);
     let signed = tupelo(&["index", "https://ann:pass@host/x.root?signature=1"]).fails(2);
-    assert!(signed.contains("https://host/x.root: a manifest does not store user names"), "{signed}");
+    assert!(signed.contains("https://host/x.root: a manifest cannot store user names"), "{signed}");
 }

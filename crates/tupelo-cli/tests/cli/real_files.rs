@@ -112,7 +112,7 @@ fn ntuples_of_other_projects_are_read_or_refused_by_version() {
                 let error = tupelo(&["head", file]).fails(1);
                 assert!(error.contains(&format!("ntuple '{name}': it has")), "{error}");
                 assert!(
-                    error.contains("the pre-release format 0.2.0.0") || error.contains("ROOT 6.28 or before"),
+                    error.contains("the pre-release format 0.2.0.0") || error.contains("ROOT 6.28 or earlier"),
                     "{error}"
                 );
                 refused += 1;

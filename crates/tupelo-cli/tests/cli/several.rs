@@ -50,11 +50,7 @@ fn several_files_are_one_sequence_of_entries() {
     }
     // Fields that some files lack are skipped, or missing values.
     let run = tupelo(&["dump", &first, &second, "--entries", "199:201", "--fields", "event,MET_*"]);
-    assert!(
-        run.stderr.contains("skipped the fields that are missing in some files: MET_pt; --union"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains("skipped the fields missing in some files: MET_pt; --union"), "{}", run.stderr);
     assert!(!run.ok().contains("MET_pt"));
     let union = tupelo(&["dump", &first, &second, "--union", "--entries", "199:201", "--fields", "MET_pt"]).ok();
     let values: Vec<serde_json::Value> = union
@@ -80,7 +76,7 @@ fn several_files_are_one_sequence_of_entries() {
     };
     assert!(columns("all.parquet") > 0 && columns("all.arrow") > 0);
     let twice = tupelo(&["dump", &first, &first, "--metrics", "--fields", "event"]);
-    assert!(twice.stderr.contains("part1.root is given more than once"), "{}", twice.stderr);
+    assert!(twice.stderr.contains("part1.root occurs more than once"), "{}", twice.stderr);
     assert_eq!(twice.stderr.matches("requests").count(), 1, "one total: {}", twice.stderr);
     assert_eq!(twice.ok().lines().count(), 400);
     let error = tupelo(&["dump", &first, &second, "-o", &second]).fails(2);
@@ -147,7 +143,7 @@ fn files_without_an_ntuple_are_counted() {
     );
     run.ok();
     let run = tupelo(&["verify", "--json", &empty[0], &file, &empty[1]]);
-    assert!(run.stderr.contains("3 files: all intact; 2 of them hold no ntuple"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 files: all intact; 2 of them contain no ntuple"), "{}", run.stderr);
     let documents = run.ok();
     let documents = serde_json::Deserializer::from_str(&documents).into_iter();
     let warnings: Vec<_> =
@@ -174,7 +170,7 @@ fn duplicate_inputs_are_reported() {
     let folder = place.directory.path().file_name().expect("a name").to_str().expect("UTF-8");
     let other = place.path(&format!("../{folder}/b2hhh.root"));
     let run = tupelo(&["copy", &file, &other, &copy]);
-    assert!(run.stderr.contains(&format!("warning: {other} is given more than once")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("warning: {other} occurs more than once")), "{}", run.stderr);
     run.ok();
     assert_eq!(tupelo(&["ls", &copy, "--json"]).json()["ntuples"][0]["entries"], json!(6000));
     let run = tupelo(&["copy", &file, &copy, &place.path("all.root")]);
@@ -188,7 +184,7 @@ fn a_forgotten_option_of_the_output_has_a_hint() {
     let place = Place::new();
     let (file, out) = (place.b2hhh(), place.path("out.parquet"));
     let error = tupelo(&["dump", &file, &out]).fails(1);
-    assert!(error.contains(&format!("-o {out} names it as the output")), "{error}");
+    assert!(error.contains(&format!("use -o {out} to make it the output")), "{error}");
     let missing = ["a.root", "b.root"].map(|name| place.path(name));
     let error = tupelo(&["dump", &missing[0], &missing[1]]).fails(1);
     assert!(!error.contains("--skip-errors"), "{error}");

@@ -200,7 +200,7 @@ fn options_may_stand_between_the_files_of_a_copy() {
     let error = tupelo(&["copy", &file]).fails(2);
     assert!(error.contains("copy needs an input and an output"), "{error}");
     let error = tupelo(&["copy", &file, &place.path("new/")]).fails(1);
-    assert!(error.contains("the path has no file name"), "{error}");
+    assert!(error.contains("the path lacks a file name"), "{error}");
 }
 
 #[test]

@@ -117,8 +117,8 @@ fn invalid_definitions_are_explained() {
         ("ht==1", "expected NAME=EXPRESSION"),
         ("ht=sum(", "expected a value at the end"),
         ("ht=sum(Muon_p)", "no field named 'Muon_p'"),
-        ("MET_pt=1.5", "there is a field 'MET_pt' already"),
-        ("ht=MET_pt ^ 2", "write ** for a power"),
+        ("MET_pt=1.5", "field 'MET_pt' already exists"),
+        ("ht=MET_pt ^ 2", "write ** for powers"),
     ] {
         let done = tupelo(&["copy", &file, &copy, "--define", definition]);
         assert_ne!(done.status, Some(0));

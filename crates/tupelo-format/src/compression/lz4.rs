@@ -14,16 +14,16 @@ const MIN_HIGH_COMPRESSION_LEVEL: u8 = 4;
 pub(super) fn decompress(payload: &[u8], out: &mut [u8]) -> Result<()> {
     let mut cursor = Cursor::new(payload, 0);
     // The offset of an error within a block means nothing to the caller.
-    let stored = cursor.u64_be().map_err(|_| Error::corrupt("lz4: block has no room for its checksum"))?;
+    let stored = cursor.u64_be().map_err(|_| Error::corrupt("lz4: block is too short for its checksum"))?;
     let block = payload.get(CHECKSUM_BYTES..).unwrap_or_default();
     let computed = XxHash64::oneshot(0, block);
     if stored != computed {
-        return Err(Error::corrupt(format!("lz4: checksum is {computed:016x}, {stored:016x} is stored")));
+        return Err(Error::corrupt(format!("lz4: checksum mismatch (stored {stored:016x}, computed {computed:016x})")));
     }
-    let size = i32::try_from(out.len()).map_err(|_| Error::corrupt("lz4: block of over 2 GiB"))?;
+    let size = i32::try_from(out.len()).map_err(|_| Error::corrupt("lz4: block exceeds 2 GiB"))?;
     match decompress_to_buffer(block, Some(size), out) {
         Ok(bytes) if bytes == out.len() => Ok(()),
-        Ok(bytes) => Err(Error::corrupt(format!("lz4: {bytes} bytes where {} are wanted", out.len()))),
+        Ok(bytes) => Err(Error::corrupt(format!("lz4: block has {bytes} bytes, expected {}", out.len()))),
         Err(_) => Err(Error::corrupt("lz4: damaged block")),
     }
 }

@@ -38,7 +38,7 @@ fn check(stream: &Stream, status: Status, payload: &[u8], out: &[u8]) -> Result<
     }
     if stream.total_out() != out.len() as u64 || stream.total_in() != payload.len() as u64 {
         return Err(Error::corrupt(format!(
-            "lzma: {} bytes from {} where {} from {} are wanted",
+            "lzma: block has {} bytes from {}, expected {} from {}",
             stream.total_out(),
             stream.total_in(),
             out.len(),
@@ -75,7 +75,7 @@ fn refused(error: LzmaError) -> Error {
     match error {
         LzmaError::Mem => Error::limit("lzma: out of memory"),
         LzmaError::MemLimit => {
-            Error::limit(format!("lzma: stream wants more than {MAX_DECODER_BYTES} bytes of memory"))
+            Error::limit(format!("lzma: stream needs more than {MAX_DECODER_BYTES} bytes of memory"))
         }
         LzmaError::Options | LzmaError::UnsupportedCheck => Error::unsupported(format!("lzma: {error}")),
         _ => Error::corrupt(format!("lzma: {error}")),

@@ -75,7 +75,8 @@ impl Block<'_> {
 fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
     let Some((&[t0, t1, t2, s0, s1, s2, u0, u1, u2], rest)) = chain.split_first_chunk::<BLOCK_HEADER_BYTES>() else {
         return Err(Error::corrupt(format!(
-            "compression block: {} bytes where a header of {BLOCK_HEADER_BYTES} is wanted, {wanted} uncompressed bytes missing",
+            "compression block: expected a header of {BLOCK_HEADER_BYTES} bytes, {} left; {wanted} uncompressed bytes \
+             missing",
             chain.len()
         )));
     };
@@ -91,13 +92,13 @@ fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
     let (stored_bytes, uncompressed_bytes) = (size(s0, s1, s2), size(u0, u1, u2));
     if uncompressed_bytes == 0 || uncompressed_bytes > wanted {
         return Err(Error::corrupt(format!(
-            "compression block: claims {uncompressed_bytes} uncompressed bytes where {wanted} are missing"
+            "compression block: header says {uncompressed_bytes} uncompressed bytes, {wanted} missing"
         )));
     }
     match rest.split_at_checked(stored_bytes) {
         Some((payload, rest)) => Ok((Block { codec, payload, uncompressed_bytes }, rest)),
         None => Err(Error::corrupt(format!(
-            "compression block: claims {stored_bytes} stored bytes where {} follow",
+            "compression block: header says {stored_bytes} stored bytes, {} left",
             rest.len()
         ))),
     }
@@ -137,10 +138,10 @@ pub fn decompress_while<E: From<Error>>(
     Ok(check_end(chain)?)
 }
 
-/// Decompresses a whole payload of which the size is only a claim, as that of an envelope is.
+/// Decompresses a whole payload whose size is only claimed, as in an envelope.
 ///
-/// Memory grows with what the blocks really yield: at most one block (16 MiB) or once more the bytes proven so far is
-/// reserved ahead of them.
+/// Memory grows with the actual output of the blocks: at most one block (16 MiB), or the size decompressed so far, is
+/// reserved in advance.
 ///
 /// # Errors
 /// Limit if `uncompressed_bytes` exceeds `limit_bytes`; otherwise as [`decompress_into`].
@@ -152,7 +153,11 @@ pub fn decompress(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64) -> Re
 pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64, memory: &Memory) -> Result<Vec<u8>> {
     let total = match usize::try_from(uncompressed_bytes) {
         Ok(total) if uncompressed_bytes <= limit_bytes => total,
-        _ => return Err(Error::limit(format!("{uncompressed_bytes} uncompressed bytes, {limit_bytes} are allowed"))),
+        _ => {
+            return Err(Error::limit(format!(
+                "{uncompressed_bytes} uncompressed bytes exceed the limit of {limit_bytes}"
+            )));
+        }
     };
     if block.len() == total {
         memory.take(uncompressed_bytes, "stored bytes")?;
@@ -165,7 +170,7 @@ pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64
         let (block, rest) = next_block(chain, missing)?;
         let (before, more) = (out.capacity(), start.max(block.uncompressed_bytes).min(missing));
         if before.saturating_sub(start) < block.uncompressed_bytes {
-            // While it grows, the old and the new bytes are there.
+            // While it grows, both the old and the new bytes are in memory.
             memory.take(start.saturating_add(more) as u64, "decompressed bytes")?;
             out.reserve_exact(more);
             memory.reset(memory.used().saturating_sub(before as u64));
@@ -180,9 +185,7 @@ pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64
 
 fn check_smaller(stored_bytes: usize, uncompressed_bytes: u64) -> Result<()> {
     if stored_bytes as u64 > uncompressed_bytes {
-        return Err(Error::corrupt(format!(
-            "{stored_bytes} bytes are stored for {uncompressed_bytes} uncompressed bytes"
-        )));
+        return Err(Error::corrupt(format!("{stored_bytes} stored bytes for {uncompressed_bytes} uncompressed bytes")));
     }
     Ok(())
 }

@@ -64,10 +64,9 @@ impl FromStr for Algorithm {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.name() == text)
-            .ok_or_else(|| Error::unsupported(format!("unknown compression \"{text}\": zlib, lzma, lz4, zstd or none")))
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or_else(|| {
+            Error::unsupported(format!("unknown compression \"{text}\": expected zlib, lzma, lz4, zstd or none"))
+        })
     }
 }
 
@@ -88,11 +87,11 @@ impl Compression {
     pub fn new(algorithm: Algorithm, level: u8) -> Result<Self> {
         match level {
             1..=9 => Ok(Self(Some((algorithm, level)))),
-            _ => Err(Error::unsupported(format!("{algorithm} level {level}: levels go from 1 to 9"))),
+            _ => Err(Error::unsupported(format!("{algorithm} level {level} is out of range: levels are 1 to 9"))),
         }
     }
 
-    /// From ROOT's number, `100 * code + level`; level 0 is no compression, whatever the codec.
+    /// From ROOT's number, `100 * code + level`; level 0 disables compression, whatever the codec.
     ///
     /// # Errors
     /// Unsupported if codec or level are unknown here. Reading does not need the setting.
@@ -105,7 +104,7 @@ impl Compression {
         Self::new(algorithm.ok_or_else(unknown)?, (setting % 100) as u8)
     }
 
-    /// ROOT's number, as it stands in page lists and in the file header; 0 for no compression.
+    /// ROOT's number, as in page lists and in the file header; 0 for no compression.
     pub const fn setting(self) -> u32 {
         match self.0 {
             Some((algorithm, level)) => algorithm.code() * 100 + level as u32,

@@ -52,7 +52,7 @@ fn every_codec_and_level_round_trips() {
 }
 
 #[test]
-fn what_does_not_shrink_stays_raw() {
+fn incompressible_data_stays_raw() {
     for compression in all().chain([Compression::NONE]) {
         let data = noise(5000);
         assert!(assert_round_trip(compression, &data) == data, "{compression}");

@@ -28,8 +28,10 @@ pub(super) fn decompress_deflate(payload: &[u8], out: &mut [u8]) -> Result<()> {
 fn check(codec: &str, outcome: Result<usize, DecompressionError>, wanted: usize) -> Result<()> {
     match outcome {
         Ok(bytes) if bytes == wanted => Ok(()),
-        Ok(bytes) => Err(Error::corrupt(format!("{codec}: {bytes} bytes where {wanted} are wanted"))),
-        Err(DecompressionError::InsufficientSpace) => Err(Error::corrupt(format!("{codec}: more than {wanted} bytes"))),
+        Ok(bytes) => Err(Error::corrupt(format!("{codec}: block has {bytes} bytes, expected {wanted}"))),
+        Err(DecompressionError::InsufficientSpace) => {
+            Err(Error::corrupt(format!("{codec}: block has more than {wanted} bytes")))
+        }
         Err(DecompressionError::BadData) => Err(Error::corrupt(format!("{codec}: damaged stream"))),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn decompress(payload: &[u8], out: &mut [u8]) -> Result<()> {
         };
         match decompressor.decompress_to_buffer(payload, out) {
             Ok(bytes) if bytes == out.len() => Ok(()),
-            Ok(bytes) => Err(Error::corrupt(format!("zstd: {bytes} bytes where {} are wanted", out.len()))),
+            Ok(bytes) => Err(Error::corrupt(format!("zstd: block has {bytes} bytes, expected {}", out.len()))),
             Err(error) => Err(Error::corrupt(format!("zstd: {error}"))),
         }
     })

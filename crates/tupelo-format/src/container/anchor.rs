@@ -16,7 +16,7 @@ const HEAD_BYTES: usize = 6;
 const CLASS_VERSION: u16 = 2;
 /// First version of the class `ROOT::Experimental::RNTuple` that has the version of the format, as ROOT 6.30 wrote it.
 const PRE_RELEASE_VERSION: u16 = 4;
-/// The only epoch there is.
+/// The only existing epoch.
 const EPOCH: u16 = 1;
 /// Smallest envelope: type and length, checksum.
 const MIN_ENVELOPE_BYTES: u64 = 16;
@@ -96,20 +96,23 @@ impl Anchor {
     /// Reads an anchor (of this or a later class version) from its decompressed payload, which lies at `offset`.
     ///
     /// # Errors
-    /// Corrupt where byte count or checksum do not fit, unsupported for another epoch.
+    /// Corrupt if byte count or checksum do not match, unsupported for another epoch.
     pub fn read(payload: &[u8], offset: u64) -> Result<Self> {
         if payload.len() < ANCHOR_BYTES {
-            return Err(Error::corrupt(format!("anchor of {} bytes", payload.len())).at(offset));
+            return Err(Error::corrupt(format!("{} bytes, expected at least {ANCHOR_BYTES}", payload.len())).at(offset));
         }
         let mut cursor = Cursor::new(payload, offset);
         let byte_count = cursor.u32_be()?;
         let class_version = cursor.u16_be()?;
         // The byte count leaves out itself and the checksum.
         if u64::from(byte_count ^ BYTE_COUNT_FLAG) != (payload.len() - 4 - CHECKSUM_BYTES) as u64 {
-            return Err(Error::corrupt(format!("anchor with byte count {byte_count:#x}")).at(offset));
+            return Err(Error::corrupt(format!("wrong byte count {byte_count:#x}")).at(offset));
         }
         if class_version < CLASS_VERSION {
-            return Err(Error::unsupported(format!("anchor of class version {class_version}")).at(offset));
+            return Err(Error::unsupported(format!(
+                "class version {class_version}, expected at least {CLASS_VERSION}"
+            ))
+            .at(offset));
         }
         let fields = cursor.clone().take(payload.len() - HEAD_BYTES - CHECKSUM_BYTES)?;
         let anchor = Self {
@@ -128,19 +131,19 @@ impl Anchor {
         cursor.take(cursor.remaining() - CHECKSUM_BYTES)?;
         let checksum = cursor.u64_be()?;
         if checksum != xxh3(fields) {
-            return Err(Error::corrupt("anchor does not match its checksum").at(offset));
+            return Err(Error::corrupt("checksum mismatch").at(offset));
         }
         if anchor.epoch != EPOCH {
-            return Err(Error::unsupported(format!("format version with epoch {}", anchor.epoch)).at(offset));
+            return Err(Error::unsupported(format!("format version with unknown epoch {}", anchor.epoch)).at(offset));
         }
         Ok(anchor)
     }
 
-    /// The version of the format that the payload of an anchor has that was written before format 1.0, of class
-    /// `ROOT::Experimental::RNTuple`; `None` for the oldest, which have none.
+    /// The format version in the payload of an anchor from before format 1.0, of class `ROOT::Experimental::RNTuple`;
+    /// `None` for the oldest anchors, which do not store it.
     ///
     /// # Errors
-    /// Corrupt where the payload ends before it.
+    /// Corrupt if the payload ends before the version.
     pub fn pre_release_version(payload: &[u8], offset: u64) -> Result<Option<[u16; 4]>> {
         let mut cursor = Cursor::new(payload, offset);
         let _byte_count = cursor.u32_be()?;
@@ -153,22 +156,24 @@ impl Anchor {
     /// Checks that header and footer can lie in a file of `file_size` bytes.
     ///
     /// # Errors
-    /// Corrupt where they cannot.
+    /// Corrupt if they cannot.
     pub fn validate(&self, file_size: u64) -> Result<()> {
         let envelopes = [
             ("header", self.seek_header, self.nbytes_header, self.len_header),
             ("footer", self.seek_footer, self.nbytes_footer, self.len_footer),
         ];
         for (name, seek, nbytes, len) in envelopes {
-            // Of a split envelope only the first chunk must lie behind `seek`.
+            // Only the first chunk of a split envelope must lie at `seek`.
             let together = if self.max_key_size == 0 { nbytes } else { nbytes.min(self.max_key_size) };
             let fits = seek.checked_add(together).is_some_and(|end| end <= file_size) && nbytes <= file_size;
             if seek == 0 || !fits {
-                let what = format!("{name} of {nbytes} bytes at byte {seek} in a file of {file_size} bytes");
+                let what = format!("{name} of {nbytes} bytes at byte {seek} is outside the file of {file_size} bytes");
                 return Err(Error::corrupt(what));
             }
             if nbytes < MIN_ENVELOPE_BYTES || len < nbytes {
-                return Err(Error::corrupt(format!("{name} of {nbytes} bytes on disk and {len} bytes")));
+                return Err(Error::corrupt(format!(
+                    "{name} has invalid sizes: {nbytes} bytes on disk, {len} bytes uncompressed"
+                )));
             }
         }
         Ok(())
@@ -276,7 +281,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_a_split_envelope_only_the_first_chunk_lies_behind_the_offset() {
+    fn only_the_first_chunk_of_a_split_envelope_is_at_the_offset() {
         let size = 1346;
         let split = Anchor { seek_footer: size - 50, max_key_size: 50, ..example() };
         assert_eq!(split.validate(size), Ok(()));

@@ -23,18 +23,18 @@ const CHUNK_MEMORY: u64 = 96;
 pub struct Chunks {
     /// The first bytes of the payload.
     pub first: Range<u64>,
-    /// The table of the other chunks' offsets, right behind.
+    /// The table of the offsets of the other chunks, right after them.
     pub table: Range<u64>,
     rest_bytes: u64,
     max_bytes: u64,
 }
 
 impl Chunks {
-    /// How `nbytes` of payload at `offset` are split where a key holds at most `max_key_size` bytes; `None` where they
-    /// are not split. The caller knows that `nbytes` are not more than the file has.
+    /// How `nbytes` of payload at `offset` are split if a key holds at most `max_key_size` bytes; `None` if they are
+    /// not split. The caller has checked that the file has `nbytes` bytes.
     ///
     /// # Errors
-    /// Corrupt where the table of offsets would not fit into the first chunk.
+    /// Corrupt if the table of offsets would not fit into the first chunk.
     pub fn split(offset: u64, nbytes: u64, max_key_size: u64) -> Result<Option<Self>> {
         if max_key_size == 0 || nbytes <= max_key_size {
             return Ok(None);
@@ -42,7 +42,8 @@ impl Chunks {
         let others = nbytes.div_ceil(max_key_size) - 1;
         let tail = nbytes % max_key_size;
         let extra = if tail > 0 { max_key_size - tail } else { 0 };
-        let wrong = || Error::corrupt(format!("{nbytes} bytes split into keys of {max_key_size} bytes")).at(offset);
+        let wrong =
+            || Error::corrupt(format!("{nbytes} bytes cannot be split into keys of {max_key_size} bytes")).at(offset);
         let table_bytes = others.checked_mul(OFFSET_BYTES).ok_or_else(wrong)?;
         // The table takes place from the payload, which may push its end into one more chunk.
         let table_bytes = if table_bytes > extra { table_bytes.saturating_add(OFFSET_BYTES) } else { table_bytes };
@@ -52,18 +53,18 @@ impl Chunks {
         Ok(Some(Self { first, table, rest_bytes: nbytes.saturating_sub(first_bytes), max_bytes: max_key_size }))
     }
 
-    /// Number of chunks behind the first one.
+    /// Number of chunks after the first one.
     pub fn others(&self) -> u64 {
         (self.table.end - self.table.start) / OFFSET_BYTES
     }
 
-    /// Payload bytes of each chunk behind the first one, in order.
+    /// Payload bytes of each chunk after the first one, in order.
     pub fn other_bytes(&self) -> impl Iterator<Item = u64> + use<> {
         let (max_bytes, rest_bytes) = (self.max_bytes, self.rest_bytes);
         (0..self.others()).map(move |i| rest_bytes.saturating_sub(i.saturating_mul(max_bytes)).min(max_bytes))
     }
 
-    /// The ranges of the chunks behind the first one, from the bytes of the table.
+    /// The ranges of the chunks after the first one, from the bytes of the table.
     ///
     /// # Errors
     /// Corrupt where a chunk would not lie inside a file of `file_size` bytes.
@@ -76,7 +77,11 @@ impl Chunks {
             let start = cursor.u64_le()?;
             match start.checked_add(bytes) {
                 Some(end) if start > 0 && end <= file_size => ranges.push(start..end),
-                _ => return Err(Error::corrupt(format!("chunk of {bytes} bytes at byte {start}")).at(at)),
+                _ => {
+                    return Err(
+                        Error::corrupt(format!("chunk of {bytes} bytes at byte {start} is outside the file")).at(at)
+                    );
+                }
             }
         }
         Ok(ranges)
@@ -92,7 +97,7 @@ pub fn payload(fetched: &FetchedRanges, offset: u64, nbytes: u64, max_key_size: 
         return fetched.get(offset, nbytes);
     };
     if nbytes > fetched.size() {
-        let what = format!("{nbytes} bytes wanted in a file of {} bytes", fetched.size());
+        let what = format!("expected {nbytes} bytes in a file of {} bytes", fetched.size());
         return Err(Error::corrupt(what).at(offset).into());
     }
     let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;

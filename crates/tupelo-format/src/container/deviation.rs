@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 #[cfg(test)]
 mod tests;
 
-/// Most deviations of a file that are kept.
+/// Maximum number of deviations kept for a file.
 const MAX_DEVIATIONS: usize = 1000;
-/// Most characters of a name that a deviation keeps.
+/// Maximum number of characters of a name kept in a deviation.
 const MAX_NAME_CHARS: usize = 100;
 
 /// A broken rule that ROOT does not check. The file is read as ROOT reads it.
@@ -21,18 +21,18 @@ pub struct Deviation {
     pub rule: Rule,
 }
 
-/// The rules, with what the file has instead. The first one is the least.
+/// The rules, with the values found in the file. The first one is the least severe.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
     /// The version in the header of a file is positive.
     FileVersion {
-        /// What the header has.
+        /// The version in the header.
         stored: i32,
     },
     /// The length of a key list's record includes all of its keys.
     KeyListLength {
-        /// What the record has, in bytes.
+        /// The length in the record, in bytes.
         stored: u64,
         /// Where its keys end, in bytes from its start.
         actual: u64,
@@ -41,14 +41,14 @@ pub enum Rule {
     KeyListRest {
         /// Number of its keys.
         keys: u64,
-        /// What follows them, in bytes.
+        /// Bytes that follow them.
         bytes: u64,
     },
     /// The length of a key includes its names.
     KeyLength {
-        /// The name in the key, as far as it is kept.
+        /// The name in the key, possibly shortened.
         name: String,
-        /// What the key has, in bytes.
+        /// The length in the key, in bytes.
         stored: u16,
         /// Where its title ends, in bytes from its start.
         actual: u64,
@@ -91,7 +91,7 @@ impl Rule {
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
-            Rule::FileVersion { stored } => write!(f, "the version in the file header is {stored}, which is negative"),
+            Rule::FileVersion { stored } => write!(f, "the version in the file header is negative: {stored}"),
             Rule::KeyListLength { stored, actual } => {
                 write!(f, "the key list of {actual} bytes has a recorded length of {stored} bytes")
             }
@@ -105,7 +105,7 @@ impl fmt::Display for Deviation {
             Rule::Saved => {
                 return f.write_str(
                     "the writer of the file did not save its directories; open it with the option 'recover' to read \
-                     the objects that are in it",
+                     its objects",
                 );
             }
             Rule::Recovered { keys } => {

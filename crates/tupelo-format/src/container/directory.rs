@@ -133,7 +133,7 @@ pub struct Directory {
     pub(super) room: u64,
     /// Bytes of the key list's record, 0 where there is none.
     pub(super) list_bytes: u64,
-    /// What the key list has that would be lost if it were written again.
+    /// Bytes of the key list that would be lost if it were written again.
     pub(super) unread: Option<String>,
     /// A key after the last one: of a deleted object if its record is free.
     pub(super) last: Option<LastKey>,
@@ -268,7 +268,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
     let mut cursor = Cursor::new(bytes, at);
     let count = cursor.u32_be()? as usize;
     if count > cursor.remaining() / MIN_KEY_BYTES {
-        let what = format!("list of {count} keys in {} bytes", cursor.remaining());
+        let what = format!("expected a list of {count} keys, {} bytes left", cursor.remaining());
         return Err(Error::corrupt(what).at(at).into());
     }
     fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
@@ -282,7 +282,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
         match usize::from(key.key_bytes).checked_sub(content_bytes) {
             Some(0) => {}
             Some(unread) => {
-                list.unread = Some(format!("key '{}' in it is {unread} bytes longer than its content", key.name));
+                list.unread = Some(format!("its key '{}' is {unread} bytes longer than its content", key.name));
             }
             // `TDirectoryFile` in the list, where the record that it leads to has `TDirectory`: ROOT 5.28.
             None => {
@@ -305,7 +305,7 @@ fn parse_keys(fetched: &FetchedRanges, bytes: &Bytes, at: u64) -> Attempt<KeyLis
     match key.filter(|key| !is_listed(key)) {
         None if are_whole => fetched.deviations().add(offset, deviation.rule),
         key => {
-            list.unread = Some(format!("there are {} bytes after its {count} keys", rest.len()));
+            list.unread = Some(format!("{} bytes follow its {count} keys", rest.len()));
             // The number of keys is wrong, or the object was deleted.
             let record = |key: Key| key.seek_key..key.seek_key.saturating_add(u64::from(key.nbytes));
             list.last = key.filter(|_| are_whole).map(|key| LastKey { record: record(key), deviation });
@@ -334,7 +334,7 @@ impl Directory {
     }
 
     /// Whether the directories were saved, as ROOT asks before it recovers a file (`TFile::Init`): without a list of
-    /// keys they were not, and what is past the end of a file without keys is in no list.
+    /// keys they were not, and objects past the end of a file without keys are in no list.
     fn check_saved(&self, fetched: &FetchedRanges) -> Attempt<()> {
         let header = read_header(fetched)?;
         if self.record.seek_keys <= header.begin || self.keys.is_empty() && header.end < fetched.size() {
@@ -361,11 +361,12 @@ impl Directory {
     }
 }
 
-/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise). `open` gives
-/// the top directory for `None`, and else the one that a key opens: only the directories on the path.
+/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise). `open`
+/// returns the top directory for `None`, otherwise the directory of a key; it is called only for the directories on the
+/// path.
 ///
 /// # Errors
-/// Those of `open`; corrupt where the object lies outside of the file.
+/// Those of `open`; corrupt if the object lies outside the file.
 pub fn find_object_in<D: AsRef<Directory>, E: From<Error>>(
     path: &str,
     file_size: u64,
@@ -408,7 +409,7 @@ pub fn find_object(fetched: &FetchedRanges, path: &str) -> Attempt<Option<Object
 #[derive(Debug)]
 pub struct Tree {
     directories: Vec<Directory>,
-    /// What is to be read next.
+    /// The directories to read next.
     level: Vec<Place>,
     levels: usize,
     seen: HashSet<u64>,
@@ -421,7 +422,7 @@ pub struct Tree {
 pub struct Level(Vec<Directory>);
 
 impl Tree {
-    /// A tree of which nothing is read yet.
+    /// A tree before its first read.
     ///
     /// # Errors
     /// Corrupt where the file has no top directory.
@@ -476,19 +477,19 @@ impl Tree {
         self.level = below_these;
         self.levels += 1;
         if self.levels == MAX_DIRECTORY_DEPTH && !self.is_complete() {
-            return Err(Error::limit(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
+            return Err(Error::limit(format!("directories are nested more than {MAX_DIRECTORY_DEPTH} deep")));
         }
         Ok(())
     }
 
-    /// Every key of every directory; a directory's content follows it. Directories themselves are listed too. What the
-    /// list takes is counted in `memory`.
+    /// Every key of every directory; a directory's content follows it. Directories themselves are listed too. The
+    /// memory of the list is counted in `memory`.
     ///
     /// # Errors
     /// Corrupt where a record lies outside of the file.
     pub fn objects(&self, memory: &Memory) -> Result<Vec<Object>> {
         let mut objects = Vec::new();
-        // What is still to be listed: the rest of the keys of each directory on the way down.
+        // The keys not yet listed, for each directory on the path.
         let mut way: Vec<(&Directory, std::slice::Iter<'_, ListedKey>)> = Vec::new();
         way.extend(self.directories.first().map(|top| (top, top.keys.iter())));
         while let Some((directory, keys)) = way.last_mut() {
@@ -525,7 +526,7 @@ fn complete_tree(fetched: &FetchedRanges) -> Attempt<Tree> {
 fn join(path: &str, name: &str) -> Result<String> {
     let joined = if path.is_empty() { name.len() } else { path.len() + 1 + name.len() };
     if joined > MAX_PATH_BYTES {
-        return Err(Error::limit(format!("path of {joined} bytes, the most is {MAX_PATH_BYTES}")));
+        return Err(Error::limit(format!("path of {joined} bytes exceeds the limit of {MAX_PATH_BYTES}")));
     }
     Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
 }
@@ -624,10 +625,10 @@ mod tests {
             file[key.payload_offset() as usize + 3] = count;
             tree(file).map(|tree| tree[0].keys.len())
         };
-        // One key of 31 bytes, of which the smallest takes 29.
+        // One key of 31 bytes; the smallest takes 29.
         assert_eq!((key.stored_bytes(), count(1)), (4 + 31, Ok(1)));
         let Err(Interrupt::Failed(error)) = count(2) else { panic!("two keys") };
-        assert_eq!(error.what(), "list of 2 keys in 31 bytes");
+        assert_eq!(error.what(), "expected a list of 2 keys, 31 bytes left");
     }
 
     #[test]

@@ -83,14 +83,14 @@ impl FetchedRanges {
         Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()), deviations: Arc::default() }
     }
 
-    /// The same bytes, of which no more may be made than `limit_bytes`: decompressed bytes, records, tables. Clones
+    /// The same bytes with a memory limit for what is made from them: decompressed bytes, records, tables. Clones
     /// count together.
     #[must_use]
     pub fn with_memory_limit(self, limit_bytes: u64) -> Self {
         Self { memory: Arc::new(Memory::new(limit_bytes)), ..self }
     }
 
-    /// What was taken of the memory so far.
+    /// The memory used so far.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -148,7 +148,7 @@ impl FetchedRanges {
         let end = match offset.checked_add(length) {
             Some(end) if end <= self.size => end,
             _ => {
-                let what = format!("{length} bytes wanted in a file of {} bytes", self.size);
+                let what = format!("expected {length} bytes in a file of {} bytes", self.size);
                 return Err(Error::corrupt(what).at(offset).into());
             }
         };
@@ -175,7 +175,7 @@ impl FetchedRanges {
             (false, _) => Err(Interrupt::Missing(missing)),
             (true, 0 | 1) => Ok(parts.pop().unwrap_or_default()),
             (true, _) => {
-                self.memory.take(length, "bytes that were fetched in pieces")?;
+                self.memory.take(length, "bytes fetched in pieces")?;
                 Ok(Bytes::from(parts.concat()))
             }
         }

@@ -22,7 +22,7 @@ const SEGMENT_MEMORY: u64 = 18;
 /// The most segments that are listed, if the others can do without: a list is written with every state of a file, and
 /// would grow with their number.
 const MAX_SEGMENTS: usize = 32;
-/// So many segments below [`MAX_SEGMENTS`] are to be known as records before anything is added to a file.
+/// This many segments below [`MAX_SEGMENTS`] must be known as records before anything is added to a file.
 const SPARE_SEGMENTS: usize = 8;
 /// Longer segments are not looked into, in bytes: 64 KiB. The shortest ones are left out first.
 const MAX_RECORDS_BYTES: u64 = 64 << 10;
@@ -74,7 +74,9 @@ impl FreeList {
                 break;
             }
             if first < header.begin || first > last {
-                return Err(Error::corrupt(format!("free segment from {first} to {last}")).at(offset).into());
+                return Err(Error::corrupt(format!("invalid free segment from byte {first} to {last}"))
+                    .at(offset)
+                    .into());
             }
             list.insert(first..last.saturating_add(1), false);
         }
@@ -134,7 +136,7 @@ impl FreeList {
         self.segments.insert(range.start, Segment { end: range.end, is_records });
     }
 
-    /// The shortest segments first, all but so many of the longest.
+    /// The shortest segments first, all but this many of the longest.
     fn shortest(&self, all_but: usize) -> impl Iterator<Item = (u64, Segment)> + use<> {
         let mut segments: Vec<_> = self.segments.iter().map(|(&first, &segment)| (first, segment)).collect();
         segments.sort_by_key(|(first, segment)| segment.end.saturating_sub(*first));
@@ -238,7 +240,7 @@ mod tests {
         let kept = ranges(&list);
         assert_eq!(kept.len(), MAX_SEGMENTS);
         assert_eq!((kept[0], kept[31]), ((69_000, 69_169), (500_000, 500_010)));
-        // What is no record cannot do without.
+        // Segments other than records must stay in the list.
         let mut list = FreeList::default();
         (0..100).for_each(|k| list.release_bytes(1000 * k..1000 * k + 10));
         list.release(200_000..200_005);
@@ -346,7 +348,7 @@ mod tests {
         }
         for (first, last) in [(99, 99), (99, 200), (151, 150), (u64::from(u32::MAX), 0)] {
             let Err(Interrupt::Failed(error)) = read(1, &[(first, last), open]) else { panic!("{first} to {last}") };
-            assert_eq!(error.what(), format!("free segment from {first} to {last}"));
+            assert_eq!(error.what(), format!("invalid free segment from byte {first} to {last}"));
         }
     }
 

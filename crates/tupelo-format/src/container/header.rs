@@ -56,12 +56,12 @@ pub struct FileHeader {
 /// Reads the header of a ROOT file, small or big.
 ///
 /// # Errors
-/// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
+/// Corrupt if this is not a ROOT file, or if its first record would be outside the file.
 pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
     if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {
         let what =
-            format!("the file was cut off: it has {} bytes, fewer than the header of a ROOT file", fetched.size());
+            format!("the file was cut off: it has {} bytes, less than the header of a ROOT file", fetched.size());
         return Err(Error::corrupt(what).at(0).into());
     }
     let header = FileHeader::read(&head)?;
@@ -69,7 +69,7 @@ pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
         return Err(header.cut_off(fetched.size()).into());
     }
     if header.begin >= fetched.size() || header.begin < HEADER_BYTES {
-        return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
+        return Err(Error::corrupt(format!("the header puts the first record at byte {}", header.begin)).at(8).into());
     }
     let mut cursor = Cursor::new(&head, 0);
     cursor.take(MAGIC.len())?;
@@ -107,10 +107,10 @@ impl FileHeader {
         let is_lost = |seek: u64, nbytes: u32| seek.saturating_add(u64::from(nbytes)) > size;
         let lost = records.iter().filter(|(_, seek, nbytes)| is_lost(*seek, *nbytes));
         let lost: Vec<_> = lost.map(|(name, ..)| *name).collect();
-        let among = if lost.is_empty() { String::new() } else { format!(", of {} among others", lost.join(" and ")) };
+        let lost = if lost.is_empty() { String::new() } else { format!(", including {},", lost.join(" and ")) };
         let what = format!(
             "the file was cut off: its header says that it ends at byte {}, but it ends at byte {size}; the last {} \
-             bytes{among} are lost",
+             bytes{lost} are lost",
             self.end,
             self.end.saturating_sub(size)
         );

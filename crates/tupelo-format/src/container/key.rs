@@ -30,7 +30,7 @@ pub struct Key {
     pub object_bytes: u32,
     /// When it was written, in ROOT's packed form (`TDatime`).
     pub datime: u32,
-    /// Bytes of the key itself: the payload starts so many bytes behind `seek_key`.
+    /// Bytes of the key itself: the payload starts this many bytes after `seek_key`.
     pub key_bytes: u16,
     /// Generation of the object among those of its name.
     pub cycle: u16,
@@ -69,7 +69,7 @@ impl Key {
         let key_bytes = cursor.u16_be()?;
         let cycle = cursor.u16_be()?;
         if u32::from(key_bytes) > nbytes {
-            return Err(Error::corrupt(format!("key of {key_bytes} bytes in a record of {nbytes}")).at(offset));
+            return Err(Error::corrupt(format!("key of {key_bytes} bytes in a record of {nbytes} bytes")).at(offset));
         }
         let (seek_key, seek_parent) = match version > BIG {
             true => (cursor.u64_be()?, cursor.u64_be()?),
@@ -77,17 +77,17 @@ impl Key {
         };
         // An object cannot begin before the names.
         if usize::from(key_bytes) < cursor.position() {
-            return Err(Error::corrupt(format!("key of {key_bytes} bytes")).at(offset));
+            return Err(Error::corrupt(format!("key of {key_bytes} bytes is shorter than its fields")).at(offset));
         }
         let class_name = text(&mut cursor)?;
         let name = text(&mut cursor)?;
         let title = text(&mut cursor)?;
         if cursor.position() as u64 > u64::from(nbytes) {
-            let what = format!("key of {} bytes in a record of {nbytes}", cursor.position());
+            let what = format!("key of {} bytes in a record of {nbytes} bytes", cursor.position());
             return Err(Error::corrupt(what).at(offset));
         }
         if class_name.contains('\0') || name.contains('\0') {
-            return Err(Error::corrupt("key with a zero byte in its name").at(offset));
+            return Err(Error::corrupt("key name contains a zero byte").at(offset));
         }
         let key = Self {
             nbytes,
@@ -116,7 +116,7 @@ impl Key {
         match fits {
             true => Ok(()),
             false => Err(Error::corrupt(format!(
-                "key '{}': record of {} bytes at byte {} (parent {}) in a file of {file_size} bytes",
+                "key '{}': record of {} bytes at byte {} (parent {}) is outside the file of {file_size} bytes",
                 self.name, self.nbytes, self.seek_key, self.seek_parent
             ))
             .at(self.seek_key)),
@@ -176,11 +176,11 @@ impl Key {
         match wide.key_bytes.checked_sub(length) {
             Some(0) => Ok(wide),
             Some(NARROWER) if !is_far => Self::of_width(false, at, seek_parent, names, payload_bytes, datime),
-            Some(NARROWER) => {
-                let what = format!("'{}' has references from a key with 32-bit offsets, and byte {at}", names[1]);
-                Err(Error::unsupported(format!("{what} is too far for it")))
-            }
-            _ => Err(Error::unsupported(format!("'{}' has references from a key of {length} bytes", names[1]))),
+            Some(NARROWER) => Err(Error::unsupported(format!(
+                "references in '{}' need a key with 32-bit offsets, which cannot be stored at byte {at}",
+                names[1]
+            ))),
+            _ => Err(Error::unsupported(format!("references in '{}' need a key of {length} bytes", names[1]))),
         }
     }
 
@@ -206,7 +206,9 @@ impl Key {
             title: title.to_owned(),
         };
         let key_bytes = key.write().len();
-        let too_long = || Error::limit(format!("'{name}': key of {key_bytes} and payload of {payload_bytes} bytes"));
+        let too_long = || {
+            Error::limit(format!("'{name}': key of {key_bytes} bytes or payload of {payload_bytes} bytes is too long"))
+        };
         // Both lengths are signed in ROOT.
         key.key_bytes = i16::try_from(key_bytes).ok().and_then(|n| u16::try_from(n).ok()).ok_or_else(too_long)?;
         let nbytes = key_bytes.checked_add(payload_bytes).and_then(|n| i32::try_from(n).ok()).ok_or_else(too_long)?;
@@ -260,7 +262,7 @@ pub(super) fn parse_key(fetched: &FetchedRanges, offset: u64) -> Attempt<(Key, u
     let (key, content_bytes) = Key::parse(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
     let end = offset.saturating_add(u64::from(key.nbytes));
     if end > fetched.size() {
-        let what = format!("record of {} bytes reaches behind the file", key.nbytes);
+        let what = format!("record of {} bytes extends past the end of the file", key.nbytes);
         return Err(Error::corrupt(what).at(offset).into());
     }
     Ok((key, content_bytes))
@@ -274,7 +276,13 @@ pub fn object_bytes(fetched: &FetchedRanges, key: &Key) -> Attempt<Vec<u8>> {
     key.check_place(fetched.size())?;
     let (stored, whole) = (key.stored_bytes(), u64::from(key.object_bytes));
     if stored.max(whole) > MAX_OBJECT_BYTES {
-        return Err(Error::limit(format!("'{}' has {} bytes", key.name, stored.max(whole))).at(key.seek_key).into());
+        return Err(Error::limit(format!(
+            "'{}' has {} bytes, limit is {MAX_OBJECT_BYTES}",
+            key.name,
+            stored.max(whole)
+        ))
+        .at(key.seek_key)
+        .into());
     }
     if stored > whole {
         let what = format!("'{}' has {whole} bytes but {stored} on disk", key.name);
@@ -297,7 +305,7 @@ pub fn object_bytes(fetched: &FetchedRanges, key: &Key) -> Attempt<Vec<u8>> {
 /// Limit above [`MAX_BLOB_BYTES`].
 pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
     if payload_bytes > MAX_BLOB_BYTES {
-        return Err(Error::limit(format!("blob of {payload_bytes} bytes")));
+        return Err(Error::limit(format!("blob of {payload_bytes} bytes exceeds the limit of {MAX_BLOB_BYTES}")));
     }
     let key = Key {
         nbytes: u32::try_from(payload_bytes.saturating_add(BLOB_KEY_BYTES)).unwrap_or(u32::MAX),
@@ -339,7 +347,7 @@ pub fn streamed_key_bytes(names: [&str; 3]) -> Result<u16> {
 /// Limit for names and payloads longer than keys can say.
 pub fn streamed_key(at: u64, names: [&str; 3], payload_bytes: [usize; 2], datime: u32) -> Result<Vec<u8>> {
     let mut key = Key::place_wide(at, BEGIN, names, payload_bytes[0], datime)?;
-    key.object_bytes = u32::try_from(payload_bytes[1]).map_err(|_| Error::limit("a payload above 4 GiB"))?;
+    key.object_bytes = u32::try_from(payload_bytes[1]).map_err(|_| Error::limit("payload exceeds 4 GiB"))?;
     Ok(key.write())
 }
 
@@ -411,7 +419,10 @@ mod tests {
         };
         assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Missing(_))));
         let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
-        assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
+        assert_eq!(
+            (error.what(), error.kind()),
+            ("'n' has 1073741825 bytes, limit is 1073741824", crate::ErrorKind::Limit)
+        );
     }
 
     /// The object behind a key that says that it has `object_bytes`.

@@ -1,7 +1,7 @@
 //! The ROOT file around the ntuples: header, keys, directories, free list, streamer info, anchor.
 //!
-//! Nothing here performs I/O. Reading functions are handed [`FetchedRanges`], the bytes that are there so far, and either
-//! finish or answer [`Interrupt::Missing`] with the ranges they miss; the caller fetches these and calls again. Writing
+//! Nothing here performs I/O. Reading functions get [`FetchedRanges`], the bytes fetched so far, and either finish or
+//! return [`Interrupt::Missing`] with the missing ranges; the caller fetches these and calls again. Writing
 //! goes through [`Layout`], which knows what a file holds and says which bytes to append and which to overwrite.
 //!
 //! Every integer of the file format is big-endian. The facts come from ROOT's `io/doc/TFile`, `TFile.cxx`, `TKey.cxx`

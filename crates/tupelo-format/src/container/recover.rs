@@ -25,7 +25,7 @@ pub(super) const SEEK_END: usize = 26;
 pub struct State {
     /// Where the file ends then; what follows is not reached.
     pub end: u64,
-    /// What to write where, in this order.
+    /// The bytes to write, with their offsets, in this order.
     pub patches: Vec<(u64, Vec<u8>)>,
 }
 
@@ -84,7 +84,7 @@ fn segments(fetched: &FetchedRanges, top: &Key, free: &Key) -> Attempt<Option<u3
     Ok(readable(FreeList::read(fetched, &header))?.map(|(list, _)| list.count()))
 }
 
-/// What a record of the class of the file or of directories holds.
+/// The content of a record with the class of the file or of directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     KeyList,
@@ -113,7 +113,8 @@ fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
     }
 }
 
-/// The state that a free list of so many segments ended; `list` is the newest key list of the top directory before it.
+/// The state that ended with a free list of this many segments; `list` is the newest key list of the top directory
+/// before it.
 fn state(
     fetched: &FetchedRanges,
     top: &Key,
@@ -200,7 +201,7 @@ fn head_patch(
 /// (`TFile::Init`).
 ///
 /// # Errors
-/// Corrupt where there is no ROOT file.
+/// Corrupt if this is not a ROOT file.
 pub fn is_listed(fetched: &FetchedRanges) -> Attempt<bool> {
     let header = read_header(fetched)?;
     let top = readable(Directory::top(fetched))?;
@@ -246,7 +247,7 @@ pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)>
     let mut list = |key: &Key, [class_name, name, title]: [&str; 3]| -> Result<Key> {
         let raw = children.remove(&key.seek_key).unwrap_or_default();
         count += raw.len() as u64;
-        let number = u32::try_from(raw.len()).map_err(|_| Error::limit("more than 2^32 keys in a directory"))?;
+        let number = u32::try_from(raw.len()).map_err(|_| Error::limit("directory has more than 2^32 keys"))?;
         let content = [&number.to_be_bytes()[..], &raw.concat()].concat();
         let at = size.saturating_add(appended.len() as u64);
         let key = Key::place(at, key.seek_key, [class_name, name, title], content.len(), key.datime)?;
@@ -274,7 +275,7 @@ pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)>
 struct TopPlace {
     record_at: u64,
     room: u64,
-    /// What stands in front of it.
+    /// The bytes before it.
     names: Vec<u8>,
 }
 
@@ -286,7 +287,7 @@ fn top_place(fetched: &FetchedRanges, top: &Key) -> Attempt<TopPlace> {
     names.string_be(&top.title);
     let names = names.into_vec();
     let room = top.stored_bytes().saturating_sub(names.len() as u64);
-    // Names that are no UTF-8 cannot be written again.
+    // Names that are not UTF-8 cannot be written again.
     if top.write().len() == usize::from(top.key_bytes) && room > 0 {
         return Ok(TopPlace { record_at: top.payload_offset().saturating_add(names.len() as u64), room, names });
     }

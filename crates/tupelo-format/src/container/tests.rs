@@ -65,7 +65,7 @@ fn paths(objects: &[Object]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_records_are_read_back() {
     let file = small();
     let objects = run(&file, list_objects).unwrap();
     assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1"]);
@@ -199,10 +199,10 @@ fn objects_with_references_keep_the_length_of_their_key() {
     }
     let (mut layout, _) = new();
     add(&mut layout, small);
-    assert!(layout.finish(5_000_000_000).unwrap_err().what().contains("is too far for it"));
+    assert!(layout.finish(5_000_000_000).unwrap_err().what().contains("which cannot be stored at byte"));
     let (mut layout, _) = new();
     add(&mut layout, small + 1);
-    assert!(layout.finish(1000).unwrap_err().what().contains("from a key of"));
+    assert!(layout.finish(1000).unwrap_err().what().contains("need a key of"));
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn an_update_is_refused_or_keeps_all_that_could_be_read() {
 }
 
 #[test]
-fn what_contradicts_itself_is_not_added_to() {
+fn inconsistent_files_are_not_extended() {
     let refused = |file: &[u8]| run(file, |fetched| Layout::update(fetched, DATIME)).unwrap_err().to_string();
     let header = run(&small(), read_header).unwrap();
     let record = (header.begin + u64::from(header.nbytes_name)) as usize;

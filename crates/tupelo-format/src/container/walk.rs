@@ -17,11 +17,11 @@ pub struct Record {
     pub offset: u64,
     /// Bytes, key included.
     pub nbytes: u64,
-    /// What is there.
+    /// The kind of the record.
     pub kind: RecordKind,
 }
 
-/// What a record is.
+/// The kinds of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordKind {
     /// A key with its payload.
@@ -46,7 +46,7 @@ impl Walk {
     /// Key lists that are longer than their own key says are known where the directories were read before.
     ///
     /// # Errors
-    /// Where there is no ROOT file.
+    /// Corrupt if this is not a ROOT file.
     pub fn new(fetched: &FetchedRanges) -> Attempt<Self> {
         let header = read_header(fetched)?;
         let free = readable(FreeList::read(fetched, &header))?.map(|(free, _)| free).unwrap_or_default();
@@ -86,12 +86,13 @@ impl Walk {
         Ok(Some(record))
     }
 
-    /// Where the walk goes on: always further on.
+    /// The offset at which the walk continues, which always increases.
     fn behind(&self, record: &Record) -> Result<u64> {
         match record.offset.checked_add(record.nbytes) {
             Some(end) if end > record.offset && end <= self.end => Ok(end),
             _ => {
-                let what = format!("record of {} bytes in a file that ends at byte {}", record.nbytes, self.end);
+                let what =
+                    format!("record of {} bytes extends past the end of the file at byte {}", record.nbytes, self.end);
                 Err(Error::corrupt(what).at(record.offset))
             }
         }

@@ -52,7 +52,7 @@ ids! {
 /// One field.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// What the file says of it.
+    /// Its record in the file.
     pub record: FieldRecord,
     /// Field that contains it; `None` at the top level.
     pub parent: Option<FieldId>,
@@ -111,7 +111,7 @@ pub struct ClusterGroup {
 pub struct AttributeSet {
     /// Name.
     pub name: String,
-    /// Where its anchor lies.
+    /// The position of its anchor.
     pub anchor: Locator,
     /// Bytes of its anchor.
     pub anchor_length: u32,
@@ -211,12 +211,12 @@ impl Descriptor {
 
     /// The field with an id of this descriptor.
     pub fn field(&self, id: FieldId) -> Result<&Field> {
-        self.fields.get(id.index()).ok_or_else(|| Error::corrupt(format!("there is no field {id}")))
+        self.fields.get(id.index()).ok_or_else(|| Error::corrupt(format!("field {id} does not exist")))
     }
 
     /// The column with an id of this descriptor.
     pub fn column(&self, id: ColumnId) -> Result<&Column> {
-        self.columns.get(id.index()).ok_or_else(|| Error::corrupt(format!("there is no column {id}")))
+        self.columns.get(id.index()).ok_or_else(|| Error::corrupt(format!("column {id} does not exist")))
     }
 
     /// Whether the field was added to the schema after writing began.

@@ -160,9 +160,9 @@ fn each_reference_that_leads_nowhere_is_refused() {
         ("field 0 'a/b': its name contains '/'", |s| s.fields[0].name = "a/b".into()),
         ("field 0 'a\\\\b': its name contains '\\\\'", |s| s.fields[0].name = "a\\b".into()),
         ("field 0 'a\\nb': its name contains '\\n'", |s| s.fields[0].name = "a\nb".into()),
-        ("field 0 's': its parent would be the later field 1", |s| s.fields[0].parent = 1),
-        ("field 1 's': another field beside it has the same name", |s| s.fields[1].name = "s".into()),
-        ("field 0 's': repetitive field of size 0", |s| s.fields[0].array_size = Some(0)),
+        ("field 0 's': its parent is the later field 1", |s| s.fields[0].parent = 1),
+        ("field 1 's': a sibling field has the same name", |s| s.fields[1].name = "s".into()),
+        ("field 0 's': repetitive field has size 0", |s| s.fields[0].array_size = Some(0)),
         ("field 4 '_0': its parent 's' may have at most 0 subfields", |s| {
             s.fields[0].role = role::STREAMER;
             s.fields[4].parent = STRING;
@@ -174,11 +174,11 @@ fn each_reference_that_leads_nowhere_is_refused() {
             s.fields[3] = field("a", "float", ITEM, role::PLAIN);
             s.fields[4] = field("b", "float", ITEM, role::PLAIN);
         }),
-        ("column 0: it belongs to field 10, which does not exist", |s| s.columns[0].field = 10),
-        ("column 0: the projected field 3 has a column of its own", |s| s.columns[0].field = PROJECTED),
-        ("column 0: representation 1 of 's' follows 0 others", |s| s.columns[0].representation = 1),
-        ("column 1: representation 2 of 's' follows 1 others", |s| s.columns[1].representation = 2),
-        ("column 3: representation 0 of 'v' follows 2 others", |s| {
+        ("column 0: its field 10 does not exist", |s| s.columns[0].field = 10),
+        ("column 0: its field 3 is projected and must not have columns", |s| s.columns[0].field = PROJECTED),
+        ("column 0: found representation 1 of 's' after 0 others", |s| s.columns[0].representation = 1),
+        ("column 1: found representation 2 of 's' after 1 others", |s| s.columns[1].representation = 2),
+        ("column 3: found representation 0 of 'v' after 2 others", |s| {
             s.columns[1] = index(VECTOR);
             s.columns[2].representation = 1;
             s.columns[3] = index(VECTOR);
@@ -187,19 +187,19 @@ fn each_reference_that_leads_nowhere_is_refused() {
             s.columns[3] = ColumnRecord { representation: 1, ..index(STRING) };
             s.alias_columns.clear();
         }),
-        ("alias column 0: there is no column 8", |s| s.alias_columns[0].column = 8),
-        ("alias column 0: there is no field 10", |s| s.alias_columns[0].field = 10),
+        ("alias column 0: column 8 does not exist", |s| s.alias_columns[0].column = 8),
+        ("alias column 0: field 10 does not exist", |s| s.alias_columns[0].field = 10),
         ("alias column 0: field 1 is not projected", |s| s.alias_columns[0].field = VECTOR),
-        ("alias column 0: column 3 belongs to field 2, field 3 is projected from field 1", |s| {
+        ("alias column 0: column 3 belongs to field 2, but field 3 is projected from field 1", |s| {
             s.alias_columns[0].column = 3;
         }),
-        ("alias column 3: representation 0 of 'p' follows 2 others", |s| {
+        ("alias column 3: found representation 0 of 'p' after 2 others", |s| {
             s.columns[3] = ColumnRecord { representation: 1, ..index(VECTOR) };
             let alias = |column| AliasColumnRecord { column, field: PROJECTED };
             s.alias_columns = [2, 2, 3, 2].map(alias).into();
         }),
         ("projected field 3 'p': its source does not exist", |s| s.fields[3].source = Some(10)),
-        ("projected field 4 '_0': its source is projected itself", |s| s.fields[4].source = Some(PROJECTED)),
+        ("projected field 4 '_0': its source is itself a projected field", |s| s.fields[4].source = Some(PROJECTED)),
         ("projected field 5 'n': the source of a cardinality must be a collection", |s| s.fields[5].source = Some(0)),
         ("projected field 3 'p': its source has another structural role", |s| s.fields[3].source = Some(VARIANT)),
         ("projected field 4 '_0': its source has another type", |s| s.fields[4].type_name = "double".into()),
@@ -213,10 +213,10 @@ fn each_reference_that_leads_nowhere_is_refused() {
         ("projected field 5 'n': variants and fixed arrays cannot be projected", |s| {
             s.fields[5] = projected(VARIANT, field("n", "std::variant<float,float>", SIZE, role::VARIANT));
         }),
-        ("projected field 5 'n': its source lies on another path of collections", |s| {
+        ("projected field 5 'n': its source is in different collections", |s| {
             s.fields[5] = projected(ITEM, field("n", "float", SIZE, role::PLAIN));
         }),
-        ("projected field 4 '_0': its source lies on another path of collections", |s| {
+        ("projected field 4 '_0': its source is in different collections", |s| {
             s.fields[3].source = None;
             s.fields[3].role = role::VARIANT;
         }),
@@ -228,14 +228,14 @@ fn each_reference_that_leads_nowhere_is_refused() {
 }
 
 #[test]
-fn what_a_field_may_have_below_it_ends_where_it_says() {
+fn subfields_and_their_depth_are_limited() {
     let nested = |levels: u32| {
         let parents = (0..levels).map(|id| id.saturating_sub(1));
         only(parents.map(|parent| field("r", "", parent, role::RECORD)).collect(), Vec::new())
     };
     assert!(nested(MAX_FIELD_DEPTH as u32 + 1).is_ok());
     let error = nested(MAX_FIELD_DEPTH as u32 + 2).unwrap_err();
-    assert_eq!((error.what(), error.kind()), ("field 65: nested more than 64 deep", ErrorKind::Limit));
+    assert_eq!((error.what(), error.kind()), ("field 65: fields are nested more than 64 deep", ErrorKind::Limit));
     let wide = |role: u16, children: u32| {
         let children = (0..children).map(|number| field(&format!("_{number}"), "float", 0, role::PLAIN));
         only([field("u", "", 0, role)].into_iter().chain(children).collect(), Vec::new())
@@ -294,16 +294,18 @@ type FooterCase = (&'static str, fn(&mut Footer));
 #[test]
 fn cluster_groups_follow_each_other() {
     let cases: &[FooterCase] = &[
-        ("footer: belongs to another header (checksum 000000000000004c, not 000000000000004d)", |f| {
+        ("footer: belongs to another header (expected checksum 000000000000004d, found 000000000000004c)", |f| {
             f.header_checksum -= 1;
         }),
-        ("footer: cluster group 1: it begins at entry 4 where entry 3 is next", |f| f.cluster_groups[1].min_entry = 4),
-        ("footer: cluster group 1: it begins at entry 2 where entry 3 is next", |f| f.cluster_groups[1].min_entry = 2),
-        ("footer: cluster group 0: its page list has 15 bytes", |f| f.cluster_groups[0].page_list.length = 15),
-        ("footer: cluster group 1: it covers 9223372036854775805 entries", |f| {
+        ("footer: cluster group 1: it begins at entry 4, expected entry 3", |f| f.cluster_groups[1].min_entry = 4),
+        ("footer: cluster group 1: it begins at entry 2, expected entry 3", |f| f.cluster_groups[1].min_entry = 2),
+        ("footer: cluster group 0: its page list of 15 bytes is too short", |f| {
+            f.cluster_groups[0].page_list.length = 15
+        }),
+        ("footer: cluster group 1: it covers too many entries: 9223372036854775805", |f| {
             f.cluster_groups[1].entry_span = (1 << 63) - 3;
         }),
-        ("footer: cluster group 1: it covers 18446744073709551615 entries", |f| {
+        ("footer: cluster group 1: it covers too many entries: 18446744073709551615", |f| {
             f.cluster_groups[1].entry_span = u64::MAX;
         }),
     ];
@@ -334,21 +336,21 @@ fn check(group: usize, clusters: &[(u64, u64, usize, u32)]) -> Result<()> {
 }
 
 #[test]
-fn a_page_list_says_what_its_group_says() {
+fn a_page_list_must_match_its_group() {
     // Those of the extension need not be listed; a cluster may be empty, and list pages of nothing.
     assert_eq!(check(0, &[(0, 1, 7, 1), (1, 2, 8, 2)]), Ok(()));
     assert_eq!(check(0, &[(0, 3, 8, 1), (3, 0, 8, 0)]), Ok(()));
     assert_eq!(check(1, &[(3, 2, 8, 2)]), Ok(()));
     let refused = [
-        (0, vec![(0, 3, 8, 3)], "1 clusters where the footer says 2"),
-        (1, vec![(3, 1, 8, 1), (4, 1, 8, 1)], "2 clusters where the footer says 1"),
-        (0, vec![(0, 1, 8, 1), (2, 1, 8, 1)], "cluster 1 begins at entry 2 where entry 1 is next"),
-        (1, vec![(0, 5, 8, 1)], "cluster 2 begins at entry 0 where entry 3 is next"),
-        (0, vec![(0, 1, 6, 1), (1, 2, 8, 2)], "cluster 0 lists 6 columns where the schema has 8"),
-        (0, vec![(0, 1, 8, 1), (1, 2, 9, 2)], "cluster 1 lists 9 columns where the schema has 8"),
+        (0, vec![(0, 3, 8, 3)], "found 1 clusters, but the footer says 2"),
+        (1, vec![(3, 1, 8, 1), (4, 1, 8, 1)], "found 2 clusters, but the footer says 1"),
+        (0, vec![(0, 1, 8, 1), (2, 1, 8, 1)], "cluster 1 begins at entry 2, expected entry 1"),
+        (1, vec![(0, 5, 8, 1)], "cluster 2 begins at entry 0, expected entry 3"),
+        (0, vec![(0, 1, 6, 1), (1, 2, 8, 2)], "cluster 0 lists 6 columns, but the schema has 8"),
+        (0, vec![(0, 1, 8, 1), (1, 2, 9, 2)], "cluster 1 lists 9 columns, but the schema has 8"),
         (0, vec![(0, 3, 8, 3), (3, 0, 8, 1)], "cluster 1 has no entries, but column 7 has 1 elements"),
-        (0, vec![(0, 1, 8, 1), (1, 1, 8, 1)], "its clusters end at entry 2, the group at 3"),
-        (1, vec![(3, 3, 8, 3)], "its clusters end at entry 6, the group at 5"),
+        (0, vec![(0, 1, 8, 1), (1, 1, 8, 1)], "its clusters end at entry 2, but the group ends at entry 3"),
+        (1, vec![(3, 3, 8, 3)], "its clusters end at entry 6, but the group ends at entry 5"),
     ];
     for (group, clusters, message) in refused {
         let error = check(group, &clusters).expect_err(message);

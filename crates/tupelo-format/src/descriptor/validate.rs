@@ -36,7 +36,7 @@ pub(super) fn descriptor(
     };
     if footer.header_checksum != header_checksum {
         return Err(in_footer(Error::corrupt(format!(
-            "footer: belongs to another header (checksum {:016x}, not {header_checksum:016x})",
+            "footer: belongs to another header (expected checksum {header_checksum:016x}, found {:016x})",
             footer.header_checksum
         ))));
     }
@@ -87,7 +87,7 @@ pub(super) fn descriptor(
 fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
     match count <= most {
         true => Ok(()),
-        false => Err(Error::limit(format!("{count} {what} in header and footer, at most {most} are read"))),
+        false => Err(Error::limit(format!("{count} {what} in header and footer exceed the limit of {most}"))),
     }
 }
 
@@ -107,7 +107,7 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
             Ordering::Equal => None,
             Ordering::Less => Some(FieldId(record.parent)),
             Ordering::Greater => {
-                return Err(wrong(format!("its parent would be the later field {}", record.parent)));
+                return Err(wrong(format!("its parent is the later field {}", record.parent)));
             }
         };
         let depth =
@@ -120,10 +120,10 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
                 }
             };
         if depth > MAX_FIELD_DEPTH {
-            return Err(Error::limit(format!("field {index}: nested more than {MAX_FIELD_DEPTH} deep")));
+            return Err(Error::limit(format!("field {index}: fields are nested more than {MAX_FIELD_DEPTH} deep")));
         }
         if !names.insert((parent.map(|p| p.0), record.name.clone())) {
-            return Err(wrong("another field beside it has the same name".into()));
+            return Err(wrong("a sibling field has the same name".into()));
         }
         if record.role > role::STREAMER {
             unknown.push((id, format!("structural role {:#04x} is unknown", record.role)));
@@ -132,7 +132,7 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
             unknown.push((id, format!("field version {} is unknown", record.field_version)));
         }
         if record.array_size == Some(0) {
-            return Err(wrong("repetitive field of size 0".into()));
+            return Err(wrong("repetitive field has size 0".into()));
         }
         depths.push(depth);
         fields.push(Field { record, parent, children: Vec::new(), representations: Vec::new() });
@@ -183,10 +183,10 @@ fn columns(
         let wrong = |what: String| Error::corrupt(format!("column {index}: {what}"));
         let field_id = FieldId(record.field);
         let Some(field) = fields.get_mut(field_id.index()) else {
-            return Err(wrong(format!("it belongs to field {field_id}, which does not exist")));
+            return Err(wrong(format!("its field {field_id} does not exist")));
         };
         if field.record.source.is_some() {
-            return Err(wrong(format!("the projected field {field_id} has a column of its own")));
+            return Err(wrong(format!("its field {field_id} is projected and must not have columns")));
         }
         attach(field, record.representation, ColumnId(index as u32)).map_err(wrong)?;
         let encoding = match ColumnType::from_code(record.column_type) {
@@ -228,7 +228,10 @@ fn attach(field: &mut Field, representation: u16, column: ColumnId) -> Result<()
             last.push(column);
             Ok(())
         }
-        _ => Err(format!("representation {representation} of '{}' follows {known} others", shown(&field.record.name))),
+        _ => Err(format!(
+            "found representation {representation} of '{}' after {known} others",
+            shown(&field.record.name)
+        )),
     }
 }
 
@@ -236,16 +239,16 @@ fn alias_columns(fields: &mut [Field], columns: &[Column], records: &[AliasColum
     for (index, record) in records.iter().enumerate() {
         let wrong = |what: String| Error::corrupt(format!("alias column {index}: {what}"));
         let Some(column) = columns.get(record.column as usize) else {
-            return Err(wrong(format!("there is no column {}", record.column)));
+            return Err(wrong(format!("column {} does not exist", record.column)));
         };
         let Some(field) = fields.get_mut(record.field as usize) else {
-            return Err(wrong(format!("there is no field {}", record.field)));
+            return Err(wrong(format!("field {} does not exist", record.field)));
         };
         match field.record.source {
             None => return Err(wrong(format!("field {} is not projected", record.field))),
             Some(source) if source != column.field.0 => {
                 return Err(wrong(format!(
-                    "column {} belongs to field {}, field {} is projected from field {source}",
+                    "column {} belongs to field {}, but field {} is projected from field {source}",
                     record.column, column.field, record.field
                 )));
             }
@@ -279,7 +282,7 @@ fn projections(fields: &[Field]) -> Result<()> {
             return Err(wrong("its source does not exist"));
         };
         if source.record.source.is_some() {
-            return Err(wrong("its source is projected itself"));
+            return Err(wrong("its source is itself a projected field"));
         }
         let is_cardinality = field.record.type_name.starts_with("ROOT::RNTupleCardinality<");
         if is_cardinality {
@@ -297,7 +300,7 @@ fn projections(fields: &[Field]) -> Result<()> {
             return Err(wrong("variants and fixed arrays cannot be projected"));
         }
         if collection_path(fields, index, true) != collection_path(fields, source_id as usize, false) {
-            return Err(wrong("its source lies on another path of collections"));
+            return Err(wrong("its source is in different collections"));
         }
     }
     Ok(())
@@ -354,10 +357,10 @@ fn cluster_groups(records: &[ClusterGroupRecord]) -> Result<(Vec<ClusterGroup>, 
     for (index, record) in records.iter().enumerate() {
         let wrong = |what: String| Error::corrupt(format!("footer: cluster group {index}: {what}"));
         if record.min_entry != entries {
-            return Err(wrong(format!("it begins at entry {} where entry {entries} is next", record.min_entry)));
+            return Err(wrong(format!("it begins at entry {}, expected entry {entries}", record.min_entry)));
         }
         if record.page_list.length < MIN_ENVELOPE_BYTES {
-            return Err(wrong(format!("its page list has {} bytes", record.page_list.length)));
+            return Err(wrong(format!("its page list of {} bytes is too short", record.page_list.length)));
         }
         groups.push(ClusterGroup {
             first_entry: entries,
@@ -369,7 +372,7 @@ fn cluster_groups(records: &[ClusterGroupRecord]) -> Result<(Vec<ClusterGroup>, 
         entries = entries
             .checked_add(record.entry_span)
             .filter(|&end| i64::try_from(end).is_ok())
-            .ok_or_else(|| wrong(format!("it covers {} entries", record.entry_span)))?;
+            .ok_or_else(|| wrong(format!("it covers too many entries: {}", record.entry_span)))?;
         clusters += u64::from(record.clusters);
     }
     Ok((groups, entries))
@@ -406,7 +409,7 @@ fn attribute_sets(records: Vec<AttributeSetRecord>) -> Result<Vec<AttributeSet>>
 pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &PageList) -> Result<()> {
     let wrong = |what: String| Error::corrupt(format!("page list: {what}"));
     if list.clusters().len() != group.clusters as usize {
-        return Err(wrong(format!("{} clusters where the footer says {}", list.clusters().len(), group.clusters)));
+        return Err(wrong(format!("found {} clusters, but the footer says {}", list.clusters().len(), group.clusters)));
     }
     let mut entry = group.first_entry;
     let least = descriptor.columns.iter().filter(|column| !column.in_extension).count();
@@ -414,7 +417,7 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
         let number = group.first_cluster + index as u64;
         if cluster.first_entry != entry {
             return Err(wrong(format!(
-                "cluster {number} begins at entry {} where entry {entry} is next",
+                "cluster {number} begins at entry {}, expected entry {entry}",
                 cluster.first_entry
             )));
         }
@@ -430,14 +433,14 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
         }
         if columns < least || columns > descriptor.columns.len() {
             return Err(wrong(format!(
-                "cluster {number} lists {columns} columns where the schema has {}",
+                "cluster {number} lists {columns} columns, but the schema has {}",
                 descriptor.columns.len()
             )));
         }
     }
     if entry != group.first_entry + group.entries {
         return Err(wrong(format!(
-            "its clusters end at entry {entry}, the group at {}",
+            "its clusters end at entry {entry}, but the group ends at entry {}",
             group.first_entry + group.entries
         )));
     }
@@ -452,6 +455,6 @@ mod tests {
     fn counts_are_limited_together() {
         assert_eq!(check_count("fields", 7, 7), Ok(()));
         let error = check_count("fields", 8, 7).unwrap_err();
-        assert_eq!(error.to_string(), "8 fields in header and footer, at most 7 are read");
+        assert_eq!(error.to_string(), "8 fields in header and footer exceed the limit of 7");
     }
 }

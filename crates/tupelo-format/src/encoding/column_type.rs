@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 macro_rules! column_types {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $bits:expr;)*) => {
-        /// What the elements of a column are and how a page stores them: the code in a column description.
+        /// The type of the elements of a column and their storage in a page: the code in a column description.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum ColumnType {

@@ -47,7 +47,11 @@ fn check_fixed(encoding: &Encoding, packed: &[u8], out: &[u8]) -> Result<()> {
     let width = encoding.column_type().width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
     encoding.check_page(packed, out.len() / width)?;
     if packed.len() != out.len() {
-        return Err(Error::corrupt(format!("page of {} bytes into {} bytes", packed.len(), out.len())));
+        return Err(Error::corrupt(format!(
+            "page of {} bytes does not fit a buffer of {} bytes",
+            packed.len(),
+            out.len()
+        )));
     }
     Ok(())
 }
@@ -62,7 +66,7 @@ pub fn decode_bits(packed: &[u8], skip: usize, count: usize, out: &mut [u8], out
         |bytes: &[u8], start: usize| start.checked_add(count).is_some_and(|end| end.div_ceil(8) <= bytes.len());
     if !has_room(packed, skip) || !has_room(out, out_bit) {
         return Err(Error::corrupt(format!(
-            "{count} bits from bit {skip} of {} bytes to bit {out_bit} of {} bytes",
+            "{count} bits from bit {skip} of {} bytes do not fit at bit {out_bit} of {} bytes",
             packed.len(),
             out.len()
         )));
@@ -74,7 +78,7 @@ pub fn decode_bits(packed: &[u8], skip: usize, count: usize, out: &mut [u8], out
 /// Decodes any real type but Real64 and SplitReal64, which single precision cannot hold.
 ///
 /// # Errors
-/// Unsupported for those and for types that are not real, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported for those and for types that are not real, corrupt if the size of `packed` does not match `out`.
 pub fn decode_f32(encoding: &Encoding, packed: &[u8], out: &mut [f32]) -> Result<()> {
     if encoding.column_type().unsplit() == ColumnType::Real64 {
         return Err(encoding.mismatch("single-precision numbers"));
@@ -91,7 +95,7 @@ pub fn decode_f32(encoding: &Encoding, packed: &[u8], out: &mut [f32]) -> Result
 /// Decodes any real type.
 ///
 /// # Errors
-/// Unsupported if the type is not real, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported if the type is not real, corrupt if the size of `packed` does not match `out`.
 pub fn decode_f64(encoding: &Encoding, packed: &[u8], out: &mut [f64]) -> Result<()> {
     decode_reals(encoding, packed, out, f64::from, |double| double)
 }
@@ -129,7 +133,7 @@ fn decode_reals<T>(
 /// Decodes the ends of collections. Sums of differences wrap around within the width of the column, as in ROOT.
 ///
 /// # Errors
-/// Unsupported if the type is no index, corrupt if `packed` has not the size that `out` asks for.
+/// Unsupported if the type is not an index, corrupt if the size of `packed` does not match `out`.
 pub fn decode_index(encoding: &Encoding, packed: &[u8], out: &mut [u64]) -> Result<()> {
     use ColumnType::*;
     encoding.check_page(packed, out.len())?;
@@ -164,7 +168,7 @@ pub fn decode_switch(packed: &[u8], indexes: &mut [u64], tags: &mut [u32]) -> Re
     let (elements, rest) = packed.as_chunks::<{ scalar::SWITCH_BYTES }>();
     if !rest.is_empty() || elements.len() != indexes.len() || elements.len() != tags.len() {
         return Err(Error::corrupt(format!(
-            "Switch page of {} bytes for {} indexes and {} tags",
+            "Switch page of {} bytes does not match {} indexes and {} tags",
             packed.len(),
             indexes.len(),
             tags.len()

@@ -16,7 +16,7 @@ const SINGLE_OVERFLOW: f64 = (2.0 - f32::EPSILON as f64 / 2.0) * (1_u128 << 127)
 /// Grows `out` by the bytes of a page and returns those.
 fn room<'a>(encoding: &Encoding, elements: usize, out: &'a mut Vec<u8>) -> Result<&'a mut [u8]> {
     let bytes = encoding.packed_bytes(elements as u64).and_then(|bytes| usize::try_from(bytes).ok());
-    let bytes = bytes.ok_or_else(|| Error::limit(format!("page of {elements} elements")))?;
+    let bytes = bytes.ok_or_else(|| Error::limit(format!("page of {elements} elements is too large")))?;
     let start = out.len();
     out.resize(start + bytes, 0);
     Ok(out.get_mut(start..).unwrap_or_default())
@@ -53,7 +53,10 @@ pub fn encode_fixed(encoding: &Encoding, values: &[u8], out: &mut Vec<u8>) -> Re
 /// Corrupt if the bitmap has too few bits.
 pub fn encode_bits(bitmap: &[u8], skip: usize, count: usize, out: &mut Vec<u8>) -> Result<()> {
     if skip.checked_add(count).is_none_or(|end| end.div_ceil(8) > bitmap.len()) {
-        return Err(Error::corrupt(format!("{count} bits from bit {skip} of {} bytes", bitmap.len())));
+        return Err(Error::corrupt(format!(
+            "expected {count} bits from bit {skip}, bitmap has {} bytes",
+            bitmap.len()
+        )));
     }
     let start = out.len();
     out.resize(start + count.div_ceil(8), 0);
@@ -124,7 +127,7 @@ fn is_too_large_for_single(value: f64) -> bool {
     value.is_finite() & (value.abs() >= SINGLE_OVERFLOW)
 }
 
-/// The check of encodings that infinity is no stranger to: no finite value may become it.
+/// The check of encodings that can store infinity: no finite value may become infinite.
 fn check_finite<T: Debug>(encoding: &Encoding, values: &[T], is_too_large: impl Fn(&T) -> bool) -> Result<()> {
     // A first look without a branch, which is all that good values get.
     let is_good = values.iter().fold(true, |is_good, value| is_good & !is_too_large(value));
@@ -133,7 +136,7 @@ fn check_finite<T: Debug>(encoding: &Encoding, values: &[T], is_too_large: impl 
     let largest = if encoding.column_type().unsplit() == ColumnType::Real16 { HALF_MAX } else { f32::MAX };
     let name = encoding.column_type().name();
     Err(Error::unsupported(format!(
-        "value {value:?} is too large for the {name} column, whose largest value is {largest:?}"
+        "value {value:?} is too large for the {name} column: the largest value is {largest:?}"
     )))
 }
 
@@ -186,7 +189,7 @@ fn encode_reals<T: Copy>(
 /// The inverse of [`decode_index`](super::decode_index).
 ///
 /// # Errors
-/// Unsupported if the type is no index or an end does not fit its 32 bits.
+/// Unsupported if the type is not an index or an end does not fit its 32 bits.
 pub fn encode_index(encoding: &Encoding, ends: &[u64], out: &mut Vec<u8>) -> Result<()> {
     use ColumnType::*;
     let column_type = encoding.column_type();
@@ -215,7 +218,7 @@ pub fn encode_index(encoding: &Encoding, ends: &[u64], out: &mut Vec<u8>) -> Res
 /// Corrupt if there are not as many tags as indexes.
 pub fn encode_switch(indexes: &[u64], tags: &[u32], out: &mut Vec<u8>) -> Result<()> {
     if indexes.len() != tags.len() {
-        return Err(Error::corrupt(format!("{} indexes with {} tags", indexes.len(), tags.len())));
+        return Err(Error::corrupt(format!("found {} indexes, but {} tags", indexes.len(), tags.len())));
     }
     out.reserve(indexes.len().saturating_mul(scalar::SWITCH_BYTES));
     for (index, tag) in indexes.iter().zip(tags) {

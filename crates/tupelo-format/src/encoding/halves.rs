@@ -1,5 +1,5 @@
-//! Half precision (IEEE 754 binary16) to single precision and back. What one number becomes is written without a branch,
-//! so that loops over blocks become vector instructions on every processor; most have one for just this.
+//! Half precision (IEEE 754 binary16) to single precision and back. The conversion of a number has no branches, so that
+//! loops over blocks become vector instructions on every processor; most have one for just this.
 
 use super::scalar::{self, Word};
 use super::simd;
@@ -99,7 +99,7 @@ mod tests {
 
     /// Every half-precision number, and all that lies between it and the next ones as far as rounding can tell.
     #[test]
-    fn every_number_is_what_the_half_crate_makes_of_it() {
+    fn every_number_converts_as_in_the_half_crate() {
         for bits in 0..=u16::MAX {
             let single = f16::from_bits(bits).to_f32();
             assert_eq!(to_single(bits).to_bits(), single.to_bits(), "{bits:04x}");

@@ -39,7 +39,7 @@ use crate::{Error, Result};
 /// that holds it. By default ROOT's pages have at most 1 MiB.
 pub const MAX_PAGE_BYTES: u64 = 1 << 30;
 
-/// How the elements of one column lie in its pages.
+/// The encoding of the elements of one column in its pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {
     column_type: ColumnType,
@@ -56,15 +56,17 @@ impl Encoding {
     /// is not of finite width.
     pub fn new(column_type: ColumnType, bits: u16, range: Option<(f64, f64)>) -> Result<Self> {
         if !column_type.bits_range().contains(&bits) {
-            return Err(Error::corrupt(format!("{} column with {bits} bits per element", column_type.name())));
+            return Err(Error::corrupt(format!("{} column cannot have {bits} bits per element", column_type.name())));
         }
         if column_type != ColumnType::Real32Quant {
             return Ok(Self { column_type, bits, range: None });
         }
         match range {
             Some((min, max)) if min < max && (max - min).is_finite() => Ok(Self { column_type, bits, range }),
-            Some((min, max)) => Err(Error::corrupt(format!("Real32Quant column with value range [{min:e}, {max:e}]"))),
-            None => Err(Error::corrupt("Real32Quant column without a value range")),
+            Some((min, max)) => {
+                Err(Error::corrupt(format!("Real32Quant column has an invalid value range [{min:e}, {max:e}]")))
+            }
+            None => Err(Error::corrupt("Real32Quant column lacks a value range")),
         }
     }
 
@@ -89,7 +91,7 @@ impl Encoding {
         self.range
     }
 
-    /// Bytes of a page of so many elements before compression; none if they do not fit 64 bits.
+    /// Bytes of a page of this many elements before compression; `None` if they do not fit 64 bits.
     pub fn packed_bytes(&self, elements: u64) -> Option<u64> {
         // Whole groups of eight elements take whole bytes, and so no product exceeds the result.
         let bits = u64::from(self.bits);
@@ -106,8 +108,8 @@ impl Encoding {
         is_plain && cfg!(target_endian = "little")
     }
 
-    /// The page that some elements of a page of `elements` would be alone, for those who want few of many; none where one
-    /// element hangs on others (split indexes) or they share bytes, and for a page that is not as long as it must be.
+    /// A page of only some elements of a page of `elements`, to decode few of many; `None` if elements depend on others
+    /// (split indexes) or share bytes, and for a page of the wrong length.
     pub fn part<'p>(&self, packed: &'p [u8], elements: usize, wanted: Range<usize>) -> Option<Cow<'p, [u8]>> {
         let width = usize::from(self.bits / 8);
         if !self.bits.is_multiple_of(8) || self.check_page(packed, elements).is_err() || wanted.end > elements {
@@ -131,7 +133,7 @@ impl Encoding {
     fn check_page(&self, packed: &[u8], elements: usize) -> Result<()> {
         if self.packed_bytes(elements as u64) != Some(packed.len() as u64) {
             return Err(Error::corrupt(format!(
-                "page of {} bytes for {elements} elements of {} with {} bits",
+                "page of {} bytes does not match {elements} elements of {} with {} bits",
                 packed.len(),
                 self.column_type.name(),
                 self.bits
@@ -143,7 +145,7 @@ impl Encoding {
     /// The error for a column type that a decoder or encoder was not made for.
     #[cold]
     fn mismatch(&self, values: &str) -> Error {
-        Error::unsupported(format!("{} column as {values}", self.column_type.name()))
+        Error::unsupported(format!("{} column cannot be read or written as {values}", self.column_type.name()))
     }
 
     /// Step between neighbouring integers of Real32Quant, and its origin; computed as in ROOT, bit for bit.

@@ -286,7 +286,7 @@ fn finite_values_that_would_become_infinite_are_refused() {
         // The last one is rounded up twice.
         for value in [65520.0, -65520.0, 1e5_f32.into(), f32::MAX.into(), 1e300, -f64::MAX, 65520.0_f64.next_down()] {
             let name = column_type.name();
-            let wanted = format!("value {value:?} is too large for the {name} column, whose largest value is 65504.0");
+            let wanted = format!("value {value:?} is too large for the {name} column: the largest value is 65504.0");
             assert_eq!(refused(of(column_type), value), wanted);
         }
     }
@@ -296,7 +296,7 @@ fn finite_values_that_would_become_infinite_are_refused() {
         for value in [1e300, -1e39, overflow] {
             let name = encoding.column_type().name();
             let wanted =
-                format!("value {value:?} is too large for the {name} column, whose largest value is 3.4028235e38");
+                format!("value {value:?} is too large for the {name} column: the largest value is 3.4028235e38");
             assert_eq!(refused(encoding, value), wanted);
         }
     }

@@ -132,7 +132,7 @@ impl AttributeSetRecord {
             name: name(&mut record)?,
         };
         if set.name.is_empty() {
-            return Err(Error::corrupt("attribute set without a name").at(record.offset()));
+            return Err(Error::corrupt("attribute set has an empty name").at(record.offset()));
         }
         Ok(set)
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let footer = Footer {
             header_checksum: 77,
             cluster_groups: vec![ClusterGroupRecord {

@@ -8,12 +8,12 @@ const RECORD_HEAD_BYTES: u64 = 8;
 /// Size word and item count of a list frame.
 const LIST_HEAD_BYTES: u64 = 12;
 
-/// Enters a record frame: a cursor over its payload; `cursor` goes on behind the frame.
+/// Enters a record frame: a cursor over its payload; `cursor` continues after the frame.
 pub(super) fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
     let start = cursor.offset();
     let size = cursor.i64_le()?;
     if size < 0 {
-        return Err(Error::corrupt("list frame where a record frame belongs").at(start));
+        return Err(Error::corrupt("expected a record frame, found a list frame").at(start));
     }
     payload(cursor, size.unsigned_abs(), RECORD_HEAD_BYTES, start)
 }
@@ -23,7 +23,7 @@ pub(super) fn list<'a>(cursor: &mut Cursor<'a>) -> Result<(Cursor<'a>, usize)> {
     let start = cursor.offset();
     let size = cursor.i64_le()?;
     if size >= 0 {
-        return Err(Error::corrupt("record frame where a list frame belongs").at(start));
+        return Err(Error::corrupt("expected a list frame, found a record frame").at(start));
     }
     let items = cursor.u32_le()? as usize;
     Ok((payload(cursor, size.unsigned_abs(), LIST_HEAD_BYTES, start)?, items))
@@ -31,14 +31,14 @@ pub(super) fn list<'a>(cursor: &mut Cursor<'a>) -> Result<(Cursor<'a>, usize)> {
 
 fn payload<'a>(cursor: &mut Cursor<'a>, size: u64, head_bytes: u64, start: u64) -> Result<Cursor<'a>> {
     let wrong = |why| Error::corrupt(format!("frame of {size} bytes {why}")).at(start);
-    let bytes = size.checked_sub(head_bytes).ok_or_else(|| wrong("is smaller than its own head"))?;
+    let bytes = size.checked_sub(head_bytes).ok_or_else(|| wrong("is smaller than its header"))?;
     match usize::try_from(bytes) {
         Ok(bytes) if bytes <= cursor.remaining() => cursor.sub(bytes),
         _ => Err(wrong("extends past the enclosing frame or envelope")),
     }
 }
 
-/// Reads a list of items, of which each takes at least `item_bytes`; more than `most` are refused.
+/// Reads a list of items that take at least `item_bytes` each; more than `most` are refused.
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     what: &str,
@@ -49,7 +49,7 @@ pub(super) fn read_list<'a, T>(
     let within = |e: Error| e.within(format_args!("list of {what}s"));
     let (mut payload, count) = list(cursor).map_err(within)?;
     if count > most {
-        return Err(within(Error::limit(format!("{count} items, at most {most} are read"))).at(payload.offset()));
+        return Err(within(Error::limit(format!("{count} items exceed the limit of {most}"))).at(payload.offset()));
     }
     let mut items = payload.reserve(count, item_bytes).map_err(within)?;
     for index in 0..count {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn sizes_that_lie_are_refused() {
-        let (small, large) = ("is smaller than its own head", "extends past the enclosing frame or envelope");
+        let (small, large) = ("is smaller than its header", "extends past the enclosing frame or envelope");
         let records = [(0, small), (4, small), (7, small), (17, large), (i64::MAX, large)];
         for (size, why) in records {
             let error = record(&mut Cursor::new(&bytes(size, &[0; 8]), 5)).unwrap_err();
@@ -110,11 +110,11 @@ mod tests {
         }
         for size in [-1, -8, i64::MIN] {
             let error = record(&mut Cursor::new(&bytes(size, &[0; 8]), 0)).unwrap_err();
-            assert_eq!(error.what(), "list frame where a record frame belongs");
+            assert_eq!(error.what(), "expected a record frame, found a list frame");
         }
         for size in [0, 8, i64::MAX] {
             let error = list(&mut Cursor::new(&bytes(size, &[0; 12]), 0)).unwrap_err();
-            assert_eq!(error.what(), "record frame where a list frame belongs");
+            assert_eq!(error.what(), "expected a list frame, found a record frame");
         }
         // As large as what contains them, and as small as they get.
         for (size, remaining) in [(16, 8), (8, 0)] {
@@ -133,7 +133,7 @@ mod tests {
         assert!(read_list(&mut Cursor::new(&many, 0), "byte", 1, usize::MAX, |c| c.u8()).is_err());
         assert_eq!(
             read_list(&mut Cursor::new(&many, 0), "byte", 1, 3, |c| c.u8()).unwrap_err().to_string(),
-            "list of bytes: 4294967295 items, at most 3 are read (at byte 12)"
+            "list of bytes: 4294967295 items exceed the limit of 3 (at byte 12)"
         );
     }
 }

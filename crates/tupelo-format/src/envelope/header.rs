@@ -93,7 +93,7 @@ pub struct AliasColumnRecord {
     pub field: u32,
 }
 
-/// What a type needs beyond fields and columns.
+/// Properties of a type beyond fields and columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTypeInfo {
     /// Kind of content; 0 = a streamed `TList` of `TStreamerInfo`.
@@ -140,7 +140,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a decompressed envelope; gives its checksum too, by which footer and page lists name their header.
+    /// Reads a decompressed envelope; also returns its checksum, by which footer and page lists refer to their header.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64)> {
         Self::read_within(bytes, &Memory::unlimited())
     }
@@ -165,7 +165,7 @@ impl Header {
         })
     }
 
-    /// Writes the envelope; gives its checksum too.
+    /// Writes the envelope; also returns its checksum.
     pub fn write(&self) -> (Vec<u8>, u64) {
         let mut buffer = Buffer::new();
         self.feature_flags.write(&mut buffer);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let header = sample();
         let (bytes, checksum) = header.write();
         assert_eq!(Header::read(&bytes), Ok((header, checksum)));

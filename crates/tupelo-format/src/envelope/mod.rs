@@ -38,7 +38,7 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String> {
     let name = cursor.string_le()?;
     match name.len() {
         ..=MAX_NAME_BYTES => Ok(name),
-        bytes => Err(Error::limit(format!("name of {bytes} bytes, at most {MAX_NAME_BYTES} are read")).at(offset)),
+        bytes => Err(Error::limit(format!("name of {bytes} bytes exceeds the limit of {MAX_NAME_BYTES}")).at(offset)),
     }
 }
 
@@ -64,24 +64,24 @@ impl EnvelopeType {
     }
 }
 
-/// Checks type, length and checksum of a whole (decompressed) envelope; gives a cursor over its payload and the
+/// Checks type, length and checksum of a whole (decompressed) envelope; returns a cursor over its payload and the
 /// checksum, by which other envelopes refer to a header.
 pub fn unwrap(bytes: &[u8], expected: EnvelopeType) -> Result<(Cursor<'_>, u64)> {
     let name = expected.name();
     let mut cursor = Cursor::new(bytes, 0);
     let word = cursor.u64_le().map_err(|e| e.within(name))?;
     if word & 0xffff != expected as u64 {
-        return Err(Error::corrupt(format!("{name}: envelope of type {:#06x} found instead", word & 0xffff)));
+        return Err(Error::corrupt(format!("{name}: found an envelope of type {:#06x}", word & 0xffff)));
     }
     if word >> 16 != bytes.len() as u64 {
         return Err(Error::corrupt(format!(
-            "{name}: envelope says that it has {} bytes but has {}",
+            "{name}: envelope gives its size as {} bytes, but has {}",
             word >> 16,
             bytes.len()
         )));
     }
     let Some(payload_bytes) = cursor.remaining().checked_sub(CHECKSUM_BYTES) else {
-        return Err(Error::corrupt(format!("{name}: envelope of {} bytes", bytes.len())));
+        return Err(Error::corrupt(format!("{name}: envelope of {} bytes is too short", bytes.len())));
     };
     let payload = cursor.sub(payload_bytes)?;
     let stored = cursor.u64_le()?;
@@ -94,7 +94,7 @@ pub fn unwrap(bytes: &[u8], expected: EnvelopeType) -> Result<(Cursor<'_>, u64)>
     Ok((payload, stored))
 }
 
-/// Puts type, length and checksum around a payload; gives the envelope and its checksum.
+/// Puts type, length and checksum around a payload; returns the envelope and its checksum.
 pub fn wrap(kind: EnvelopeType, payload: &[u8]) -> (Vec<u8>, u64) {
     let length = payload.len() as u64 + MIN_ENVELOPE_BYTES;
     let mut buffer = Buffer::new();
@@ -132,7 +132,7 @@ impl FeatureFlags {
                 return Ok(Self { bits });
             }
         }
-        Err(Error::limit(format!("more than {MAX_FLAG_WORDS} words of feature flags")).at(start))
+        Err(Error::limit(format!("feature flags exceed the limit of {MAX_FLAG_WORDS} words")).at(start))
     }
 
     /// Writes the words.
@@ -158,9 +158,7 @@ impl FeatureFlags {
     pub fn check(&self) -> Result<()> {
         match self.bits.iter().find(|&&bit| bit != Self::NESTED_DEFERRED_COLUMNS) {
             None => Ok(()),
-            Some(bit) => Err(Error::unsupported(format!(
-                "the ntuple uses the format feature of flag bit {bit}, which this version does not know"
-            ))),
+            Some(bit) => Err(Error::unsupported(format!("the ntuple uses an unknown format feature (flag bit {bit})"))),
         }
     }
 }
@@ -192,7 +190,7 @@ mod tests {
             [(EnvelopeType::Header, "header"), (EnvelopeType::Footer, "footer"), (EnvelopeType::PageList, "page list")]
         {
             let error = unwrap(&[0; 16], kind).unwrap_err();
-            assert_eq!(error.what(), format!("{name}: envelope of type 0x0000 found instead"));
+            assert_eq!(error.what(), format!("{name}: found an envelope of type 0x0000"));
         }
     }
 
@@ -205,7 +203,7 @@ mod tests {
         };
         assert_eq!(read(MAX_NAME_BYTES), Ok(64 << 10));
         let error = read(MAX_NAME_BYTES + 1).unwrap_err();
-        assert_eq!(error.to_string(), "name of 65537 bytes, at most 65536 are read (at byte 5)");
+        assert_eq!(error.to_string(), "name of 65537 bytes exceeds the limit of 65536 (at byte 5)");
         assert_eq!(error.kind(), crate::ErrorKind::Limit);
     }
 

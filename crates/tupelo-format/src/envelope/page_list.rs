@@ -92,7 +92,7 @@ impl ColumnPages {
                 Ok(Self { pages, first_element: Some(first), compression })
             }
             Err(_) if pages.is_empty() => Ok(Self::suppressed()),
-            Err(_) => Err(Error::corrupt("suppressed column with pages").at(payload.offset())),
+            Err(_) => Err(Error::corrupt("suppressed column has pages").at(payload.offset())),
         }
     }
 
@@ -159,7 +159,7 @@ impl PageList {
         let found = cursor.u64_le()?;
         if found != header_checksum {
             return Err(Error::corrupt(format!(
-                "belongs to another header (checksum {found:016x}, not {header_checksum:016x})"
+                "belongs to another header (expected checksum {header_checksum:016x}, found {found:016x})"
             )));
         }
         let summaries = frame::read_list(cursor, "entry range", SUMMARY_BYTES, usize::MAX, |cursor| {
@@ -168,7 +168,7 @@ impl PageList {
             let word = record.u64_le()?;
             let flags = (word >> 56) as u8;
             if flags & SHARDED != 0 {
-                return Err(Error::unsupported("sharded cluster, which the format reserves for the future"));
+                return Err(Error::unsupported("sharded clusters are reserved by the format for future use"));
             }
             Ok(ClusterSummary { first_entry, entries: word & ((1 << 56) - 1), flags })
         })?;
@@ -186,7 +186,7 @@ impl PageList {
         })?;
         if summaries.len() != columns.len() {
             return Err(Error::corrupt(format!(
-                "{} cluster summaries but pages of {} clusters",
+                "found {} cluster summaries, but pages of {} clusters",
                 summaries.len(),
                 columns.len()
             )));
@@ -195,7 +195,7 @@ impl PageList {
     }
 
     fn position(cursor: &Cursor<'_>) -> Result<u32> {
-        u32::try_from(cursor.offset()).map_err(|_| Error::limit("page list over 4 GiB"))
+        u32::try_from(cursor.offset()).map_err(|_| Error::limit("page list exceeds 4 GiB"))
     }
 
     /// The envelope that was read.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let (bytes, columns) = sample(0x80);
         let list = PageList::read(bytes.into(), 7).unwrap();
         assert_eq!(list.clusters(), [ClusterSummary { first_entry: 5, entries: 20, flags: 0x80 }]);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_column_and_is_no_digest_is_ignored() {
+    fn unknown_bytes_after_a_column_are_ignored() {
         let (mut bytes, columns) = sample(0);
         let mark = bytes.windows(8).position(|word| word == DIGESTS.to_le_bytes()).unwrap();
         bytes[mark] ^= 1;
@@ -316,7 +316,7 @@ mod tests {
         let mut buffer = Buffer::new();
         ColumnPages { first_element: None, ..columns[0].clone() }.write(&mut buffer);
         let error = ColumnPages::read(&mut Cursor::new(buffer.as_slice(), 0)).unwrap_err();
-        assert_eq!(error.what(), "suppressed column with pages");
+        assert_eq!(error.what(), "suppressed column has pages");
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_of_what_is_listed() {
+    fn sizes_match_the_listed_pages() {
         let (bytes, columns) = sample(0);
         assert_eq!((columns[0].elements(), columns[1].elements()), (20, 0));
         let list = PageList::read(bytes.into(), 7).unwrap();

@@ -37,7 +37,7 @@ impl Reader<'_> {
                 self.object(info, vec![datime])
             }
             _ if has_own_format(name) => {
-                return Err(Error::unsupported(format!("class {name}, which has a custom format")));
+                return Err(Error::unsupported(format!("class {name} has a custom format, which is not supported")));
             }
             _ => return Ok(None),
         }))
@@ -98,7 +98,10 @@ impl Reader<'_> {
     fn clones(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
         if version.number < 4 {
-            return Err(Error::unsupported(format!("class TClonesArray, version {}", version.number)));
+            return Err(Error::unsupported(format!(
+                "version {} of class TClonesArray is not supported",
+                version.number
+            )));
         }
         self.spend(5, size_of::<Value>())?;
         let (number, bits) = self.stream.object()?;
@@ -107,12 +110,13 @@ impl Reader<'_> {
         let count = self.stream.cursor.i32_be()?.unsigned_abs() as usize;
         let lower_bound = Value::Int(self.stream.cursor.i32_be()?.into());
         if count > self.remaining() {
-            return Err(Error::corrupt(format!("TClonesArray of {count} items")).at(self.stream.cursor.offset()));
+            return Err(Error::corrupt(format!("TClonesArray of {count} items is longer than the object"))
+                .at(self.stream.cursor.offset()));
         }
         let described = std::str::from_utf8(described).ok().and_then(|text| text.rsplit_once(';'));
         let Some((class, class_version)) = described.and_then(|(class, it)| Some((class, it.parse::<i16>().ok()?)))
         else {
-            return Err(Error::corrupt("TClonesArray of items without a class").at(self.stream.cursor.offset()));
+            return Err(Error::corrupt("TClonesArray lacks the class of its items").at(self.stream.cursor.offset()));
         };
         let mut list = self.list(count)?;
         if bits & IS_MEMBER_WISE != 0 {
@@ -163,7 +167,8 @@ impl Reader<'_> {
         let base = self.class("TVirtualIndex")?;
         let (major, minor) = (self.text()?, self.text()?);
         let count = self.stream.cursor.i64_be()?;
-        let wanted = usize::try_from(count).map_err(|_| Error::corrupt(format!("TTreeIndex of {count} entries")))?;
+        let wanted = usize::try_from(count)
+            .map_err(|_| Error::corrupt(format!("TTreeIndex has a negative number of entries: {count}")))?;
         let values = Value::Numbers(self.numbers(Basic::I64, wanted)?);
         let minor_values = match version.number {
             // Both values were one number.
@@ -179,7 +184,7 @@ impl Reader<'_> {
     /// A `TMatrixTSym`: its base, whose head it has, then the upper triangle, row by row (`TMatrixTSym::Streamer`).
     fn symmetric_matrix(&mut self, name: &str, item: &str) -> Result<Value> {
         let Type::Basic(basic) = Type::parse(item)? else {
-            return Err(Error::unsupported(format!("class {name}")));
+            return Err(Error::unsupported(format!("class {name} is not supported")));
         };
         let base_name = format!("TMatrixTBase<{item}>");
         let version = self.stream.version()?;
@@ -193,7 +198,7 @@ impl Reader<'_> {
             _ => None,
         };
         let count = rows.and_then(|rows| Some(rows.checked_mul(rows.checked_add(1)?)? / 2));
-        let count = count.ok_or_else(|| Error::corrupt(format!("{name} without rows")))?;
+        let count = count.ok_or_else(|| Error::corrupt(format!("{name} lacks a valid number of rows")))?;
         let elements = Value::Numbers(self.numbers(basic, count)?);
         let info = Arc::new(layout_of(name, &[&base_name], &["fElements"]));
         Ok(self.object(info, vec![base, elements]))
@@ -204,7 +209,7 @@ impl Reader<'_> {
         let length = self.stream.cursor.u8()?;
         let name = self.stream.cursor.take(length.into())?;
         self.stream.cursor.u8()?;
-        let name = std::str::from_utf8(name).map_err(|_| Error::corrupt("the name of a class is no text"))?;
+        let name = std::str::from_utf8(name).map_err(|_| Error::corrupt("the name of a class is not UTF-8"))?;
         Ok(name.to_owned())
     }
 
@@ -227,7 +232,8 @@ impl Reader<'_> {
 
     fn number_array(&mut self, name: &str, basic: Basic) -> Result<Value> {
         let count = self.stream.cursor.i32_be()?;
-        let length = usize::try_from(count).map_err(|_| Error::corrupt(format!("{name} of {count} items")))?;
+        let length = usize::try_from(count)
+            .map_err(|_| Error::corrupt(format!("{name} has a negative number of items: {count}")))?;
         self.spend(3, size_of::<Value>())?;
         let numbers = Value::Numbers(self.numbers(basic, length)?);
         let info = self.built_in(name);

@@ -53,7 +53,7 @@ pub(super) fn layout_of(name: &str, bases: &[&str], members: &[&str]) -> ClassIn
     ClassInfo { name: name.to_owned(), title, bits: 0, version: 1, checksum: 0, elements }
 }
 
-/// The type of the elements of a `TMatrixTSym`, of which ROOT stores the upper triangle; `None` for other classes.
+/// The type of the elements of a `TMatrixTSym`, whose upper triangle ROOT stores; `None` for other classes.
 pub fn symmetric_matrix_item(name: &str) -> Option<&str> {
     name.strip_prefix("TMatrixTSym<")?.strip_suffix('>').map(str::trim)
 }

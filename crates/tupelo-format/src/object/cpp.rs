@@ -1,4 +1,4 @@
-//! What the names of C++ types say about how their values are stored.
+//! The storage of values by the names of their C++ types.
 
 use crate::type_name::{TypeName, fundamental};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ pub enum Type {
     Sequence(Box<Type>),
     /// Maps.
     Map(Box<Type>, Box<Type>),
-    /// `std::bitset` of so many bits.
+    /// `std::bitset` of this many bits.
     Bits(u64),
     /// An object of a class, by name.
     Class(String),
@@ -124,7 +124,7 @@ impl Type {
 
     fn parse_nested(name: &str, depth: usize) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(Error::limit(format!("type with more than {MAX_DEPTH} templates inside each other")));
+            return Err(Error::limit(format!("templates in a type are nested more than {MAX_DEPTH} deep")));
         };
         let name = bare(name);
         if name.ends_with('*') {
@@ -142,7 +142,7 @@ impl Type {
         };
         let argument = |index: usize| match arguments.get(index) {
             Some(argument) => Self::parse_nested(argument, depth).map(Box::new),
-            None => Err(Error::unsupported(format!("type '{}' without its arguments", name.escape_debug()))),
+            None => Err(Error::unsupported(format!("type '{}' lacks template arguments", name.escape_debug()))),
         };
         Ok(match template {
             "vector" | "list" | "deque" | "forward_list" | "set" | "multiset" | "unordered_set"

@@ -36,7 +36,7 @@ fn layout(name: &str, version: Option<i32>, infos: &StreamerInfos) -> Result<Arc
         Some(version) => infos.find(name, version),
         None => infos.newest(name),
     };
-    found.cloned().ok_or_else(|| Error::unsupported(format!("class {name} has no known layout")))
+    found.cloned().ok_or_else(|| Error::unsupported(format!("the layout of class {name} is unknown")))
 }
 
 struct Maker<'a> {
@@ -47,7 +47,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn object(&mut self, class: Arc<ClassInfo>, members: &mut HashMap<String, Value>) -> Result<Object> {
         if self.depth > MAX_DEPTH {
-            return Err(Error::limit(format!("class {} has more than {MAX_DEPTH} levels of parts", class.name)));
+            return Err(Error::limit(format!("parts of class {} are nested more than {MAX_DEPTH} deep", class.name)));
         }
         if array_item(&class.name).is_some() {
             members.remove("fN");
@@ -92,7 +92,7 @@ impl Maker<'_> {
                 Value::Object(Arc::new(self.object(class, &mut HashMap::new())?))
             }
             _ => {
-                let what = format!("member of type '{}' without a value", element.type_name.escape_debug());
+                let what = format!("member of type '{}' needs a value", element.type_name.escape_debug());
                 return Err(Error::unsupported(what));
             }
         })

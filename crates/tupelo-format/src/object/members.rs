@@ -43,7 +43,7 @@ impl Reader<'_> {
         is_member_wise: bool,
     ) -> Result<()> {
         let length = usize::try_from(element.array_length)
-            .map_err(|_| Error::corrupt(format!("array of {} items", element.array_length)))?;
+            .map_err(|_| Error::corrupt(format!("array has a negative number of items: {}", element.array_length)))?;
         if element.code == NOT_STORED {
             objects.iter_mut().for_each(|members| members.push(Value::Null));
             return Ok(());
@@ -78,7 +78,7 @@ impl Reader<'_> {
             ElementKind::Loop(counter) => self.loop_of(info, element, counter, length, objects),
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => self.stl(element, length, objects),
             ElementKind::Other { class_name, .. } => {
-                Err(Error::unsupported(format!("member that is described by a {class_name}")))
+                Err(Error::unsupported(format!("members described by a {class_name} are not supported")))
             }
             _ => self.class_member(element, length, objects),
         }
@@ -210,7 +210,11 @@ pub(super) fn each(objects: &mut [Vec<Value>], mut read: impl FnMut(&[Value]) ->
 }
 
 fn unknown(element: &Element) -> Error {
-    Error::unsupported(format!("member of type '{}' (code {})", element.type_name.escape_debug(), element.code))
+    Error::unsupported(format!(
+        "member of type '{}' (code {}) is not supported",
+        element.type_name.escape_debug(),
+        element.code
+    ))
 }
 
 /// A fixed array with its dimensions.
@@ -239,7 +243,7 @@ pub(super) fn count_of(
         Some(&Value::Int(count)) => Ok(usize::try_from(count).unwrap_or(0)),
         Some(&Value::UInt(count)) => Ok(usize::try_from(count).unwrap_or(0)),
         _ => {
-            let what = format!("the counter {}::{} is not there", counter.class_name, counter.name);
+            let what = format!("the counter {}::{} is missing", counter.class_name, counter.name);
             Err(Error::unsupported(what))
         }
     }

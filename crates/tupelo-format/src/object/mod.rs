@@ -4,8 +4,8 @@
 //! are read without it too, by the layouts that their classes had ([`StreamerInfos::known`]). Beyond that, only what
 //! ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`, `TObjArray`,
 //! `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by object or
-//! member by member. What cannot be read is an error that names the class, or, behind a pointer, an [`Value::Opaque`] of
-//! its own inside what can be read.
+//! member by member. Objects that cannot be read are an error that names the class or, after a pointer, an
+//! [`Value::Opaque`] inside the readable object.
 //!
 //! [`Object::new`] makes an object of values by name, and [`Object::write`] streams it for a record of a file.
 //!
@@ -73,14 +73,14 @@ pub fn read_behind_key(
     let value = reader.item(&cpp::Type::parse(class_name)?)?;
     match reader.remaining() {
         0 => Ok(value),
-        rest => Err(Error::corrupt(format!("{rest} bytes are left behind an object of class {class_name}"))),
+        rest => Err(Error::corrupt(format!("{rest} bytes follow the object of class {class_name}"))),
     }
 }
 
-/// Where an object lies in an entry of a branch, and what is needed to read it.
+/// The position of an object in an entry of a branch, and what is needed to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// The bytes of the entry. Those behind the object are ignored.
+    /// The bytes of the entry. Bytes after the object are ignored.
     pub bytes: &'a [u8],
     /// Bytes before them from which references count.
     pub origin: usize,

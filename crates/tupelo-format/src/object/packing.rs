@@ -1,4 +1,4 @@
-//! How `Double32_t` and `Float16_t` are stored (`TBufferFile::ReadWithFactor`, `ReadWithNbits`; `GetRange` in
+//! The storage of `Double32_t` and `Float16_t` (`TBufferFile::ReadWithFactor`, `ReadWithNbits`; `GetRange` in
 //! `TStreamerElement.cxx`).
 
 use super::cpp::Basic;
@@ -18,10 +18,10 @@ pub enum Packing {
     Scaled {
         /// Steps of the integer for each unit of the value.
         factor: f64,
-        /// What 0 means.
+        /// The meaning of 0.
         minimum: f64,
     },
-    /// Exponent in 8 bits, then sign and so many bits of the mantissa in 16.
+    /// Exponent in 8 bits, then sign and this many bits of the mantissa in 16.
     Truncated {
         /// Bits of the mantissa.
         bits: u32,

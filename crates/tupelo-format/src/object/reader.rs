@@ -22,11 +22,11 @@ pub(super) struct Reader<'a> {
     built_in: HashMap<String, Arc<ClassInfo>>,
     /// Whether objects of a class may lack a head.
     headless: HashMap<*const ClassInfo, bool>,
-    /// Where the counters of pointers are among the members of their class.
+    /// The positions of the counters of pointers among the members of their class.
     counters: HashMap<*const Counter, Option<usize>>,
-    /// What may still be looked at besides the object: names of classes in bytes, and members in which counters are.
+    /// The remaining work besides the object: names of classes in bytes, and members in which counters are.
     work: usize,
-    /// What the object may take, and the memory that it shares with others.
+    /// The memory limit of the object, and the memory that it shares with others.
     budget: usize,
     memory: &'a Memory,
     depth: u32,
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
                 self.memory.take(bytes, "objects").map_err(|error| error.at(self.stream.cursor.offset()))
             }
             None => {
-                Err(Error::limit("an object would take far more memory than bytes").at(self.stream.cursor.offset()))
+                Err(Error::limit("object needs far more memory than its stored size").at(self.stream.cursor.offset()))
             }
         }
     }
@@ -76,7 +76,9 @@ impl<'a> Reader<'a> {
                 self.work = rest;
                 Ok(())
             }
-            None => Err(Error::limit("an object would take far more time than bytes").at(self.stream.cursor.offset())),
+            None => {
+                Err(Error::limit("object needs far more work than its stored size").at(self.stream.cursor.offset()))
+            }
         }
     }
 
@@ -104,14 +106,14 @@ impl<'a> Reader<'a> {
     fn reach(&mut self, more: u32) -> Result<()> {
         let depth = self.depth.saturating_add(more);
         if depth > MAX_DEPTH {
-            let what = format!("objects nested more than {MAX_DEPTH} deep");
+            let what = format!("objects are nested more than {MAX_DEPTH} deep");
             return Err(Error::limit(what).at(self.stream.cursor.offset()));
         }
         self.deepest = self.deepest.max(depth);
         Ok(())
     }
 
-    /// A value that stands in a container or alone.
+    /// A value in a container or alone.
     pub(super) fn item(&mut self, of: &Type) -> Result<Value> {
         match of {
             Type::Basic(basic) => self.number(*basic),
@@ -183,7 +185,7 @@ impl<'a> Reader<'a> {
             Basic::F32 => take!(F32, 4, Cursor::f32_be),
             Basic::F64 => take!(F64, 8, Cursor::f64_be),
             Basic::Double32 => take!(F64, 4, |c: &mut Cursor<'_>| c.f32_be().map(f64::from)),
-            Basic::Float16 => return Err(Error::unsupported("Float16_t in a container")),
+            Basic::Float16 => return Err(Error::unsupported("containers of Float16_t are not supported")),
         })
     }
 
@@ -327,7 +329,7 @@ impl<'a> Reader<'a> {
         Err(Error::unsupported(match spelling.is_some() {
             true => format!("class {name}: version {} is not in the streamer info", version.number),
             false if described.newest(name).is_some() => {
-                format!("class {name} is not in the streamer info, and its version {} is not known", version.number)
+                format!("class {name} is not in the streamer info, and its version {} is unknown", version.number)
             }
             false => format!("class {name} is not in the streamer info"),
         }))
@@ -362,9 +364,9 @@ impl<'a> Reader<'a> {
                 return match self.known.get(&id).cloned() {
                     Some(Some((value, height))) => self.reach(height).map(|()| value),
                     Some(None) => Ok(Value::Enclosing),
-                    // What it was is not known, because it could not be read.
+                    // The object is unknown, because it could not be read.
                     None => {
-                        let reason = Error::unsupported(format!("reference to an object at {id}, which is not there"));
+                        let reason = Error::unsupported(format!("reference to a missing object at {id}"));
                         let (class_name, bytes, reason) = (String::new(), Vec::new(), reason.at(at).to_string());
                         self.spend(1, size_of::<Opaque>() + reason.len())?;
                         Ok(Value::Opaque(Box::new(Opaque { class_name, bytes, reason })))

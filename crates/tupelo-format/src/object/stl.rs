@@ -9,14 +9,17 @@ use super::value::Value;
 use crate::streamer::{ClassInfo, Element, ElementKind, Version};
 use crate::{Error, Result};
 
-/// Since this version of `TStreamerInfo` the class version of the items stands in front of them.
+/// Since this version of `TStreamerInfo` the class version of the items precedes them.
 const MEMBER_WISE_SINCE: u16 = 8;
 
 impl Reader<'_> {
     /// A member that is a container or a `std::string`: all objects' values have one head.
     pub(super) fn stl(&mut self, element: &Element, length: usize, objects: &mut [Vec<Value>]) -> Result<()> {
         if element.type_name.ends_with('*') {
-            return Err(Error::unsupported(format!("pointer to a container, {}", element.type_name.escape_debug())));
+            return Err(Error::unsupported(format!(
+                "pointers to containers are not supported: {}",
+                element.type_name.escape_debug()
+            )));
         }
         self.work(element.type_name.len())?;
         let of = self.item_hint(type_of(element)?, &element.kind);
@@ -60,7 +63,7 @@ impl Reader<'_> {
     /// Layout of the items of a container that is stored member by member: their version follows.
     fn item_layout(&mut self, of: &Type, type_name: &str, writer: u16) -> Result<Arc<ClassInfo>> {
         if writer < MEMBER_WISE_SINCE {
-            return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
+            return Err(Error::unsupported("member-wise collections from before ROOT 5.24 are not supported"));
         }
         let number = self.stream.cursor.u16_be()?;
         // Classes without a version have a checksum instead, known or not.
@@ -104,7 +107,8 @@ impl Reader<'_> {
     fn length(&mut self) -> Result<usize> {
         let at = self.stream.cursor.offset();
         let count = self.stream.cursor.i32_be()?;
-        usize::try_from(count).map_err(|_| Error::corrupt(format!("container of {count} items")).at(at))
+        usize::try_from(count)
+            .map_err(|_| Error::corrupt(format!("container has a negative number of items: {count}")).at(at))
     }
 
     /// A `std::bitset`.
@@ -139,5 +143,5 @@ impl Reader<'_> {
 }
 
 fn no_members(type_name: &str) -> Error {
-    Error::corrupt(format!("'{}' member by member, but its items have none", type_name.escape_debug()))
+    Error::corrupt(format!("'{}' is stored member-wise, but its items have no members", type_name.escape_debug()))
 }

@@ -163,7 +163,7 @@ fn items(value: &Value) -> &[Value] {
 }
 
 #[test]
-fn pointers_lead_to_objects_and_what_is_unknown_stays_bytes() {
+fn pointers_lead_to_objects_and_unknown_classes_stay_bytes() {
     let bytes = array(6, |out| {
         let first = out.buffer.len() as u32 + 2;
         out.pointer("Point", |out| point(out, b"shared"));
@@ -183,7 +183,7 @@ fn pointers_lead_to_objects_and_what_is_unknown_stays_bytes() {
     assert!(matches!((point, again), (Value::Object(a), Value::Object(b)) if std::sync::Arc::ptr_eq(a, b)));
     assert_eq!((stranger.class_name.as_str(), &stranger.bytes[4..]), ("Stranger", &b"\x00\x09???"[..]));
     assert_eq!(stranger.reason, "class Stranger is not in the streamer info");
-    assert_eq!(special.reason, "class TMap, which has a custom format");
+    assert_eq!(special.reason, "class TMap has a custom format, which is not supported");
     assert_eq!(items(inner), [Value::Enclosing]);
 }
 
@@ -196,7 +196,7 @@ fn errors_name_class_and_reason() {
     assert_eq!(error("Point", &stranger).kind(), ErrorKind::Unsupported);
     let mut long = streamed(|out| point(out, b""));
     long.push(0);
-    assert_eq!(error("Point", &long).what(), "1 bytes are left behind an object of class Point");
+    assert_eq!(error("Point", &long).what(), "1 bytes follow the object of class Point");
     assert_eq!(error("TString", b"\x05ab").kind(), ErrorKind::Corrupt);
 }
 
@@ -275,7 +275,10 @@ fn nothing_asks_for_more_than_its_bytes_allow() {
     assert_eq!(read(&many(i32::MAX), "Many", &infos).unwrap_err().kind(), ErrorKind::Limit);
     // What a member says of itself wrongly spoils the member alone.
     let value = read(&many(-1), "Many", &infos).unwrap();
-    assert!(matches!(get(&value, "all"), Value::Opaque(all) if all.reason.contains("container of -1 items")));
+    assert!(
+        matches!(get(&value, "all"), Value::Opaque(all) if all.reason.contains("container has a negative number of \
+                                                                                items: -1"))
+    );
 }
 
 /// Defects: names of classes were parsed and layouts of pairs made for each object, and counters looked for among all
@@ -341,7 +344,7 @@ fn objects_take_no_longer_than_their_bytes() {
     assert!(matches!(get(&value, "all"), Value::List(list) if list.len() == OBJECTS));
 }
 
-/// All objects of the real files that are no trees and no ntuples: class, bytes, bytes of the key, layouts.
+/// All objects of the real files that are neither trees nor ntuples: class, bytes, bytes of the key, layouts.
 fn real_objects() -> Vec<(String, Vec<u8>, u16, StreamerInfos)> {
     let mut all = Vec::new();
     for (_, file) in real_files() {
@@ -439,16 +442,16 @@ fn a_histogram_that_is_written_is_read() {
 fn members_that_do_not_fit_are_refused() {
     let write = |class: &str, bins: Numbers| histogram(class, bins).and_then(|made| made.write()).unwrap_err();
     let error = write("TH1D", Numbers::I32(vec![1; 4]));
-    assert_eq!(error.what(), "TH1D::TArrayD: I32 where F64 is expected");
-    assert_eq!(write("TH4D", Numbers::F64(Vec::new())).what(), "class TH4D has no known layout");
+    assert_eq!(error.what(), "TH1D::TArrayD: expected F64, found I32");
+    assert_eq!(write("TH4D", Numbers::F64(Vec::new())).what(), "the layout of class TH4D is unknown");
     let infos = StreamerInfos::histograms();
     let with = |name: &str, value: Value| {
         let made = Object::new("TAxis", HashMap::from([(name.to_owned(), value)]), &infos);
         made.and_then(|made| made.write()).unwrap_err()
     };
     assert_eq!(with("fBins", Value::Int(1)).what(), "class TAxis has no member 'fBins'");
-    assert_eq!(with("fNbins", Value::Int(1 << 31)).what(), "TAxis::fNbins: 2147483648 where I32 is expected");
-    assert_eq!(with("fXmin", Value::Text(String::new())).what(), "TAxis::fXmin: a text where F64 is expected");
+    assert_eq!(with("fNbins", Value::Int(1 << 31)).what(), "TAxis::fNbins: expected I32, found 2147483648");
+    assert_eq!(with("fXmin", Value::Text(String::new())).what(), "TAxis::fXmin: expected F64, found a string");
 }
 
 /// Real histograms of one to three dimensions, and what is behind their pointers.

@@ -1,4 +1,4 @@
-//! What objects are made of.
+//! The values that objects consist of.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Value {
     /// Fixed arrays of more than one dimension: the lengths of all, and the numbers, the last dimension running
     /// fastest.
     Grid(Vec<usize>, Numbers),
-    /// Anything else of which there are several.
+    /// Any other sequence.
     List(Vec<Value>),
     /// Pairs of keys and values, in the order in which they are stored.
     Map(Vec<(Value, Value)>),
@@ -56,7 +56,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         match self {
             Self::Bool(values) => values.len(),
@@ -73,7 +73,7 @@ impl Numbers {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -108,7 +108,7 @@ pub struct Object {
 pub struct Opaque {
     /// Its class.
     pub class_name: String,
-    /// What is stored of it, class version and byte count first.
+    /// Its stored bytes, beginning with class version and byte count.
     pub bytes: Vec<u8>,
     /// Why it cannot be read.
     pub reason: String,

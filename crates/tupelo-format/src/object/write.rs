@@ -55,7 +55,7 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
             return Err(mismatch(name, object.get("fArray")));
         };
         let count = i32::try_from(numbers.len());
-        out.buffer.i32_be(count.map_err(|_| Error::limit(format!("{name} of {} items", numbers.len())))?);
+        out.buffer.i32_be(count.map_err(|_| Error::limit(format!("{name} of {} items is too long", numbers.len())))?);
         return put_numbers(out, basic, numbers);
     }
     let text = |out: &mut Streaming, member: &str| put_text(out, object.get(member));
@@ -93,11 +93,11 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
                 })
             })
         }
-        "TObjArray" | "TDatime" => Err(Error::unsupported(format!("objects of class {name} are not written"))),
+        "TObjArray" | "TDatime" => Err(Error::unsupported(format!("writing objects of class {name} is not supported"))),
         _ => {
             // The highest two bits of a version mean something else.
             let version = u16::try_from(object.version()).ok().filter(|version| (1..0x4000).contains(version));
-            let version = version.ok_or_else(|| Error::unsupported(format!("class {name} without a version")))?;
+            let version = version.ok_or_else(|| Error::unsupported(format!("class {name} has no valid version")))?;
             out.versioned(version, |out| members(out, object))
         }
     }
@@ -159,7 +159,7 @@ fn member(out: &mut Streaming, object: &Object, element: &Element, value: &Value
         (_, 61..=63 | 66..=68) if is_single => part(out, element.class_name(), value),
         (_, 64 | 69 | 70) if is_single => pointer(out, value),
         _ => {
-            let what = format!("members of type '{}' are not written", element.type_name.escape_debug());
+            let what = format!("writing members of type '{}' is not supported", element.type_name.escape_debug());
             Err(Error::unsupported(what))
         }
     }
@@ -191,7 +191,8 @@ fn basic_of(element: &Element, code: i32) -> Result<Basic> {
         Some(_) => false,
     });
     basic.ok_or_else(|| {
-        let what = format!("members of type '{}' (code {code}) are not written", element.type_name.escape_debug());
+        let what =
+            format!("writing members of type '{}' (code {code}) is not supported", element.type_name.escape_debug());
         Error::unsupported(what)
     })
 }
@@ -263,7 +264,7 @@ fn put_numbers(out: &mut Streaming, basic: Basic, numbers: &Numbers) -> Result<(
         (Basic::F32, Numbers::F32(values)) => put!(values),
         (Basic::F64, Numbers::F64(values)) => put!(values),
         (Basic::Double32, Numbers::F64(values)) => values.iter().for_each(|&value| out.buffer.f32_be(value as f32)),
-        _ => return Err(Error::unsupported(format!("{} where {basic:?} is expected", numbers.type_name()))),
+        _ => return Err(Error::unsupported(format!("expected {basic:?}, found {}", numbers.type_name()))),
     }
     Ok(())
 }
@@ -277,7 +278,7 @@ fn mismatch(expected: &str, value: Option<&Value>) -> Error {
         Some(Value::Int(value)) => value.to_string(),
         Some(Value::UInt(value)) => value.to_string(),
         Some(Value::Float(value)) => value.to_string(),
-        Some(Value::Text(_) | Value::Bytes(_)) => "a text".to_owned(),
+        Some(Value::Text(_) | Value::Bytes(_)) => "a string".to_owned(),
         Some(Value::Numbers(numbers) | Value::Grid(_, numbers)) => {
             format!("{} numbers of type {}", numbers.len(), numbers.type_name())
         }
@@ -288,5 +289,5 @@ fn mismatch(expected: &str, value: Option<&Value>) -> Error {
             format!("an object of class {} that could not be read ({})", opaque.class_name, opaque.reason)
         }
     };
-    Error::unsupported(format!("{found} where {expected} is expected"))
+    Error::unsupported(format!("expected {expected}, found {found}"))
 }

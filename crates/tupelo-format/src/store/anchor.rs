@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// What Tupelo adds to the anchor.
+/// Tupelo's extension of the anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
     /// The mapping of pages to objects, as text, for information: locators decide.
@@ -99,7 +99,7 @@ pub struct JsonAnchor {
     pub links: AnchorLinks,
     /// Where the objects are.
     pub place: Place,
-    /// What ROOT does not know; `None` in anchors that ROOT wrote.
+    /// The part unknown to ROOT; `None` in anchors that ROOT wrote.
     pub extension: Option<Extension>,
 }
 
@@ -128,7 +128,11 @@ impl JsonAnchor {
             let (object, offset, bytes) = match link.locator {
                 Locator::Object { location, bytes } => (location, 0, bytes),
                 Locator::ObjectRange { object, offset, bytes } => (object.into(), offset.into(), bytes),
-                other => return Err(Error::unsupported(format!("{other} in the anchor of an object store"))),
+                other => {
+                    return Err(Error::unsupported(format!(
+                        "found {other} in the anchor of an object store, expected an object"
+                    )));
+                }
             };
             for (name, number) in names.into_iter().zip([object, offset, bytes, link.length]) {
                 members.insert(name.to_owned(), json!(number));
@@ -163,11 +167,11 @@ const FOOTER_MEMBERS: [&str; 4] = ["footerObjId", "footerOffset", "nBytesFooter"
 
 fn read(json: &[u8]) -> Result<JsonAnchor> {
     let Ok(Value::Object(mut members)) = serde_json::from_slice(json) else {
-        return Err(Error::corrupt("it is not an object in JSON"));
+        return Err(Error::corrupt("expected a JSON object"));
     };
     match number(&members, "anchorVersion")? {
         ANCHOR_VERSION => {}
-        other => return Err(Error::unsupported(format!("version {other} of the anchor"))),
+        other => return Err(Error::unsupported(format!("version {other} of the anchor is not supported"))),
     }
     let stored = number(&members, "checksum")?;
     members.shift_remove("checksum");
@@ -178,18 +182,18 @@ fn read(json: &[u8]) -> Result<JsonAnchor> {
     let mut version = [0; 4];
     for (part, name) in version.iter_mut().zip(VERSION_MEMBERS) {
         let value = number(&members, name)?;
-        *part = u16::try_from(value).map_err(|_| Error::corrupt(format!("{name} {value}")))?;
+        *part = u16::try_from(value).map_err(|_| Error::corrupt(format!("invalid {name} {value}")))?;
     }
     if version[0] != EPOCH {
-        return Err(Error::unsupported(format!("format version with epoch {}", version[0])));
+        return Err(Error::unsupported(format!("format version with unknown epoch {}", version[0])));
     }
     let template = match members.get("urlTemplate") {
         Some(Value::String(template)) => template,
-        _ => return Err(Error::corrupt("it has no urlTemplate")),
+        _ => return Err(Error::corrupt("urlTemplate is missing or not a string")),
     };
     let place = Place::read(template).ok_or_else(|| {
         let shown: String = template.chars().take(200).collect();
-        Error::unsupported(format!("objects at '{}', which is not a folder of the ntuple", shown.escape_debug()))
+        Error::unsupported(format!("urlTemplate '{}' is not a folder of the ntuple", shown.escape_debug()))
     })?;
     let links =
         AnchorLinks { version, header: link(&members, HEADER_MEMBERS)?, footer: link(&members, FOOTER_MEMBERS)? };
@@ -198,10 +202,10 @@ fn read(json: &[u8]) -> Result<JsonAnchor> {
 }
 
 fn extension(value: &Value) -> Result<Extension> {
-    let Value::Object(members) = value else { return Err(Error::corrupt("its member tupelo is not an object")) };
+    let Value::Object(members) = value else { return Err(Error::corrupt("member tupelo is not a JSON object")) };
     match number(members, "layoutVersion")? {
         LAYOUT_VERSION => {}
-        other => return Err(Error::unsupported(format!("version {other} of Tupelo's object layout"))),
+        other => return Err(Error::unsupported(format!("version {other} of Tupelo's object layout is not supported"))),
     }
     let manifest = ObjectLink {
         object: number(members, "manifestObjId")?,
@@ -222,7 +226,7 @@ fn object_link(value: &Value) -> Result<ObjectLink> {
     let numbers: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
     match numbers.as_deref() {
         Some(&[object, bytes, digest]) => Ok(ObjectLink { object, bytes, digest }),
-        _ => Err(Error::corrupt("a page list is not described by three numbers")),
+        _ => Err(Error::corrupt("expected three numbers for a page list")),
     }
 }
 
@@ -231,7 +235,7 @@ fn object_digest(value: &Value) -> Result<ObjectDigest> {
     let numbers: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
     match numbers.as_deref() {
         Some(&[bytes, digest]) => Ok(ObjectDigest { bytes, digest }),
-        _ => Err(Error::corrupt("an attribute set is not described by two numbers")),
+        _ => Err(Error::corrupt("expected two numbers for an attribute set")),
     }
 }
 
@@ -242,7 +246,11 @@ fn link(members: &Map<String, Value>, names: [&str; 4]) -> Result<EnvelopeLink> 
         0 => Locator::Object { location: object, bytes },
         _ => match (u32::try_from(object), u32::try_from(offset)) {
             (Ok(object), Ok(offset)) => Locator::ObjectRange { object, offset, bytes },
-            _ => return Err(Error::unsupported(format!("{bytes} bytes at offset {offset} of object {object}"))),
+            _ => {
+                return Err(Error::unsupported(format!(
+                    "cannot locate {bytes} bytes at offset {offset} of object {object}: numbers exceed 32 bits"
+                )));
+            }
         },
     };
     Ok(EnvelopeLink { length: length?, locator })
@@ -250,7 +258,7 @@ fn link(members: &Map<String, Value>, names: [&str; 4]) -> Result<EnvelopeLink> 
 
 fn number(members: &Map<String, Value>, name: &str) -> Result<u64> {
     let value = members.get(name).and_then(Value::as_u64);
-    value.ok_or_else(|| Error::corrupt(format!("its member {name} is missing or not a number")))
+    value.ok_or_else(|| Error::corrupt(format!("member {name} is missing or not a number")))
 }
 
 /// Of the compact form with sorted members, as ROOT computes it.
@@ -286,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let json = anchor().write().unwrap();
         assert_eq!(JsonAnchor::read(json.as_bytes()), Ok(anchor()));
         assert!(json.len() < MAX_ANCHOR_BYTES as usize && json.starts_with("{\n  \"anchorVersion\": 0,\n"), "{json}");
@@ -319,31 +327,38 @@ mod tests {
     fn damaged_anchors_are_errors() {
         let json = anchor().write().unwrap();
         let error = |json: &str| JsonAnchor::read(json.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error(""), "anchor: it is not an object in JSON");
-        assert_eq!(error("[1]"), "anchor: it is not an object in JSON");
-        assert_eq!(error("{}"), "anchor: its member anchorVersion is missing or not a number");
+        assert_eq!(error(""), "anchor: expected a JSON object");
+        assert_eq!(error("[1]"), "anchor: expected a JSON object");
+        assert_eq!(error("{}"), "anchor: member anchorVersion is missing or not a number");
         assert!(
             error(&json.replace("\"lenHeader\": 20", "\"lenHeader\": 21")).starts_with("anchor: checksum mismatch")
         );
-        assert_eq!(error(&json.replace("Version\": 0,", "Version\": 7,")), "anchor: version 7 of the anchor");
+        assert_eq!(
+            error(&json.replace("Version\": 0,", "Version\": 7,")),
+            "anchor: version 7 of the anchor is not supported"
+        );
         for (from, to, expected) in [
-            ("\"formatVersionEpoch\": 1", "\"formatVersionEpoch\": 2", "format version with epoch 2"),
-            ("\"formatVersionMinor\": 2", "\"formatVersionMinor\": 70000", "formatVersionMinor 70000"),
-            ("\"lenFooter\": 60", "\"lenFooter\": -1", "its member lenFooter is missing or not a number"),
-            ("\"layoutVersion\": 1", "\"layoutVersion\": 2", "version 2 of Tupelo's object layout"),
-            ("\"footerOffset\": 0", "\"footerOffset\": 4294967296", "30 bytes at offset 4294967296 of object 8"),
+            ("\"formatVersionEpoch\": 1", "\"formatVersionEpoch\": 2", "format version with unknown epoch 2"),
+            ("\"formatVersionMinor\": 2", "\"formatVersionMinor\": 70000", "invalid formatVersionMinor 70000"),
+            ("\"lenFooter\": 60", "\"lenFooter\": -1", "member lenFooter is missing or not a number"),
+            ("\"layoutVersion\": 1", "\"layoutVersion\": 2", "version 2 of Tupelo's object layout is not supported"),
+            (
+                "\"footerOffset\": 0",
+                "\"footerOffset\": 4294967296",
+                "cannot locate 30 bytes at offset 4294967296 of object 8: numbers exceed 32 bits",
+            ),
             (
                 "${baseurl}.objects/2",
                 "${baseurl}.objects/../2",
-                "objects at '${baseurl}.objects/../20260101T120000-00ff/${objid}', which is not a folder of the ntuple",
+                "urlTemplate '${baseurl}.objects/../20260101T120000-00ff/${objid}' is not a folder of the ntuple",
             ),
             (
                 "${baseurl}.objects/",
                 "https://host/",
-                "objects at 'https://host/20260101T120000-00ff/${objid}', which is not a folder of the ntuple",
+                "urlTemplate 'https://host/20260101T120000-00ff/${objid}' is not a folder of the ntuple",
             ),
-            ("urlTemplate", "URLTemplate", "it has no urlTemplate"),
-            ("      100,\n", "", "a page list is not described by three numbers"),
+            ("urlTemplate", "URLTemplate", "urlTemplate is missing or not a string"),
+            ("      100,\n", "", "expected three numbers for a page list"),
         ] {
             let changed = json.replace(from, to);
             let Ok(Value::Object(mut members)) = serde_json::from_str(&changed) else { panic!("{changed}") };

@@ -77,7 +77,7 @@ fn std_hash(bytes: &[u8]) -> u64 {
     mix(mix(hash).wrapping_mul(FACTOR))
 }
 
-/// What Tupelo adds to the anchor.
+/// Tupelo's extension of the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaosExtension {
     /// Bytes of all values.
@@ -99,7 +99,7 @@ pub struct DaosAnchor {
     pub links: AnchorLinks,
     /// The object class of the pages.
     pub class: String,
-    /// What ROOT does not know; `None` in anchors that ROOT wrote.
+    /// The part unknown to ROOT; `None` in anchors that ROOT wrote.
     pub extension: Option<DaosExtension>,
 }
 
@@ -122,12 +122,16 @@ impl DaosAnchor {
         self.links.version.into_iter().for_each(|part| buffer.u16_le(part));
         for link in [self.links.header, self.links.footer] {
             for bytes in [link.locator.stored_bytes(), link.length] {
-                let small = u32::try_from(bytes).map_err(|_| Error::limit(format!("an envelope of {bytes} bytes")))?;
+                let small = u32::try_from(bytes)
+                    .map_err(|_| Error::limit(format!("envelope of {bytes} bytes exceeds 4 GiB")))?;
                 buffer.u32_le(small);
             }
         }
         if self.class.len() > MAX_CLASS_BYTES {
-            return Err(Error::limit(format!("the object class '{}', whose name is too long", self.class)));
+            return Err(Error::limit(format!(
+                "the name of object class '{}' is longer than {MAX_CLASS_BYTES} bytes",
+                self.class
+            )));
         }
         buffer.string_le(&self.class);
         buffer.put([0; ANCHOR_BYTES].get(buffer.len()..).unwrap_or_default());
@@ -156,14 +160,14 @@ fn read(bytes: &[u8]) -> Result<DaosAnchor> {
     let mut cursor = Cursor::new(bytes, 0);
     match cursor.u64_le()? {
         ANCHOR_VERSION => {}
-        other => return Err(Error::unsupported(format!("version {other} of the anchor"))),
+        other => return Err(Error::unsupported(format!("version {other} of the anchor is not supported"))),
     }
     let mut version = [0; 4];
     for part in &mut version {
         *part = cursor.u16_le()?;
     }
     if version[0] != EPOCH {
-        return Err(Error::unsupported(format!("format version with epoch {}", version[0])));
+        return Err(Error::unsupported(format!("format version with unknown epoch {}", version[0])));
     }
     let mut link = |akey| -> Result<EnvelopeLink> {
         let (bytes, length) = (cursor.u32_le()?, cursor.u32_le()?);
@@ -199,7 +203,7 @@ fn extension(anchor: &[u8]) -> Result<Option<DaosExtension>> {
     }
     let separate_pages = attempt & SEPARATE_PAGES != 0;
     let number = attempt & !SEPARATE_PAGES;
-    let unknown = |_| Error::unsupported(format!("flags that are not known ({:016x})", number >> 32 << 32));
+    let unknown = |_| Error::unsupported(format!("unknown flags ({:016x})", number >> 32 << 32));
     let attempt = u32::try_from(number).map_err(unknown)?;
     Ok(Some(DaosExtension { bytes, attempt, separate_pages, header_digest, footer_digest }))
 }
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let separate = anchor().extension.map(|own| DaosExtension { separate_pages: true, ..own });
         for extension in [anchor().extension, separate, None] {
             let anchor = DaosAnchor { extension, ..anchor() };
@@ -279,8 +283,8 @@ mod tests {
             bytes[at] = byte;
             DaosAnchor::read(&bytes).map(drop).unwrap_err().to_string()
         };
-        assert_eq!(error(0, 2), "anchor: version 2 of the anchor");
-        assert_eq!(error(8, 2), "anchor: format version with epoch 2");
+        assert_eq!(error(0, 2), "anchor: version 2 of the anchor is not supported");
+        assert_eq!(error(8, 2), "anchor: format version with unknown epoch 2");
         assert_eq!(error(FIXED_BYTES, b'/'), "anchor: '/C_16P2GX' is not the name of an object class");
         for at in [20, EXTENSION_START + 8, ANCHOR_BYTES - 1] {
             assert!(error(at, 0x55).starts_with("anchor: checksum mismatch"), "{at}");
@@ -291,6 +295,6 @@ mod tests {
         let digest = digest(&other).to_le_bytes();
         other[ANCHOR_BYTES - 8..].copy_from_slice(&digest);
         let error = DaosAnchor::read(&other).map(drop).unwrap_err().to_string();
-        assert_eq!(error, "anchor: flags that are not known (0000000200000000)");
+        assert_eq!(error, "anchor: unknown flags (0000000200000000)");
     }
 }

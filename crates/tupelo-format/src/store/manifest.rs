@@ -36,7 +36,7 @@ impl Manifest {
     pub fn read(bytes: &[u8], memory: &Memory) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0).within(memory);
         if cursor.u64_le()? != MAGIC {
-            return Err(Error::corrupt("it does not begin as a manifest").at(0));
+            return Err(Error::corrupt("not a manifest: wrong magic number").at(0));
         }
         let (numbered, named) = (cursor.u64_le()?, cursor.u64_le()?);
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let object = |bytes| ObjectDigest { bytes, digest: !bytes };
         let named = vec![("_clone/a set".to_owned(), object(7))];
         for manifest in [Manifest::default(), Manifest { numbered: (0..100).map(object).collect(), named }] {

@@ -1,5 +1,5 @@
-//! What an object store holds beside pages and envelopes: an anchor in JSON, and a manifest of the objects; in a DAOS
-//! container, an anchor in binary.
+//! The contents of an object store besides pages and envelopes: an anchor in JSON, and a manifest of the objects; in a
+//! DAOS container, an anchor in binary.
 //!
 //! The anchor is that of ROOT's back end for S3 (`RPageStorageS3.cxx`), with a member `tupelo` that ROOT ignores. The
 //! layout is described in `docs/internals/object-layout.md`.

@@ -17,7 +17,7 @@ const HIGH_BIT: u16 = 0x4000;
 const NEW_CLASS: u32 = 0xffff_ffff;
 /// Set in references to classes.
 const CLASS: u32 = 0x8000_0000;
-/// What ROOT adds to distances, so that none is 0 or 1.
+/// The offset that ROOT adds to distances, so that none is 0 or 1.
 const MAP_OFFSET: usize = 2;
 /// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
 const IS_REFERENCED: u32 = 1 << 4;
@@ -45,7 +45,7 @@ pub struct Version {
     pub end: Option<usize>,
 }
 
-/// What stands for an object behind a pointer.
+/// The target of a pointer to an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Pointer<'a> {
     /// No object.
@@ -54,7 +54,7 @@ pub enum Pointer<'a> {
     Object {
         /// C++ class.
         class_name: &'a str,
-        /// What references to it will say.
+        /// The value of references to it.
         id: usize,
         /// End position of the object.
         end: usize,
@@ -73,13 +73,13 @@ impl<'a> Streamed<'a> {
         self.key_bytes.saturating_add(position).saturating_add(MAP_OFFSET)
     }
 
-    /// A position that a byte count gives, which must lie within the buffer.
+    /// The end given by a byte count, which must lie within the buffer.
     fn end(&self, count: u32) -> Result<usize> {
         let count = (count & !BYTE_COUNT) as usize;
         match count <= self.cursor.remaining() {
             true => Ok(self.cursor.position().saturating_add(count)),
             false => {
-                let what = format!("object of {count} bytes where {} are left", self.cursor.remaining());
+                let what = format!("expected an object of {count} bytes, {} left", self.cursor.remaining());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
         }
@@ -100,11 +100,11 @@ impl<'a> Streamed<'a> {
         Ok(Version { number: if is_member_wise { number & !HIGH_BIT } else { number }, is_member_wise, end })
     }
 
-    /// Goes to the end of an object of which the rest is of no interest.
+    /// Skips the rest of an object.
     pub fn skip_to(&mut self, end: usize) -> Result<()> {
         match end.checked_sub(self.cursor.position()) {
             Some(rest) => self.cursor.take(rest).map(|_| ()),
-            None => Err(Error::corrupt("an object reaches behind its own end").at(self.cursor.offset())),
+            None => Err(Error::corrupt("object extends past its own end").at(self.cursor.offset())),
         }
     }
 
@@ -118,19 +118,20 @@ impl<'a> Streamed<'a> {
     pub fn check_end(&self, end: Option<usize>) -> Result<()> {
         match end {
             Some(end) if end != self.cursor.position() => {
-                let what = format!("an object ends at byte {} and not at byte {end}", self.cursor.position());
+                let what = format!("object ends at byte {}, expected byte {end}", self.cursor.position());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
             _ => Ok(()),
         }
     }
 
-    /// What stands for an object behind a pointer.
+    /// The target of a pointer to an object.
     pub fn pointer(&mut self) -> Result<Pointer<'a>> {
         let start = self.cursor.position();
         let word = self.cursor.u32_be()?;
         if word == NEW_CLASS || word & CLASS != 0 {
-            return Err(Error::unsupported("object without a byte count, as before ROOT 3").at(start as u64));
+            return Err(Error::unsupported("objects without a byte count, from before ROOT 3, are not supported")
+                .at(start as u64));
         }
         if word & BYTE_COUNT == 0 {
             return Ok(match word {
@@ -145,7 +146,7 @@ impl<'a> Streamed<'a> {
             NEW_CLASS => {
                 let rest = self.bytes.get(self.cursor.position()..).unwrap_or_default();
                 let length = rest.iter().position(|&byte| byte == 0);
-                let length = length.ok_or_else(|| Error::corrupt("class name without an end").at(tag_at as u64))?;
+                let length = length.ok_or_else(|| Error::corrupt("class name is not terminated").at(tag_at as u64))?;
                 let name = std::str::from_utf8(self.cursor.take(length)?);
                 let name = name.map_err(|_| Error::corrupt("class name is not UTF-8").at(tag_at as u64))?;
                 self.cursor.take(1)?;
@@ -155,7 +156,7 @@ impl<'a> Streamed<'a> {
             _ if tag & CLASS != 0 => {
                 let known = self.classes.get(&((tag & !CLASS) as usize)).copied();
                 known.ok_or_else(|| {
-                    let what = format!("reference to the class at {}, which is not there", tag & !CLASS);
+                    let what = format!("reference to a missing class at {}", tag & !CLASS);
                     Error::unsupported(what).at(tag_at as u64)
                 })?
             }
@@ -200,7 +201,7 @@ impl<'a> Streamed<'a> {
         match count <= self.cursor.remaining() / 4 {
             true => Ok(count),
             false => {
-                let what = format!("collection of {count} objects in {} bytes", self.cursor.remaining());
+                let what = format!("expected a collection of {count} objects, {} bytes left", self.cursor.remaining());
                 Err(Error::corrupt(what).at(self.cursor.offset()))
             }
         }
@@ -224,7 +225,7 @@ impl<'a> Streamed<'a> {
 /// A buffer into which objects are streamed.
 #[derive(Debug)]
 pub struct Streaming {
-    /// What was streamed so far.
+    /// The bytes streamed so far.
     pub buffer: Buffer,
     /// `None` if nothing refers to an earlier mention of a class.
     key_bytes: Option<usize>,
@@ -273,7 +274,7 @@ impl Streaming {
         })
     }
 
-    /// What a [`reference`](Self::reference) to the object that is streamed next has to say.
+    /// The value of a [`reference`](Self::reference) to the object that is streamed next.
     pub fn next_id(&self) -> u32 {
         let key_bytes = self.key_bytes.unwrap_or(0);
         let id = key_bytes.saturating_add(self.buffer.len()).saturating_add(MAP_OFFSET);

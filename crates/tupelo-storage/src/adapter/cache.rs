@@ -5,7 +5,7 @@
 //! finds the same ranges again; other reads find those that lie within one of them.
 //!
 //! Objects are distinguished by their URL without credentials, and by size and ETag, or time of change: a new version
-//! never sees the bytes of an old one. XRootD has times in seconds. Objects of which the server does not say the version
+//! never sees the bytes of an old one. XRootD has times in seconds. Objects whose version the server does not report
 //! are not cached.
 
 use std::fmt;
@@ -32,8 +32,8 @@ impl Cache {
     /// Default size of a cache: 10 GiB.
     pub const DEFAULT_BYTES: u64 = 10 << 30;
 
-    /// A cache in a directory, which is created if it does not exist. What was not used for the longest time is deleted
-    /// when there are more than `max_bytes`.
+    /// A cache in a directory, which is created if it does not exist. The least recently used files are deleted if
+    /// there are more than `max_bytes`.
     ///
     /// # Errors
     /// Errors of the system.

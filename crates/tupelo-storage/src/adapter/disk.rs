@@ -65,7 +65,7 @@ impl DiskLog {
         self.lock().len()
     }
 
-    /// Whether there are no calls.
+    /// Whether no calls were made.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }

@@ -97,7 +97,7 @@ impl Meter {
         self.traffic.get().map_or(0, |traffic| traffic.retries())
     }
 
-    /// Time from each request to a server to its complete answer, summed; zero where there is no server.
+    /// Time from each request to a server to its complete answer, summed; zero without a server.
     pub fn request_time(&self) -> Duration {
         self.traffic.get().map_or(Duration::ZERO, |traffic| traffic.time())
     }

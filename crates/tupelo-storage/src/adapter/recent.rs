@@ -1,4 +1,4 @@
-//! What was read last, in memory.
+//! A cache of recent reads, in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_for_two_passes_is_dropped_first() {
+    fn ranges_not_read_for_two_passes_are_dropped_first() {
         let log = IoLog::new();
         let source = RecentSource::new(RecordingSource::new(MemorySource::new(vec![1; 1000]), &log), 100);
         let mut requests_of = |range: Range<u64>| {
@@ -244,7 +244,7 @@ mod tests {
 
     /// Defect: copying a cluster that did not fit into the kept memory fetched the whole cluster for each batch.
     #[test]
-    fn what_is_read_in_turn_is_not_dropped_before_it_is_read_again() {
+    fn ranges_read_in_turn_are_kept_until_they_are_read_again() {
         let log = IoLog::new();
         let source = RecentSource::new(RecordingSource::new(MemorySource::new(vec![1; 1000]), &log), 800);
         for _ in 0..5 {

@@ -29,7 +29,7 @@ const COMMON: &[&str] = &[
     "EC_16P2GX",
 ];
 
-/// The classes of a level of redundancy, of which the first is taken that the pool can hold.
+/// The classes of a level of redundancy; the first one that the pool supports is used.
 fn classes_of(level: Redundancy) -> &'static [&'static str] {
     match level {
         Redundancy::None => &[DEFAULT_CLASS],

@@ -1,4 +1,4 @@
-//! What the error numbers of DAOS mean.
+//! The meaning of the error numbers of DAOS.
 //!
 //! libdaos has their texts in another library, libgurt, which a client need not find.
 
@@ -23,29 +23,29 @@ pub(super) const TOO_SHORT: c_int = -2013;
 
 /// Numbers, names, meanings and kinds.
 const CODES: &[(c_int, &str, &str, ErrorKind)] = &[
-    (-1001, "DER_NO_PERM", "access is denied, or it is open for reading only", ErrorKind::Denied),
+    (-1001, "DER_NO_PERM", "access is denied, or it is open read-only", ErrorKind::Denied),
     (-1002, "DER_NO_HDL", "the connection was closed", ErrorKind::Unavailable),
-    (INVALID, "DER_INVAL", "DAOS does not accept the request", ErrorKind::Other),
-    (EXISTS, "DER_EXIST", "it exists already", ErrorKind::Changed),
+    (INVALID, "DER_INVAL", "DAOS rejected the request", ErrorKind::Other),
+    (EXISTS, "DER_EXIST", "it already exists", ErrorKind::Changed),
     (ABSENT, "DER_NONEXIST", "it does not exist", ErrorKind::NotFound),
     (-1006, "DER_UNREACH", "a server cannot be reached", ErrorKind::Unavailable),
-    (-1007, "DER_NOSPACE", "the pool has no space left", ErrorKind::NoSpace),
-    (-1008, "DER_ALREADY", "it was done already", ErrorKind::Other),
+    (-1007, "DER_NOSPACE", "the pool is full", ErrorKind::NoSpace),
+    (-1008, "DER_ALREADY", "it was already done", ErrorKind::Other),
     (NO_MEMORY, "DER_NOMEM", "out of memory", ErrorKind::Other),
     (TIMED_OUT, "DER_TIMEDOUT", "a server does not answer", ErrorKind::Timeout),
     (-1012, "DER_BUSY", "it is in use", ErrorKind::Busy),
     (-1013, "DER_AGAIN", "the server requests a retry", ErrorKind::Unavailable),
     (-1015, "DER_UNINIT", "libdaos is not initialised", ErrorKind::Other),
-    (-1016, "DER_TRUNC", "a buffer is too short", ErrorKind::Other),
+    (-1016, "DER_TRUNC", "a buffer is too small", ErrorKind::Other),
     (-1018, "DER_CANCELED", "the request was cancelled by DAOS", ErrorKind::Unavailable),
-    (UNKNOWN, "DER_MISC", "an unspecified error", ErrorKind::Other),
-    (-2001, "DER_IO", "the medium has an error", ErrorKind::Other),
+    (UNKNOWN, "DER_MISC", "unspecified error", ErrorKind::Other),
+    (-2001, "DER_IO", "I/O error on the medium", ErrorKind::Other),
     (-2012, "DER_KEY2BIG", "a key is too large", ErrorKind::Other),
     (TOO_SHORT, "DER_REC2BIG", "the value is larger than expected", ErrorKind::Changed),
     (
         -2034,
         "DER_AGENT_COMM",
-        "the DAOS agent does not answer: daos_agent has to run on this machine",
+        "the DAOS agent does not answer: daos_agent must run on this machine",
         ErrorKind::Unavailable,
     ),
     (-2037, "DER_NOTSUPPORTED", "DAOS does not support it", ErrorKind::NotSupported),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn numbers_have_names_and_kinds() {
-        assert_eq!(text(-1007), "the pool has no space left (DER_NOSPACE, -1007)");
+        assert_eq!(text(-1007), "the pool is full (DER_NOSPACE, -1007)");
         assert_eq!((text(-7), kind(-7)), ("DAOS error -7".to_owned(), ErrorKind::Other));
         assert_eq!(
             (kind(ABSENT), kind(EXISTS), kind(-1001)),

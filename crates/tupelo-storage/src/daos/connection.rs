@@ -79,8 +79,8 @@ impl Stop {
             }
             Self::Cancelled => (ErrorKind::Cancelled, "cancelled by the caller".to_owned()),
             Self::Forked => {
-                let reason = "DAOS does not work in a process that was forked after it was used: start a new process \
-                              instead, with the method spawn or forkserver in Python";
+                let reason = "DAOS cannot be used in a process forked after its first use: start a new process \
+                              instead, in Python with the method spawn or forkserver";
                 (ErrorKind::NotSupported, reason.to_owned())
             }
         };
@@ -117,7 +117,7 @@ type Started = (&'static Library, u32);
 pub(super) fn library(path: Option<&str>, action: &'static str, uri: &str) -> Result<&'static Library> {
     static LOADED: LazyLock<Mutex<HashMap<String, Started>>> = LazyLock::new(Mutex::default);
     if !cfg!(all(unix, target_arch = "x86_64")) {
-        let reason = "DAOS is supported on x86-64 Linux only";
+        let reason = "DAOS is supported only on x86-64 Linux";
         return Err(Error::new(ErrorKind::NotSupported, action, uri, reason));
     }
     let path = path.unwrap_or(LIBRARY);
@@ -368,7 +368,7 @@ pub(super) enum NoObject {
 
 /// Why a class is refused that DAOS does not know.
 pub(super) fn unknown(class: &str) -> String {
-    format!("DAOS knows no object class {}", class.escape_debug())
+    format!("unknown DAOS object class {}", class.escape_debug())
 }
 
 /// Why a class is refused that the pool cannot hold.
@@ -398,7 +398,7 @@ impl Drop for Connection {
     }
 }
 
-/// Open objects, of which those stay that were used last.
+/// Open objects; the most recently used ones are kept.
 #[derive(Debug, Default)]
 struct Objects {
     /// Each with the time of its last use.

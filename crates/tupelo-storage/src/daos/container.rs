@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::net::Options;
 use crate::source::Traffic;
 
-/// What a container is opened for.
+/// The access to a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -46,8 +46,8 @@ impl DaosContainer {
     /// precedes keys in messages, and `uri` is what errors name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotSupported`] without libdaos, [`ErrorKind::NotFound`] if there is no such pool or container, and
-    /// errors of DAOS.
+    /// [`ErrorKind::NotSupported`] without libdaos, [`ErrorKind::NotFound`] if the pool or container does not exist,
+    /// and errors of DAOS.
     pub(crate) fn open(
         place: &DaosPlace,
         base: &str,
@@ -169,7 +169,7 @@ fn not_opened(
 ) -> Error {
     let (what, stop) = match refused {
         Refused::Pool(Stop::Failed(code::ABSENT)) => {
-            let reason = format!("there is no DAOS pool {pool}");
+            let reason = format!("the DAOS pool {pool} does not exist");
             return Error::new(ErrorKind::NotFound, action, uri, reason);
         }
         Refused::Container(Stop::Failed(code::ABSENT)) => {
@@ -177,7 +177,7 @@ fn not_opened(
                 true => "; the storage option daos_create=true creates it",
                 false => "",
             };
-            let reason = format!("the DAOS pool {pool} has no container {container}{hint}");
+            let reason = format!("the container {container} does not exist in the DAOS pool {pool}{hint}");
             return Error::new(ErrorKind::NotFound, action, uri, reason);
         }
         Refused::Pool(stop) => ("pool", stop),
@@ -186,7 +186,7 @@ fn not_opened(
     match stop {
         Stop::Failed(_) => {
             let error = stop.into_error(action, uri.to_owned());
-            error.with_reason(&format!("this is what DAOS says of the {what}"))
+            error.with_reason(&format!("DAOS reported this for the {what}"))
         }
         _ => stop.into_error(action, uri.to_owned()),
     }

@@ -120,7 +120,7 @@ impl DaosContainer {
             }
         }
         let uri = self.uri(&wanted[missing[0]].key);
-        Err(Error::new(ErrorKind::Changed, "read", uri, "the value changes again and again while it is read"))
+        Err(Error::new(ErrorKind::Changed, "read", uri, "the value keeps changing while it is read"))
     }
 
     /// Queries the sizes that are not known.
@@ -137,10 +137,10 @@ impl DaosContainer {
         for (at, bytes) in unknown.into_iter().zip(self.sizes_until(&keys, deadline)?) {
             let uri = || self.uri(&wanted[at].key);
             if bytes == 0 {
-                return Err(Error::new(ErrorKind::NotFound, "read", uri(), "there is no such value"));
+                return Err(Error::new(ErrorKind::NotFound, "read", uri(), "the value does not exist"));
             }
             if bytes > max_bytes {
-                let reason = format!("it has {bytes} bytes, where at most {max_bytes} are expected");
+                let reason = format!("expected at most {max_bytes} bytes, found {bytes}");
                 return Err(Error::new(ErrorKind::NotSupported, "read", uri(), reason));
             }
             sizes[at] = Some(bytes);

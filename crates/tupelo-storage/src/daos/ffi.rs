@@ -112,7 +112,7 @@ impl Library {
         // SAFETY: the types are those of the headers of DAOS.
         let functions = unsafe { Functions::find(library) };
         let functions =
-            functions.map_err(|name| format!("it has no function {name}: it is not libdaos 2.2 or newer"))?;
+            functions.map_err(|name| format!("it lacks the function {name}: expected libdaos 2.2 or newer"))?;
         Ok(Self {
             functions,
             #[cfg(test)]
@@ -238,7 +238,7 @@ impl Open {
         Self { what: What::ClosedPool(pool), found: Handle::NONE }
     }
 
-    /// What was opened.
+    /// The opened handle.
     pub(super) fn handle(&self) -> Handle {
         self.found
     }
@@ -321,7 +321,7 @@ impl Call for OpenObject {
     }
 }
 
-/// What is done with values.
+/// The operations on values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Sizes,
@@ -404,7 +404,7 @@ impl Values {
         call
     }
 
-    /// Removes values; absent ones are no error.
+    /// Removes values; missing ones are not an error.
     pub(super) fn remove(object: Arc<Object>, dkey: u64, akeys: Vec<u64>) -> Self {
         Self::new(Action::Remove, object, 0, dkey, akeys)
     }
@@ -673,7 +673,7 @@ impl<C: Call> fmt::Debug for Running<C> {
 }
 
 impl<C: Call> Running<C> {
-    /// Begins all calls. Those that cannot begin have their error in the results.
+    /// Begins all calls. Operations that cannot begin have their error in the results.
     fn send(library: &'static Library, queue: Handle, calls: Vec<C>) -> Result<Self, c_int> {
         let mut running = Self {
             library,

@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(hi: u32, lo: u64, dkey: u64, akey: u64) {
+        fn written_records_are_read_back(hi: u32, lo: u64, dkey: u64, akey: u64) {
             let key = DaosKey { class: "S1".into(), hi, lo, dkey, akey };
             prop_assert_eq!(key.to_string().parse(), Ok(key));
         }

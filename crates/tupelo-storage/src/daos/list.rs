@@ -72,7 +72,7 @@ impl DaosContainer {
                     continue;
                 }
                 let keys = call.keys().ok_or_else(|| {
-                    Error::new(ErrorKind::Other, "list", self.uri(&of[at]), "a key is not an integer of 8 bytes")
+                    Error::new(ErrorKind::Other, "list", self.uri(&of[at]), "a key is not an 8-byte integer")
                 })?;
                 // Shards may report the same key.
                 found[at] = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();

@@ -11,7 +11,7 @@ pub(super) const MAX_AKEYS: usize = 128;
 /// same time.
 pub(super) const MAX_CALL_BYTES: u64 = 16 << 20;
 
-/// How values are requested, by the option `daos_requests`.
+/// The kind of requests for values, by the option `daos_requests`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Requests {
     /// All akeys of a dkey by one call, all calls at the same time.

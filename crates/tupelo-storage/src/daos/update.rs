@@ -64,7 +64,7 @@ impl DaosContainer {
         let Some(first) = values.first() else { return Ok(()) };
         if let Some(other) = values.iter().find(|value| !value.key.shares_dkey(&first.key)) {
             let reason =
-                format!("DAOS writes several values at once only if they differ in AKEY, unlike {}", first.key);
+                format!("DAOS writes several values at once only if they differ only in AKEY, unlike {}", first.key);
             return Err(Error::new(ErrorKind::NotSupported, "write", self.uri(&other.key), reason));
         }
         Ok(())
@@ -76,7 +76,7 @@ impl DaosContainer {
         for value in values {
             let refused = |kind, reason: &'static str| Error::new(kind, "write", self.uri(&value.key), reason);
             if value.bytes() == 0 {
-                return Err(refused(ErrorKind::NotSupported, "DAOS has no empty values"));
+                return Err(refused(ErrorKind::NotSupported, "DAOS does not support empty values"));
             }
             if !keys.insert(&value.key) {
                 return Err(refused(ErrorKind::Changed, "it would be written more than once"));
@@ -118,10 +118,10 @@ impl DaosContainer {
         };
         let found = keys.iter().zip(sizes).find(|(_, bytes)| *bytes > 0).map(|(key, _)| *key);
         let uri = self.uri(found.unwrap_or(&values[group.members[0]].key));
-        Ok(Error::new(ErrorKind::Changed, "write", uri, "there is a value already"))
+        Ok(Error::new(ErrorKind::Changed, "write", uri, "a value already exists"))
     }
 
-    /// Removes values. Absent ones are no error.
+    /// Removes values. Missing ones are not an error.
     ///
     /// # Errors
     /// Errors of DAOS.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// The names of the files and folders in a folder, in no particular order; an empty path is the current folder. None if
-/// it does not exist or is not a folder.
+/// The names of the files and folders in a folder, in no particular order; an empty path is the current folder. `None`
+/// if it does not exist or is not a folder.
 ///
 /// # Errors
 /// Errors of the system.

@@ -89,7 +89,7 @@ impl MemoryFile {
     /// # Errors
     /// [`ErrorKind::NotFound`] before the first commit.
     pub fn source(&self) -> Result<MemorySource> {
-        let missing = || Error::new(ErrorKind::NotFound, "open", self, "it has no committed content");
+        let missing = || Error::new(ErrorKind::NotFound, "open", self, "nothing was committed");
         self.bytes().map(MemorySource::new).ok_or_else(missing)
     }
 

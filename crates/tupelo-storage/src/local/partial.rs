@@ -57,7 +57,7 @@ impl PartialFile {
         let len = file.metadata().map_err(failed)?.len();
         let known = record.read();
         if known.is_none() && len > 0 {
-            let reason = format!("{} exists and is not a partial copy: move it away", part.display());
+            let reason = format!("{} exists but is not a partial copy: move it away", part.display());
             return Err(Error::new(ErrorKind::NotSupported, "create", path.display(), reason));
         }
         let same = known.filter(|known| known.source == line(source) && known.bytes <= len.min(size));
@@ -115,7 +115,7 @@ impl ByteSink for PartialFile {
     }
 }
 
-/// The file that says what the part is a copy of. Dropped, it is removed if it is empty or there is no part.
+/// The file that says what the part is a copy of. On drop, it is removed if it is empty or without a part.
 #[derive(Debug)]
 struct Record {
     file: Locked,
@@ -171,7 +171,7 @@ impl Drop for Record {
     }
 }
 
-/// Refuses what an earlier copy of this user has not created: links, and files of others.
+/// Refuses anything that an earlier copy of this user did not create: links, and files of others.
 fn check_own(path: &Path) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
     check_regular(&metadata, "continue", path)?;

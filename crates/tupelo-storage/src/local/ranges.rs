@@ -46,7 +46,7 @@ const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This is a
 const MEASURED_PART: u64 = 16;
 /// Age at which a folder without ranges is removed.
 const UNUSED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// What remains of the maximum size when files are deleted, in percent.
+/// Size to which files are reduced on deletion, in percent of the maximum.
 const KEPT_PERCENT: u64 = 90;
 
 thread_local! {
@@ -74,7 +74,7 @@ impl RangeDirectory {
         if !is_file(&tag) {
             // Another process may have created the directory at the same time, and have begun to use it.
             if fs::read_dir(path)?.next().is_some() && !is_file(&tag) {
-                let reason = "the directory has other files: give an empty or a new one";
+                let reason = "the directory contains other files: choose an empty or new directory";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
             fs::write(&tag, TAG_TEXT)?;
@@ -168,7 +168,7 @@ struct Ranges {
     by_start: BTreeMap<u64, Found>,
     /// Length of the longest, in bytes.
     longest: u64,
-    /// How many are open.
+    /// Number of open files.
     open: usize,
 }
 
@@ -371,7 +371,7 @@ fn check_owner(path: &Path) -> io::Result<()> {
     let reason = match metadata.mode() & if is_own_group { 0o002 } else { 0o022 } {
         _ if !is_own(&metadata) => "the directory belongs to another user",
         0 => return Ok(()),
-        _ => "other users may write to the directory: give one of your own, or remove the permission (chmod go-w)",
+        _ => "other users can write to the directory: choose a private one, or remove the permission (chmod go-w)",
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
 }
@@ -503,7 +503,7 @@ mod tests {
         };
         write("data/run.root", 10);
         let refused = RangeDirectory::open(&folder.path().join("data"), 100).unwrap_err();
-        assert!(refused.to_string().contains("has other files"), "{refused}");
+        assert!(refused.to_string().contains("contains other files"), "{refused}");
 
         let directory = RangeDirectory::open(&folder.path().join("cache"), 1000).unwrap();
         let others = ["cache/mine/key", "cache/mine/0-900", "cache/0123456789abcdef/notes.txt", "elsewhere/0-900"];
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_is_deleted() {
+    fn the_least_recently_used_files_are_deleted() {
         let (_folder, directory) = directory(100_000);
         let object = directory.object("key").unwrap();
         for i in 0..10 {

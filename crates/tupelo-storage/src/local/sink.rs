@@ -43,7 +43,7 @@ pub struct FileSink {
     process: u32,
 }
 
-/// What commit and abort do.
+/// The actions of commit and abort.
 #[derive(Debug)]
 enum Ending {
     /// Move a temporary file over the target. The old target is kept open for its lock.
@@ -221,7 +221,7 @@ impl FileSink {
                     Err(_) => {
                         // A partial patch may refer to the appended bytes: keep them for a repair.
                         self.kept_bytes = self.kept_bytes.map(|_| self.flushed_bytes);
-                        "its old content could not be restored, the file may be damaged"
+                        "its old content could not be restored; the file may be damaged"
                     }
                 };
                 let action = format!("patch {} bytes at byte {offset} of", bytes.len());
@@ -396,7 +396,7 @@ pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, T
 pub(super) fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
     let failed = |error| failed_to_write("move the finished file to", path.display(), error);
     let taken = || {
-        let reason = "another writer created it in the meantime";
+        let reason = "another writer has created it";
         Error::new(ErrorKind::Changed, "move the finished file to", path.display(), reason)
     };
     if replaced.is_some() {

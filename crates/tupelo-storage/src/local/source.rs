@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(source.read_into(0, &mut [&mut bytes]).unwrap_err().kind(), ErrorKind::Changed);
     }
 
-    /// A reader of a file goes on when somebody appends to it, and when that is aborted.
+    /// A reader of a file continues if somebody appends to it, and if that is aborted.
     #[test]
     fn a_file_that_is_appended_to_is_unchanged() {
         let (_directory, path) = file_with(&[1; 1000]);

@@ -13,7 +13,7 @@ const MAX_LINKS: usize = 40;
 /// Maximum attempts to open a file that other processes replace at the same time.
 const OPEN_ATTEMPTS: usize = 10;
 
-/// What a new file is going to replace.
+/// The file that a new file will replace.
 #[derive(Debug)]
 pub(super) struct Target {
     /// The path without links, absolute.
@@ -60,7 +60,7 @@ impl Target {
 /// The error for a path without a file name.
 #[cold]
 fn no_file(path: &Path) -> Error {
-    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path has no file name")
+    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path lacks a file name")
 }
 
 /// Opens a file for writing and locks it. Errors name the path of the caller.
@@ -71,7 +71,7 @@ pub(super) fn open_locked(options: &OpenOptions, target: &Path, action: &'static
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let reason = "it is being written by another writer";
+                let reason = "another writer is writing it";
                 return Err(Error::new(ErrorKind::Busy, action, path.display(), reason));
             }
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {}

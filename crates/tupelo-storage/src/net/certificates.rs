@@ -13,8 +13,8 @@ use super::failure::Failure;
 use super::token::variable;
 use crate::error::ErrorKind;
 
-/// How authorities are named.
-const NAMED: &str = "the option ca_certificates or the variable SSL_CERT_FILE names a PEM file of authorities";
+/// The settings that name authorities.
+const NAMED: &str = "set the option ca_certificates or the variable SSL_CERT_FILE to a PEM file of authorities";
 
 /// The authorities in a file in the format PEM.
 ///
@@ -31,11 +31,11 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, F
 }
 
 impl Failure {
-    /// What a failure of TLS means that another attempt does not change; none for other errors.
+    /// The meaning of a permanent TLS failure; `None` for other errors.
     pub(crate) fn of_tls(error: &(dyn StdError + 'static)) -> Option<Self> {
         let (kind, reason) = match tls_error(error)? {
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-                (ErrorKind::NotSupported, "the server does not speak TLS; use http://".to_owned())
+                (ErrorKind::NotSupported, "the server does not support TLS; use http://".to_owned())
             }
             rustls::Error::InvalidCertificate(why) => (ErrorKind::Denied, refused(why, missing(&variable))),
             // Of the verifier, where it finds none.
@@ -80,14 +80,14 @@ fn refused(why: &CertificateError, missing: Option<String>) -> String {
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
-            let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
-            format!("{certificate} is not for {}, but for {names}", expected.to_str())
+            let names = if names.is_empty() { "no names".to_owned() } else { names.join(", ") };
+            format!("{certificate} is for {names}, not for {}", expected.to_str())
         }
         CertificateError::Other(other) if format!("{:?}", other.0) == "CaUsedAsEndEntity" => {
             format!("{certificate} is a CA certificate (CA:TRUE); the server needs a certificate with CA:FALSE")
         }
-        CertificateError::Other(other) => format!("{certificate} is refused: {}", words(&format!("{:?}", other.0))),
-        why => format!("{certificate} is refused: {}", words(&why.to_string())),
+        CertificateError::Other(other) => format!("{certificate} is invalid: {}", words(&format!("{:?}", other.0))),
+        why => format!("{certificate} is invalid: {}", words(&why.to_string())),
     }
 }
 
@@ -116,11 +116,11 @@ fn with_missing(reason: &str, missing: Option<String>) -> String {
     }
 }
 
-/// What does not exist of what the variables for authorities name. A folder may be a list of folders.
+/// The missing file or folder named by the variables for authorities. A folder may be a list of folders.
 fn missing(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let first = |name: &str, mut paths: Vec<PathBuf>| {
         paths.retain(|path| !path.exists());
-        paths.first().map(|path| format!("{name} names {}, which does not exist", path.display()))
+        paths.first().map(|path| format!("the file in {name} does not exist: {}", path.display()))
     };
     let file = variable("SSL_CERT_FILE").map(|file| vec![PathBuf::from(file)]);
     let folders = variable("SSL_CERT_DIR").map(|folders| std::env::split_paths(&folders).collect());
@@ -154,7 +154,7 @@ mod tests {
         for (why, text) in [
             (
                 CertificateError::UnknownIssuer,
-                "is not signed by a known authority; the option ca_certificates or the variable SSL_CERT_FILE names a \
+                "is not signed by a known authority; set the option ca_certificates or the variable SSL_CERT_FILE to a \
                  PEM file of authorities",
             ),
             (CertificateError::Expired, "has expired, or the clock of this computer is wrong"),
@@ -164,9 +164,9 @@ mod tests {
             ),
             (
                 CertificateError::NotValidForNameContext { expected, presented },
-                "is not for a.example, but for b.example, 10.0.0.1",
+                "is for b.example, 10.0.0.1, not for a.example",
             ),
-            (CertificateError::InvalidPurpose, "is refused: invalid purpose"),
+            (CertificateError::InvalidPurpose, "is invalid: invalid purpose"),
         ] {
             assert_eq!(refused(&why, None), format!("the certificate of the server {text}"));
         }
@@ -178,8 +178,8 @@ mod tests {
         let text = refused(&CertificateError::UnknownIssuer, missing(&set));
         assert_eq!(
             text,
-            "the certificate of the server is not signed by a known authority; SSL_CERT_FILE names /nope.pem, which \
-             does not exist"
+            "the certificate of the server is not signed by a known authority; the file in SSL_CERT_FILE does not \
+             exist: /nope.pem"
         );
         assert_eq!(missing(&|_| Some("/".to_owned())), None);
         assert_eq!(missing(&|_| None), None);
@@ -192,7 +192,7 @@ mod tests {
         let failure = Failure::of_tls(&wrapped).unwrap();
         assert_eq!(
             (failure.reason.as_str(), failure.is_transient),
-            ("the server does not speak TLS; use http://", false)
+            ("the server does not support TLS; use http://", false)
         );
         assert_eq!(Failure::of_tls(&io::Error::other("reset")), None);
     }

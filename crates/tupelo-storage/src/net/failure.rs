@@ -13,7 +13,7 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
     /// Whether the same request may succeed later.
     pub(crate) is_transient: bool,
-    /// How long the server asks to wait.
+    /// The wait that the server asks for.
     pub(crate) wait: Option<Duration>,
 }
 

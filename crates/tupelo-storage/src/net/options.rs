@@ -138,7 +138,7 @@ impl Options {
         self.flag("daos_create").unwrap_or_default()
     }
 
-    /// How what is written survives the loss of servers, if that was chosen.
+    /// Redundancy of written data against the loss of servers, if chosen.
     pub(crate) fn redundancy(&self) -> Option<Redundancy> {
         self.checked_redundancy().unwrap_or_default()
     }
@@ -202,7 +202,7 @@ impl Options {
     }
 }
 
-/// How what is written survives the loss of servers: the values of the option `redundancy`.
+/// Redundancy of written data against the loss of servers: the values of the option `redundancy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redundancy {
     /// `none`: it does not.
@@ -228,7 +228,8 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Whether any store uses the option. Those for the HTTP client of `object_store` would do nothing, because it has ours.
+/// Whether any store uses the option. Options for the HTTP client of `object_store` would have no effect, because it
+/// uses ours.
 fn is_known(name: &str) -> bool {
     use AmazonS3ConfigKey::{Client, ImdsV1Fallback};
     let is_used = |key: &ClientConfigKey| *key == ClientConfigKey::AllowHttp;
@@ -247,7 +248,7 @@ fn is_known(name: &str) -> bool {
 /// What to use instead of an unknown option.
 fn suggestion(unknown: &str) -> String {
     if NESTED.contains(&unknown) {
-        return "unknown option; options are not nested: use aws_endpoint_url, aws_region and others by name"
+        return "unknown option; options are not nested: use the full names, such as aws_endpoint_url and aws_region"
             .to_owned();
     }
     match FOREIGN.iter().find(|(name, _)| *name == unknown) {
@@ -312,8 +313,8 @@ mod tests {
         let error = Options::new([("client_kwargs", "{'endpoint_url': 'http://h'}")]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot use the storage option client_kwargs: unknown option; options are not nested: use \
-             aws_endpoint_url, aws_region and others by name"
+            "cannot use the storage option client_kwargs: unknown option; options are not nested: use the full names, \
+             such as aws_endpoint_url and aws_region"
         );
         for known in ["token", "endpoint_url", "region"] {
             assert!(is_known(known), "{known}");

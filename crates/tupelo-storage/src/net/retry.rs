@@ -129,7 +129,7 @@ impl Attempts {
         let seconds = self.limits.total.as_secs_f64();
         let late = Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
         match &self.last {
-            Some(last) => late.remark(format_args!("the last failure: {last}")),
+            Some(last) => late.remark(format_args!("last failure: {last}")),
             None => late,
         }
     }
@@ -174,7 +174,7 @@ impl Attempts {
             failure.reason += &format!(" ({} attempts in {seconds:.1} s)", self.failed);
         }
         if let Some(wait) = failure.wait {
-            failure.reason += &format!("; the server asks to wait for {} s", wait.as_secs());
+            failure.reason += &format!("; the server asks for a wait of {} s", wait.as_secs());
         }
         failure
     }
@@ -244,7 +244,7 @@ mod tests {
         assert!(attempts.again(cut(), false).await.unwrap_err().reason.starts_with("cut (21 attempts in "));
         let endless = attempts.run(std::future::pending::<Result<(), Failure>>()).await.unwrap_err();
         assert_eq!((endless.kind, endless.is_transient), (ErrorKind::Timeout, false));
-        assert_eq!(endless.reason, "no complete answer within 180 s; the last failure: cut");
+        assert_eq!(endless.reason, "no complete answer within 180 s; last failure: cut");
         assert!(attempts.again(cut(), true).await.is_err(), "there is no time left");
     }
 
@@ -260,7 +260,7 @@ mod tests {
         assert!(attempts.again(busy(u64::MAX), false).await.is_err());
         assert!(before.elapsed() >= Duration::from_secs(100));
         let failure = attempts.again(busy(100), false).await.unwrap_err();
-        assert!(failure.reason.ends_with("; the server asks to wait for 100 s"), "{failure}");
+        assert!(failure.reason.ends_with("; the server asks for a wait of 100 s"), "{failure}");
     }
 
     #[tokio::test(start_paused = true)]

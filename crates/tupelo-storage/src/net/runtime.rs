@@ -47,7 +47,7 @@ pub(crate) fn run<T: Send + 'static>(
     future: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {
     let no_threads = |error: io::Error| {
-        Failure::lasting(error.kind().into(), error.to_string()).context("the threads for requests cannot start")
+        Failure::lasting(error.kind().into(), error.to_string()).context("cannot start the threads for requests")
     };
     let runtime = runtime().map_err(no_threads)?;
     if cancel::is_cancelled() {

@@ -1,6 +1,6 @@
 //! Credentials in names and messages, which are never shown.
 
-/// What is shown instead of a credential.
+/// The text shown instead of a credential.
 const HIDDEN: &str = "***";
 /// Parts of the names of parameters that carry credentials.
 const SECRET_NAMES: [&str; 8] = ["auth", "token", "pass", "secret", "sig", "key", "cred", "cap."];
@@ -46,7 +46,7 @@ pub(crate) fn display_name(url: &str) -> String {
     let slashes = if is_one_of(&STORES) { 0 } else { rest.len() - rest.trim_start_matches(['/', '\\']).len() };
     let (slashes, rest) = rest.split_at(slashes);
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // What is not a port may be the beginning of a password with a slash, which ends the authority.
+    // Text other than a port may be the beginning of a password with a slash, which ends the authority.
     let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
     if !is_one_of(&STORES)
         && path.contains('@')

@@ -52,7 +52,7 @@ fn read(path: &str) -> Result<Option<String>> {
     let file = FileSource::open(path)?;
     let size = file.size()?;
     if size > MAX_TOKEN_BYTES {
-        let reason = format!("it has {size} bytes, a token at most {MAX_TOKEN_BYTES}");
+        let reason = format!("it has {size} bytes; a token has at most {MAX_TOKEN_BYTES}");
         return Err(Error::new(ErrorKind::NotSupported, "read the token in", path, reason));
     }
     let token = String::from_utf8_lossy(&file.read_range(0..size)?).trim().to_owned();

@@ -20,10 +20,10 @@ use crate::daos::DaosPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net;
 
-/// What the schemes begin with.
+/// Prefix of the schemes.
 const PREFIX: &str = "ntpl+";
 
-/// How the URIs of containers begin.
+/// Prefix of the URIs of containers.
 const DAOS: &str = "daos://";
 
 /// Whether a name is the URI of a data set that is stored as many objects: its scheme begins with `ntpl+`, or is `daos`.
@@ -60,7 +60,7 @@ fn is_file(rest: &str) -> bool {
     rest.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))
 }
 
-/// Where the objects of a data set are.
+/// The location of the objects of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) place: Place,
@@ -118,14 +118,13 @@ impl Address {
     /// Parses the URI of a data set in a container. An error is the reason.
     fn in_container(uri: &str) -> Result<Self, &'static str> {
         if uri.contains(['?', '#']) {
-            return Err("a query string or fragment does not belong in the URI of a data set");
+            return Err("the URI of a data set must not contain a query string or fragment");
         }
         let rest = &uri[DAOS.len()..];
         if rest.contains('@') {
-            return Err("a user name or password does not belong in the URI: DAOS knows users by its agent");
+            return Err("the URI must not contain a user name or password: DAOS identifies users by its agent");
         }
-        let form =
-            "the URI of a data set in DAOS is daos://POOL/CONTAINER:NAME, with labels or UUIDs of pool and container";
+        let form = "expected daos://POOL/CONTAINER:NAME, with labels or UUIDs of pool and container";
         let (pool, rest) = rest.split_once('/').ok_or(form)?;
         let (container, name) = rest.rsplit_once(':').ok_or(form)?;
         let place = DaosPlace::new(pool, container).ok_or(form)?;
@@ -161,15 +160,15 @@ fn refused(uri: &str, action: &'static str, reason: &'static str) -> Error {
 /// The URI without its prefix, if it has no user name, query string and fragment.
 fn checked<'a>(uri: &'a str, action: &'static str) -> Result<&'a str> {
     let refused = |reason| refused(uri, action, reason);
-    let rest = inner(uri).ok_or_else(|| refused("it is not the URI of a data set, which begins with ntpl+"))?;
+    let rest = inner(uri).ok_or_else(|| refused("expected the URI of a data set, which begins with ntpl+"))?;
     if uri.contains(['?', '#']) {
-        return Err(refused("a query string or fragment does not belong in the URI of a data set"));
+        return Err(refused("the URI of a data set must not contain a query string or fragment"));
     }
     let authority = rest.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
     // Azure has the container before the account; what else is wrong with these URIs is found later.
     let may_have_at = is_file(rest) || ["az", "abfs"].iter().any(|scheme| starts_with(rest, scheme));
     if authority.contains('@') && !may_have_at {
-        let reason = "a user name or password does not belong in the URI: use storage options or the environment";
+        let reason = "the URI must not contain a user name or password: use storage options or the environment";
         return Err(refused(reason));
     }
     Ok(rest)
@@ -250,11 +249,11 @@ mod tests {
         ] {
             let error = Address::parse(uri, "open").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotSupported);
-            assert!(error.to_string().contains("is daos://POOL/CONTAINER:NAME"), "{error}");
+            assert!(error.to_string().contains("expected daos://POOL/CONTAINER:NAME"), "{error}");
         }
         for uri in ["daos://tank/box:x?hidden", "daos://ann:hidden@tank/box:x", "daos://tank/box:x#hidden"] {
             let error = Address::parse(uri, "open").unwrap_err();
-            assert!(error.to_string().contains("does not belong in the URI"), "{error}");
+            assert!(error.to_string().contains("must not contain"), "{error}");
             assert!(!error.to_string().contains("hidden"), "{error}");
         }
         let box_of_tank = Place::Container(DaosPlace::new("tank", "box").unwrap());
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_data_set_is_refused_without_showing_secrets() {
+    fn invalid_data_set_uris_are_refused_without_showing_secrets() {
         for uri in [
             "ntpl+file:",
             "ntpl+file:///",

@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::net::Options;
 use crate::source::{Hints, Traffic};
 
-/// What is stored in place of a lock.
+/// The value stored as a lock.
 const LOCK: &[u8] = b"tupelock";
 /// Names of data sets are shorter.
 const MAX_NAME_BYTES: u64 = 64 << 10;
@@ -64,7 +64,7 @@ impl ContainerNamespace {
     }
 
     fn parse(&self, key: &str, action: &'static str) -> Result<DaosKey> {
-        let reason = "keys in DAOS are CLASS/HI/LO/DKEY/AKEY, with hexadecimal numbers";
+        let reason = "expected a DAOS key of the form CLASS/HI/LO/DKEY/AKEY, with hexadecimal numbers";
         key.parse().map_err(|_| key::refused(key, self, action, reason))
     }
 
@@ -72,7 +72,7 @@ impl ContainerNamespace {
         keys.map(|key| self.parse(key, action)).collect()
     }
 
-    /// How often a value with this digest was replaced under a key.
+    /// Number of replacements of a value with this digest under a key.
     fn replacements(&self, key: &DaosKey, digest: u64) -> Result<u64> {
         let mut before = 0;
         loop {
@@ -87,7 +87,8 @@ impl ContainerNamespace {
 
     /// The lock that the writer takes who replaces a version of a value.
     fn lock(&self, key: &DaosKey, version: &ObjectVersion) -> Result<DaosKey> {
-        let changed = || Error::new(ErrorKind::Changed, "write", format!("{self}{key}"), "it was changed meanwhile");
+        let changed =
+            || Error::new(ErrorKind::Changed, "write", format!("{self}{key}"), "another writer has changed it");
         let digest = version.etag.as_deref().and_then(|etag| u64::from_str_radix(etag, 16).ok());
         let digest = digest.ok_or_else(changed)?;
         // Before the value is compared: a writer that replaces it after that has this lock.
@@ -178,7 +179,14 @@ impl ObjectSource for ContainerNamespace {
 
     /// Lists an object: a prefix begins with `CLASS/HI/LO/`. Objects of a container cannot be listed.
     fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
-        let refused = || key::refused(prefix, self, "list", "DAOS lists one object: a prefix begins with CLASS/HI/LO/");
+        let refused = || {
+            key::refused(
+                prefix,
+                self,
+                "list",
+                "DAOS lists the keys of one object: the prefix must begin with CLASS/HI/LO/",
+            )
+        };
         let parts: Vec<&str> = prefix.split('/').collect();
         let [class, hi, lo, rest @ ..] = parts.as_slice() else { return Err(refused()) };
         // What follows the first parts: none, the beginning of a dkey, or a dkey and the beginning of an akey.
@@ -262,7 +270,7 @@ impl ObjectSink for ContainerNamespace {
         match self.container.update_together(&values) {
             // The lock is what exists, but the value is what changed.
             Err(error) if error.kind() == ErrorKind::Changed => {
-                Err(Error::new(ErrorKind::Changed, "write", format!("{self}{key}"), "it was written meanwhile"))
+                Err(Error::new(ErrorKind::Changed, "write", format!("{self}{key}"), "another writer has written it"))
             }
             // Whether it was written is unknown.
             Err(error) if error.is_retryable() => match self.container.get(&parsed, u64::MAX) {

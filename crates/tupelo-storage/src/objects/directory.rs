@@ -98,7 +98,7 @@ impl ObjectSource for ObjectDirectory {
 
     fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         key::check_prefix(prefix, self)?;
-        // A file of another program may have a name that is no key.
+        // A file of another program may have a name that is not a key.
         let found = self.files.list(prefix)?.into_iter().filter(|file| key::is_valid(&file.key));
         Ok(found.map(|file| ObjectEntry { key: file.key, bytes: file.bytes, modified: file.modified }).collect())
     }
@@ -151,6 +151,6 @@ pub(super) fn version_of(bytes: &[u8]) -> ObjectVersion {
 /// The error of an object that is larger than its reader expects.
 #[cold]
 pub(super) fn too_large(uri: String, bytes: u64, max_bytes: u64) -> Error {
-    let reason = format!("it has {bytes} bytes, where at most {max_bytes} are expected");
+    let reason = format!("expected at most {max_bytes} bytes, found {bytes}");
     Error::new(ErrorKind::NotSupported, "read", uri, reason)
 }

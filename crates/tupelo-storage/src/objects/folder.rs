@@ -12,7 +12,7 @@ use crate::local::ObjectFiles;
 use crate::net::{Entry, Options};
 use crate::remote;
 
-/// What the name of a folder ends with that has the objects of a data set.
+/// Suffix of the names of folders with the objects of a data set.
 const OBJECTS: &str = ".objects/";
 
 /// The data sets and folders in a folder, in order of their names, and `with_unfinished` the names under which there are objects

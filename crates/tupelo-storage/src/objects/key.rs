@@ -9,7 +9,7 @@ pub(super) fn check(key: &str, base: impl Display, action: &'static str) -> Resu
     if is_valid(key) {
         return Ok(());
     }
-    Err(refused(key, base, action, "the key has an empty or relative part, or a character that is not allowed"))
+    Err(refused(key, base, action, "the key contains an empty or relative part, or a forbidden character"))
 }
 
 /// The error that refuses a key.

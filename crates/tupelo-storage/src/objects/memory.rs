@@ -34,7 +34,7 @@ pub struct ObjectMemory {
     state: Arc<Mutex<State>>,
 }
 
-/// What was done with an [`ObjectMemory`].
+/// Counts of operations on an [`ObjectMemory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObjectCounts {
     /// Objects that were written, or that were to be written when a fault came. Published ones count.
@@ -79,7 +79,7 @@ impl ObjectMemory {
         Self { keys, ..self }
     }
 
-    /// What was done since it was made, or since [`reset_counts`](Self::reset_counts).
+    /// Counts since it was created, or since [`reset_counts`](Self::reset_counts).
     pub fn counts(&self) -> ObjectCounts {
         self.state().counts
     }
@@ -138,7 +138,7 @@ impl State {
 
     fn find(&self, key: &str) -> Result<&Stored> {
         let missing =
-            || Error::new(ErrorKind::NotFound, "read", format_args!("{BASE}{key}"), "there is no such object");
+            || Error::new(ErrorKind::NotFound, "read", format_args!("{BASE}{key}"), "the object does not exist");
         self.objects.get(key).ok_or_else(missing)
     }
 
@@ -258,7 +258,7 @@ impl ObjectSink for ObjectMemory {
             state.count_put(key, len as u64)?;
             if state.objects.contains_key(key) {
                 let uri = format!("{BASE}{key}");
-                return Err(Error::new(ErrorKind::Changed, "write", uri, "it exists already"));
+                return Err(Error::new(ErrorKind::Changed, "write", uri, "it already exists"));
             }
             state.write(key, bytes);
             Ok(())
@@ -284,8 +284,8 @@ impl ObjectSink for ObjectMemory {
             _ if state.ignores_conditions => None,
             (Condition::Absent, None) => None,
             (Condition::Version(version), Some(found)) if *version == found => None,
-            (Condition::Absent, Some(_)) => Some("it exists already"),
-            (Condition::Version(_), None) => Some("it does not exist any more"),
+            (Condition::Absent, Some(_)) => Some("it already exists"),
+            (Condition::Version(_), None) => Some("it no longer exists"),
             (Condition::Version(_), Some(_)) => Some("another writer has changed it"),
         };
         if let Some(reason) = reason {

@@ -89,7 +89,7 @@ pub struct ObjectVersion {
     pub(crate) generation: Option<String>,
 }
 
-/// What must be true of a key for [`ObjectSink::publish`] to write it.
+/// The condition under which [`ObjectSink::publish`] writes a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// There is no object.
@@ -98,7 +98,7 @@ pub enum Condition {
     Version(ObjectVersion),
 }
 
-/// How the keys of a namespace are built.
+/// The form of the keys of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Keys {
     /// Any text in parts that are separated by `/`. Objects of one folder are listed together.
@@ -120,7 +120,7 @@ pub enum Keys {
 
 /// Objects that are read, from any number of threads. `Display` gives the URI of the namespace.
 pub trait ObjectSource: Debug + Display + Send + Sync {
-    /// How keys are built. The default implementation returns [`Keys::Paths`].
+    /// The form of keys. The default implementation returns [`Keys::Paths`].
     fn keys(&self) -> Keys {
         Keys::Paths
     }
@@ -134,7 +134,7 @@ pub trait ObjectSource: Debug + Display + Send + Sync {
         false
     }
 
-    /// Counts of the requests to the server; `None` where there is no server.
+    /// Counts of the requests to the server; `None` without a server.
     fn traffic(&self) -> Option<Arc<Traffic>> {
         None
     }
@@ -176,8 +176,7 @@ pub trait ObjectSource: Debug + Display + Send + Sync {
     /// The objects whose keys begin with `prefix`, in all folders, in order of their keys.
     ///
     /// # Errors
-    /// [`ErrorKind::NotSupported`] where there are no listings; errors of the back
-    /// end.
+    /// [`ErrorKind::NotSupported`] if listing is not supported; errors of the back end.
     fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>>;
 }
 
@@ -239,7 +238,7 @@ pub trait ObjectSink: ObjectSource {
     /// Errors of the back end.
     fn honours_conditions(&self, probe: &str) -> Result<bool>;
 
-    /// Removes objects, with concurrent requests. Those that do not exist are no error.
+    /// Removes objects, with concurrent requests. Missing objects are not an error.
     ///
     /// # Errors
     /// Errors of the back end.
@@ -316,7 +315,7 @@ forward_objects!(&S, Box<S>, Arc<S>);
 pub(crate) fn check_uri(uri: &str) -> Result<()> {
     let Address { place, key, .. } = Address::parse(uri, "use")?;
     if !matches!(place, Place::Container(_)) && key.contains(':') {
-        let reason = "the URI of an object store takes no :NAME after it";
+        let reason = "the URI of an object store must not end with :NAME";
         return Err(Error::new(ErrorKind::NotSupported, "use", object_display_name(uri), reason));
     }
     Ok(())
@@ -350,7 +349,8 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     match place {
         Place::Directory(path) => {
             if options.redundancy().is_some_and(|level| level != Redundancy::None) {
-                let reason = "the storage option redundancy must be none for a directory, which has each object once";
+                let reason =
+                    "the storage option redundancy must be none for a directory, which stores each object once";
                 return Err(Error::new(ErrorKind::NotSupported, WRITE_ACTION, uri, reason));
             }
             let directory = ObjectDirectory::named(&path, base)?;
@@ -368,10 +368,10 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     }
 }
 
-/// The data sets and folders in a folder, and the names under which there are objects but no data set.
+/// The data sets and folders in a folder, and the names of objects without a data set.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if there is no such folder; [`ErrorKind::NotSupported`] for web servers.
+/// [`ErrorKind::NotFound`] if the folder does not exist; [`ErrorKind::NotSupported`] for web servers.
 pub(crate) fn list_with_unfinished(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     folder::list(uri, options, true)
 }
@@ -386,8 +386,7 @@ pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
         Ok(found) if found.is_empty() && !uri.ends_with('/') => {}
         listed => return listed,
     }
-    let missing =
-        || Error::new(ErrorKind::NotFound, "list", object_display_name(uri), "there is no data set or folder");
+    let missing = || Error::new(ErrorKind::NotFound, "list", object_display_name(uri), "no such data set or folder");
     let Ok(Address { base, .. }) = Address::parse(uri, "list") else { return Err(missing()) };
     let mut beside = folder::list(&base, options, false)?;
     beside.retain(|entry| entry.url == uri);

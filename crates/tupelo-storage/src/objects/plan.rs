@@ -20,7 +20,7 @@ pub(super) struct Requests {
     len: usize,
 }
 
-/// What is wanted of an object.
+/// The requested ranges of an object.
 #[derive(Debug)]
 struct Wanted {
     key: Arc<str>,
@@ -54,7 +54,7 @@ impl Requests {
         Ok(Self { objects: objects.into_iter().map(plan).collect(), len: ranges.len() })
     }
 
-    /// The requests, of which none is empty; those of one object follow each other.
+    /// The requests, all non-empty; those of one object follow each other.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Arc<str>, &Range<u64>)> {
         self.objects.iter().flat_map(|(object, plan)| plan.requests().iter().map(move |request| (&object.key, request)))
     }
@@ -71,7 +71,7 @@ impl Requests {
                     .zip(plan.requests())
                     .all(|(got, wanted)| got.len() as u64 == wanted.end - wanted.start);
             if !is_exact {
-                let reason = "the back end returned another number of bytes than requested";
+                let reason = "the back end returned a different number of bytes than requested";
                 return Err(Error::new(ErrorKind::Other, "read", format_args!("{base}{key}"), reason));
             }
             for (place, bytes) in places.iter().zip(plan.cut(&answers)) {

@@ -31,7 +31,7 @@ impl RemoteNamespace {
     pub(super) fn check_writable(&self, action: &'static str, key: &str) -> Result<()> {
         if self.objects.is_web() {
             let uri = format!("{self}{key}");
-            return Err(Error::new(ErrorKind::NotSupported, action, uri, "web servers can only be read"));
+            return Err(Error::new(ErrorKind::NotSupported, action, uri, "web servers are read-only"));
         }
         Ok(())
     }

@@ -67,12 +67,15 @@ fn uris_give_namespace_and_key() {
 }
 
 #[test]
-fn data_sets_are_no_local_files_and_not_one_object() {
+fn data_sets_are_neither_local_files_nor_single_objects() {
     for uri in ["ntpl+file:///a/x", "ntpl+file:x", "NTPL+s3://box/x"] {
         assert!(is_object_uri(uri) && local_path(uri).is_none());
         assert_eq!(display_name(uri), uri);
         let error = Storage::default().open(uri).unwrap_err();
-        assert_eq!(error.to_string(), format!("cannot open {uri}: a data set of many objects is not one object"));
+        assert_eq!(
+            error.to_string(),
+            format!("cannot open {uri}: expected a single object, found a data set of many objects")
+        );
         assert!(Storage::default().create(uri).is_err());
     }
     for (uri, shown) in [
@@ -122,7 +125,7 @@ fn links_and_devices_are_not_read() {
     for key in ["file", "folder/secret", "folder"] {
         let error = objects.get(key, 100).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
-        assert!(error.to_string().ends_with("is a symbolic link, which is not followed"), "{error}");
+        assert!(error.to_string().ends_with("is a symbolic link; links are not followed"), "{error}");
         assert!(objects.delete(&[format!("{key}/x")]).is_err());
     }
     for key in ["file", "folder/new"] {

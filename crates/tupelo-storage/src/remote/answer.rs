@@ -1,4 +1,4 @@
-//! What to request from an object, and the answer.
+//! Requests for an object, and their answers.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(super) enum Part {
     Last(u64),
 }
 
-/// What distinguishes a version of an object from the next one under the same name.
+/// The properties that distinguish versions of an object under the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) size: u64,
@@ -40,7 +40,8 @@ impl Identity {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// Whether `later`, from a later answer, is the same version. What this one has, the later one must have too.
+    /// Whether `later`, from a later answer, is the same version. Properties of this version that are set must match
+    /// those of the later one.
     pub(super) fn is_same(&self, later: &Self) -> bool {
         match (&self.etag, &self.modified) {
             _ if self.size != later.size => false,

@@ -31,7 +31,7 @@ const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.
 /// Maximum time to connect to these.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How servers are reached.
+/// Access to servers.
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
     pub(super) limits: Limits,
@@ -44,7 +44,7 @@ impl Transport {
     }
 }
 
-/// What requests with one client share.
+/// The state shared by requests of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     connect: Duration,
@@ -52,7 +52,7 @@ struct Kind {
     purpose: Purpose,
 }
 
-/// What a client is for.
+/// The purpose of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Web servers, which may redirect.
@@ -89,11 +89,11 @@ pub(super) fn client(transport: &Transport, purpose: Purpose) -> Result<Client, 
         .redirect(if purpose == Purpose::Web { Policy::custom(redirect) } else { Policy::none() });
     let mut builder = if purpose == Purpose::Metadata { builder.no_proxy() } else { builder };
     if let Some(file) = file {
-        let invalid = |error| failure_of(error, "a certificate authority is invalid");
+        let invalid = |error| failure_of(error, "invalid certificate authority");
         let all = authorities(file)?.into_iter().map(|found| Certificate::from_der(&found).map_err(invalid));
         builder = builder.tls_certs_only(all.collect::<Result<Vec<_>, _>>()?);
     }
-    let client = builder.build().map_err(|error| failure_of(error, "the HTTP client cannot start"))?;
+    let client = builder.build().map_err(|error| failure_of(error, "cannot start the HTTP client"))?;
     clients.1.push((kind, client.clone()));
     Ok(client)
 }
@@ -125,7 +125,7 @@ pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
     }
     let reason = format!("{what}: {}", hide_in_message(&cause.to_string()));
     // Certificates, names of hosts, and proxies of a kind that the client does not have.
-    let lasting = ["certificate", "not known", "unsupported scheme"];
+    let lasting = ["certificate", "unknown", "unsupported scheme"];
     let is_final = lasting.iter().any(|text| reason.contains(text)) || error.is_builder();
     if error.is_redirect() {
         Failure::lasting(ErrorKind::NotSupported, reason)
@@ -138,14 +138,14 @@ pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
     }
 }
 
-/// What happened to a request without a response.
+/// The failure of a request without a response.
 pub(super) fn sending(error: reqwest::Error) -> Failure {
     if !error.is_connect() {
         return failure_of(error, "no response");
     }
     let url = error.url().cloned();
     let server = url.as_ref().and_then(server_of).map_or_else(String::new, |server| format!(" to {server}"));
-    let failure = failure_of(error, &format!("no connection{server}"));
+    let failure = failure_of(error, &format!("cannot connect{server}"));
     match url.and_then(|url| proxy_variable(url.scheme(), &variable)) {
         Some(name) => failure.remark(format_args!("the proxy from {name} may be in use")),
         None => failure,
@@ -170,8 +170,8 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     let failure = store_refusal(status, headers, body);
     match status {
         StatusCode::UNAUTHORIZED => failure.remark(
-            "credentials are the option bearer_token or the variable BEARER_TOKEN, both for https, or user and password \
-             in the URL",
+            "pass credentials by the option bearer_token or the variable BEARER_TOKEN, both for https only, or as user \
+             and password in the URL",
         ),
         _ => failure,
     }
@@ -194,7 +194,7 @@ fn store_refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failur
         reason += &format!(": {}", hide_in_message(explanation));
     }
     if let Some(region) = header(headers, "x-amz-bucket-region").filter(|_| !status.is_server_error()) {
-        reason += &format!(" (the bucket is in region {region}: option aws_region)");
+        reason += &format!(" (the bucket is in region {region}: set the option aws_region)");
     }
     if status.as_u16() == 412 {
         reason += ": the object was replaced after it was opened";
@@ -306,13 +306,13 @@ impl Service {
 
 #[cold]
 fn no_credentials() -> Failure {
-    let reason = "there are no credentials in options, environment or profile, and no instance metadata; \
-                  for public objects use the option anonymous=true";
+    let reason = "found no credentials in options, environment, profile or instance metadata; for public objects, use \
+                  the option anonymous=true";
     Failure::lasting(ErrorKind::Denied, reason)
 }
 
 fn interrupted(error: reqwest::Error) -> HttpError {
-    HttpError::new(HttpErrorKind::Interrupted, failure_of(error, "the connection broke"))
+    HttpError::new(HttpErrorKind::Interrupted, failure_of(error, "the connection was lost"))
 }
 
 fn too_large(error: Box<dyn StdError + Send + Sync>) -> HttpError {
@@ -323,7 +323,7 @@ fn too_large(error: Box<dyn StdError + Send + Sync>) -> HttpError {
 #[cold]
 fn document_failure(error: Box<dyn StdError + Send + Sync>) -> Failure {
     match error.downcast::<reqwest::Error>() {
-        Ok(error) => failure_of(*error, "the connection broke"),
+        Ok(error) => failure_of(*error, "the connection was lost"),
         Err(error) => Failure::lasting(ErrorKind::Other, format!("the response is too large: {error}")),
     }
 }
@@ -340,7 +340,7 @@ fn check_listing(page: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an error of `object_store` means.
+/// The failure for an error of `object_store`.
 #[cold]
 pub(super) fn store_failure(error: object_store::Error) -> Failure {
     let mut cause: &(dyn StdError + 'static) = &error;
@@ -406,7 +406,10 @@ mod tests {
         headers.insert("x-amz-bucket-region", "eu-west-3".parse().unwrap());
         headers.insert("retry-after", "7".parse().unwrap());
         let failure = refusal(StatusCode::MOVED_PERMANENTLY, &headers, b"");
-        assert!(failure.reason.ends_with("(the bucket is in region eu-west-3: option aws_region)"), "{failure}");
+        assert!(
+            failure.reason.ends_with("(the bucket is in region eu-west-3: set the option aws_region)"),
+            "{failure}"
+        );
         assert_eq!(failure.wait, None);
         let failure = refusal(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
         assert_eq!(failure.wait, Some(Duration::from_secs(7)));
@@ -432,8 +435,8 @@ mod tests {
         let web = refusal(StatusCode::UNAUTHORIZED, &none, b"");
         assert_eq!(
             web.reason,
-            "HTTP status 401 Unauthorized; credentials are the option bearer_token or the variable BEARER_TOKEN, both \
-             for https, or user and password in the URL"
+            "HTTP status 401 Unauthorized; pass credentials by the option bearer_token or the variable BEARER_TOKEN, \
+             both for https only, or as user and password in the URL"
         );
         assert_eq!(store_refusal(StatusCode::UNAUTHORIZED, &none, b"").reason, "HTTP status 401 Unauthorized");
     }

@@ -29,7 +29,7 @@ impl Profile {
         }
         let secrets = section(&credentials, &name);
         if is_chosen && found.is_none() && secrets.is_none() {
-            let reason = format!("there is no AWS profile '{name}' in ~/.aws/config or ~/.aws/credentials");
+            let reason = format!("AWS profile '{name}' not found in ~/.aws/config or ~/.aws/credentials");
             return Err(Failure::lasting(ErrorKind::Denied, reason));
         }
         let mut settings = found.unwrap_or_default();

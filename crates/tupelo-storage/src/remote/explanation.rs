@@ -1,4 +1,4 @@
-//! What a server says about a refusal, in XML as S3 and Azure or in JSON as Google.
+//! The explanation of a refusal by a server, in XML as from S3 and Azure or in JSON as from Google.
 
 use serde_json::Value;
 

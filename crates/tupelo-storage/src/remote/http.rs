@@ -1,7 +1,7 @@
 //! Objects on HTTP servers, by range requests.
 //!
-//! The URL is sent as it is, with its query string, so pre-signed URLs and tokens in URLs work. There is no `HEAD`
-//! request, which such URLs often forbid: the size is in the first answer. Servers without range requests are read as a
+//! The URL is sent as it is, with its query string, so pre-signed URLs and tokens in URLs work. No `HEAD` request is
+//! sent, since such URLs often forbid it: the size is in the first answer. Servers without range requests are read as a
 //! whole, up to [`MAX_WHOLE_BYTES`].
 //!
 //! Credentials are the user name and password of the URL, the option `bearer_token`, or a token that is found as WLCG
@@ -32,7 +32,7 @@ use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
 /// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
-/// Size of an upload from which on the server is first asked whether it wants the body: 1 MiB, as in curl.
+/// Minimum size of an upload for which the server is asked first whether it accepts the body: 1 MiB, as in curl.
 const EXPECT_BYTES: u64 = 1 << 20;
 /// How long the body waits for a redirect or a refusal: 1 second, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ impl HttpObject {
         let authorization = match options.get("bearer_token") {
             _ if options.is_anonymous() => None,
             Some(_) if !is_secure => {
-                let reason = "the option bearer_token needs https, because http would show the token to others";
+                let reason = "the option bearer_token requires https: http would expose the token";
                 return Err(Failure::lasting(ErrorKind::NotSupported, reason));
             }
             Some(token) => Some(bearer(token)?),
@@ -95,7 +95,7 @@ impl HttpObject {
     /// The object with this key in the folder that is this one. It has the same credentials.
     pub(super) fn with_key(&self, key: &str) -> Result<Self, Failure> {
         let mut url = self.url.clone();
-        let no_folder = |()| Failure::lasting(ErrorKind::NotSupported, "the URL has no folders");
+        let no_folder = |()| Failure::lasting(ErrorKind::NotSupported, "the URL contains no folder");
         url.path_segments_mut().map_err(no_folder)?.pop_if_empty().extend(key.split('/'));
         Ok(Self {
             url,
@@ -128,7 +128,7 @@ impl HttpObject {
         if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
             && !encoding.eq_ignore_ascii_case("identity")
         {
-            let reason = format!("the server sends it with the encoding {encoding:.40}, which has no ranges");
+            let reason = format!("the server sends it with the encoding {encoding:.40}, which does not support ranges");
             return Err(Failure::lasting(ErrorKind::NotSupported, reason));
         }
         if response.status() != StatusCode::PARTIAL_CONTENT {
@@ -139,12 +139,12 @@ impl HttpObject {
         }
         let text = header(response.headers(), CONTENT_RANGE.as_str()).unwrap_or_default();
         let Some((range, size)) = content_range(&text) else {
-            let reason = format!("the server answers with the invalid Content-Range '{text:.80}'");
+            let reason = format!("the server sent an invalid Content-Range: '{text:.80}'");
             return Err(Failure::lasting(ErrorKind::Other, reason));
         };
         // A server that does not know the size must be one that was asked before.
         let Some(size) = size.or(pinned.map(|pinned| pinned.size)) else {
-            return Err(Failure::lasting(ErrorKind::NotSupported, "the server does not say how large the object is"));
+            return Err(Failure::lasting(ErrorKind::NotSupported, "the server does not report the size of the object"));
         };
         let identity = identity(&response, size);
         Ok(Answer { range, identity, is_whole: false, body: Body::Http(response) })
@@ -155,8 +155,8 @@ impl HttpObject {
         let too_large = |size: &str| {
             let limit = MAX_WHOLE_BYTES >> 20;
             let reason = format!(
-                "the server does not support range requests, and the object has {size} bytes: only {limit} MiB are \
-                 read as a whole; download it first"
+                "the server does not support range requests, and the object of {size} bytes exceeds the {limit} MiB \
+                 that are read as a whole; download it first"
             );
             Failure::lasting(ErrorKind::NotSupported, reason)
         };
@@ -282,13 +282,13 @@ impl HttpObject {
         }
     }
 
-    /// What a request to the host of the URL has as authorization.
+    /// The authorization of a request to the host of the URL.
     fn authorization(&self, was_refused: bool) -> Option<&HeaderValue> {
         let found = self.found_token.as_ref().ok().and_then(Option::as_ref).filter(|_| was_refused);
         self.authorization.as_ref().or(found)
     }
 
-    /// The failure of a refused request; none if it is to be repeated with the token that was found.
+    /// The failure of a refused request; `None` to repeat it with the token that was found.
     async fn refused(&self, mut response: Response, was_refused: bool) -> Result<(), Failure> {
         let status = response.status();
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -313,7 +313,7 @@ impl HttpObject {
 /// but the part.
 fn whole_again(response: Response, pinned: &Identity) -> Result<Answer, Failure> {
     let Some(size) = response.content_length() else {
-        let reason = "the server sends the whole object, and does not say how large it is, where a part was requested";
+        let reason = "expected a part of the object, but the server sends all of it without its size";
         return Err(Failure::lasting(ErrorKind::Other, reason));
     };
     let identity = identity(&response, size);
@@ -359,13 +359,13 @@ fn content_range(text: &str) -> Option<(Range<u64>, Option<u64>)> {
 }
 
 fn value(text: &str) -> Result<HeaderValue, Failure> {
-    let invalid = || Failure::lasting(ErrorKind::Other, "a header would have an invalid character");
+    let invalid = || Failure::lasting(ErrorKind::Other, "a header would contain an invalid character");
     let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
     HeaderValue::from_bytes(&bytes.ok_or_else(invalid)?).map_err(|_| invalid())
 }
 
 fn secret(text: &str, what: &str) -> Result<HeaderValue, Failure> {
-    let invalid = |_| Failure::lasting(ErrorKind::NotSupported, format!("the {what} has an invalid character"));
+    let invalid = |_| Failure::lasting(ErrorKind::NotSupported, format!("the {what} contains an invalid character"));
     let mut value = HeaderValue::from_str(text).map_err(invalid)?;
     value.set_sensitive(true);
     Ok(value)

@@ -30,10 +30,10 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
     let inside = format!("{base}/{folder}");
     let mut entries = entries(address, base, folder, options)?;
     if entries.iter().any(|entry| !entry.url.starts_with(&inside)) {
-        let what = "the listing of the server is invalid: it has a name that is not in the folder";
+        let what = "the listing of the server is invalid: it contains a name outside the folder";
         return Err(Failure::lasting(ErrorKind::Other, what));
     }
-    let missing = "there is no object or folder of this name";
+    let missing = "no such object or folder";
     if entries.is_empty() && address.key.ends_with('/') {
         return Err(Failure::lasting(ErrorKind::NotFound, missing));
     }
@@ -60,7 +60,7 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
 /// The failure to list a folder of a web server.
 #[cold]
 pub(super) fn no_listings() -> Failure {
-    Failure::lasting(ErrorKind::NotSupported, "web servers have no listings: give the names of files")
+    Failure::lasting(ErrorKind::NotSupported, "web servers do not list files: specify their names")
 }
 
 /// What starts with a prefix, up to the next slash.
@@ -118,18 +118,18 @@ pub(super) async fn pages(
         each(page.result);
         empty_pages += usize::from(added == 0);
         if empty_pages > MAX_EMPTY_PAGES {
-            let reason = format!("the server sends more than {MAX_EMPTY_PAGES} pages without entries");
+            let reason = format!("the server sent more than {MAX_EMPTY_PAGES} pages without entries");
             return Err(Failure::lasting(ErrorKind::Other, reason));
         }
         if received > MAX_ENTRIES || name_bytes > MAX_NAME_BYTES {
             let mib = MAX_NAME_BYTES >> 20;
-            let reason = format!("it has more than {MAX_ENTRIES} entries, or {mib} MiB of names");
+            let reason = format!("it exceeds the limit of {MAX_ENTRIES} entries or {mib} MiB of names");
             return Err(Failure::lasting(ErrorKind::NotSupported, reason));
         }
         match page.page_token {
             None => return Ok(()),
             next if next == page_token => {
-                let reason = "the server continues its listing with the same page indefinitely";
+                let reason = "the server repeats the same page of its listing";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }
             Some(next) => {

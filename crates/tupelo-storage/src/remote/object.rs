@@ -37,7 +37,7 @@ impl Object {
         }
     }
 
-    /// What distinguishes it from objects with the same name: parameters that are not shown, or another server.
+    /// Distinguishes it from objects with the same name: hidden parameters, or another server.
     pub(super) fn place(&self) -> String {
         match self {
             Self::Http(object) => object.place(),

@@ -119,7 +119,7 @@ impl RemoteObjects {
         for Wanted { key, range } in &wanted {
             if range.end > MAX_BYTES {
                 let action = format!("read bytes {}..{} of", range.start, range.end);
-                let reason = "no object is so large";
+                let reason = "the range exceeds the largest possible object";
                 return Err(self.failed(&action, key, Failure::lasting(ErrorKind::OutOfRange, reason)));
             }
             // Ranges of one object follow each other.
@@ -187,7 +187,7 @@ impl RemoteObjects {
         Ok(())
     }
 
-    /// Removes objects; those that do not exist are no error.
+    /// Removes objects; missing ones are not an error.
     pub(crate) fn delete(&self, keys: &[String]) -> Result<()> {
         for keys in keys.chunks(REMOVED_AT_ONCE) {
             let objects = keys.iter().map(|key| self.store_object(key).map_err(|f| self.failed("remove", key, f)));
@@ -277,7 +277,7 @@ fn address(url: &str) -> std::result::Result<Option<Address>, Failure> {
     match Address::parse_with_endpoint(url).transpose()? {
         // An object in it would have another name in the store.
         Some(address) if format!("/{}", address.key).contains("//") => {
-            Err(Failure::lasting(ErrorKind::NotSupported, "the URL has a folder without a name"))
+            Err(Failure::lasting(ErrorKind::NotSupported, "the URL contains a folder with an empty name"))
         }
         Some(address) => Ok(Some(address)),
         None if super::is_http(url) => Ok(None),
@@ -315,7 +315,7 @@ async fn get(object: Object, attempts: Attempts, max_bytes: u64) -> std::result:
     };
     let size = fetched.identity.size;
     if size > max_bytes {
-        let reason = format!("it has {size} bytes, where at most {max_bytes} are expected");
+        let reason = format!("expected at most {max_bytes} bytes, found {size}");
         return Err(Failure::lasting(ErrorKind::NotSupported, reason));
     }
     let version = Version { etag: fetched.identity.etag, generation: fetched.identity.generation };

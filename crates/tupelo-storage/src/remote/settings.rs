@@ -1,4 +1,4 @@
-//! What a store is configured with, from variables, profile and options.
+//! The configuration of a store, from variables, profile and options.
 //!
 //! All of it is checked before `object_store` gets it, which puts it into URLs and headers and panics if they are invalid
 //! then. An empty value is as none, as in the tools of AWS.
@@ -23,7 +23,7 @@ pub(super) struct Setting<K> {
     pub(super) place: String,
 }
 
-/// What a value may be.
+/// The valid values of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     Any,
@@ -107,7 +107,7 @@ impl<K: Copy + PartialEq + AsRef<str> + FromStr> Settings<K> {
     pub(super) fn unusable(&self, failure: Failure, store: &str) -> Failure {
         match self.quoted_in(&failure) {
             Some(setting) => failure.context(&setting.place),
-            None => failure.context(format_args!("the configuration of {store} is not usable")),
+            None => failure.context(format_args!("the configuration of {store} is invalid")),
         }
     }
 }
@@ -151,7 +151,7 @@ fn refuse(place: &str, found: Option<char>) -> Result<(), Failure> {
         Some(c) if c.is_control() || c.is_whitespace() => "a control character",
         Some(_) => "a special character",
     };
-    Err(invalid(format!("{place} contains {what}, which is not allowed there")))
+    Err(invalid(format!("{place} contains {what}, which is not allowed")))
 }
 
 fn check_url(place: &str, text: &str) -> Result<(), Failure> {

@@ -38,7 +38,7 @@ pub struct RemoteSource {
     limits: Limits,
     identity: Identity,
     version: Option<String>,
-    /// What was read when the object was opened, by offset.
+    /// Bytes read when the object was opened, by offset.
     kept: Vec<(u64, Bytes)>,
     traffic: Arc<Traffic>,
 }
@@ -209,8 +209,8 @@ fn out_of_memory() -> Failure {
     Failure::lasting(ErrorKind::Other, "out of memory")
 }
 
-/// Gets the end of an object and, at the same time, its start. Each of both says how large the object is, so an object
-/// of which only one is available can be opened too.
+/// Gets the end of an object and, at the same time, its start. Each of them reports the size of the object, so an
+/// object can be opened if only one is available.
 async fn open(
     object: Arc<Object>,
     limits: Limits,
@@ -243,7 +243,7 @@ async fn open(
         (_, Some(Ok(head))) => Ok((head.identity, vec![(head.start, head.bytes.freeze())])),
         (_, Some(Err(failure))) if is_empty(&failure) => {
             if !attempts().repeat(|| object.is_empty()).await? {
-                let reason = "the server refuses every range, but the object is not empty";
+                let reason = "the server rejects every range, but the object is not empty";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }
             Ok((Identity { size: 0, etag: None, modified: None, modified_at: None, generation: None }, Vec::new()))
@@ -261,7 +261,7 @@ pub(super) struct FetchedPart {
 }
 
 impl FetchedPart {
-    /// The bytes of a range of which this begins before or at its start.
+    /// The bytes of a range; this begins at or before its start.
     fn cut(mut self, range: &Range<u64>) -> std::result::Result<BytesMut, Failure> {
         let beyond = || Failure::lasting(ErrorKind::OutOfRange, format!("it ends at byte {}", self.identity.size));
         let from = range.start.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
@@ -297,9 +297,9 @@ pub(super) async fn fetch(
     }
 }
 
-/// What was received so far.
+/// The bytes received so far.
 struct Transfer {
-    /// What is still missing.
+    /// The bytes still missing.
     part: Part,
     version: Option<Identity>,
     /// Whether this opens the object: the end of the part is not known to be within it.
@@ -332,7 +332,7 @@ impl Transfer {
         // A server may send less than requested.
         if !is_whole && (announced.start != wanted.start || announced.end > wanted.end) {
             let reason = format!(
-                "the server sends the bytes {}..{} where {}..{} were requested",
+                "the server sent the bytes {}..{}, but {}..{} were requested",
                 announced.start, announced.end, wanted.start, wanted.end
             );
             return Err(Failure::lasting(ErrorKind::Other, reason));
@@ -347,7 +347,7 @@ impl Transfer {
         while missing > 0 {
             let next = unless_stalled(stall, answer.body.next()).await?;
             let Some(chunk) = next else {
-                let reason = format!("the connection ended {missing} bytes too early");
+                let reason = format!("the connection closed {missing} bytes too early");
                 return Err(Failure::transient(ErrorKind::Unavailable, reason));
             };
             let skipped = skip.min(chunk.len() as u64);

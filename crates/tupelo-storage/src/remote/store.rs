@@ -37,7 +37,7 @@ pub(super) enum Vendor {
     Azure,
 }
 
-/// Where an object is.
+/// The location of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) vendor: Vendor,
@@ -66,7 +66,7 @@ impl Address {
         let (bucket, account) = match bucket.split_once('@') {
             Some((bucket, host)) if vendor == Vendor::Azure => (bucket, host.split('.').next()),
             Some(_) => {
-                let reason = "credentials do not belong in the URL: use storage options or the environment";
+                let reason = "the URL must not contain credentials: use storage options or the environment";
                 return Some(Err(Failure::lasting(ErrorKind::NotSupported, reason)));
             }
             None => (bucket, None),
@@ -75,7 +75,7 @@ impl Address {
             return Some(Err(failure));
         }
         if bucket.is_empty() {
-            return Some(Err(Failure::lasting(ErrorKind::NotSupported, "the URL has no bucket")));
+            return Some(Err(Failure::lasting(ErrorKind::NotSupported, "the URL lacks a bucket")));
         }
         let (bucket, account) = (bucket.to_owned(), account.map(str::to_owned));
         Some(Ok(Self { vendor, bucket, account, endpoint: None, key: key.to_owned() }))
@@ -104,14 +104,14 @@ impl Address {
         }
         check_length(&self.key)?;
         let invalid = |_| {
-            let reason = "the name of the object has an empty or relative folder, or a control character";
+            let reason = "the name of the object contains an empty or relative folder, or a control character";
             Failure::lasting(ErrorKind::NotSupported, reason)
         };
         Path::parse(&self.key).map_err(invalid)
     }
 }
 
-/// Names of objects, buckets and servers, and tokens that go on where a listing ends, have at most this number of bytes. The
+/// Maximum number of bytes of the names of objects, buckets and servers, and of tokens that continue a listing. The
 /// stores allow 1024 in names of objects; `object_store` panics where a URL has more than 64 KiB.
 const MAX_NAME_BYTES: usize = 4 << 10;
 
@@ -122,7 +122,7 @@ pub(super) fn check_length(name: &str) -> Result<(), Failure> {
     }
     let start: String = name.chars().take(40).collect();
     let start = start.escape_debug();
-    let reason = format!("a name has {} bytes, at most {MAX_NAME_BYTES} are allowed: {start}…", name.len());
+    let reason = format!("a name has {} bytes, limit is {MAX_NAME_BYTES}: {start}…", name.len());
     Err(Failure::lasting(ErrorKind::NotSupported, reason))
 }
 
@@ -264,8 +264,8 @@ fn s3_settings(
     Ok(settings)
 }
 
-/// Sets the server that the URL names, which has the bucket in the path, and the key of ROOT's variables if there is no
-/// other.
+/// Sets the server named in the URL, which has the bucket in the path, and the key of ROOT's variables unless another
+/// is set.
 fn add_endpoint(settings: &mut Settings<AmazonS3ConfigKey>, endpoint: &str, environment: &[(String, String)]) {
     use AmazonS3ConfigKey::{AccessKeyId, Endpoint, S3Endpoint, S3Express, SecretAccessKey, VirtualHostedStyleRequest};
     settings.remove(&[S3Endpoint, S3Express, VirtualHostedStyleRequest]);
@@ -280,7 +280,7 @@ fn add_endpoint(settings: &mut Settings<AmazonS3ConfigKey>, endpoint: &str, envi
     }
 }
 
-/// Adds what the profile has and variables have not; its key also if options name the profile.
+/// Adds settings of the profile that no variable sets; its key also if options name the profile.
 fn add_profile(settings: &mut Settings<AmazonS3ConfigKey>, options: &Options) -> Result<(), Failure> {
     use AmazonS3ConfigKey::{AccessKeyId, DefaultRegion, Endpoint, Region, SecretAccessKey, Token};
     let profile = Profile::load(options)?;
@@ -341,12 +341,12 @@ fn gcs_failure(settings: &Settings<GoogleConfigKey>, failure: Failure) -> Failur
     let denied = |reason: String| Failure::lasting(ErrorKind::Denied, reason);
     let credentials = [ServiceAccount, ServiceAccountKey, ApplicationCredentials];
     match credentials.map(|key| settings.find(key).filter(|_| settings.quoted_in(&failure).is_none())) {
-        [Some(file), Some(key), _] => denied(format!("both {} and {} are set: use one", file.place, key.place)),
-        [None, Some(key), _] => denied(format!("{} is not the key of a service account in JSON", key.place)),
+        [Some(file), Some(key), _] => denied(format!("both {} and {} are set: set only one", file.place, key.place)),
+        [None, Some(key), _] => denied(format!("{} is not a service account key in JSON", key.place)),
         [Some(file), ..] | [.., Some(file)] => {
             // The reader of JSON quotes values, which may be secret.
-            let why = if failure.reason.contains('"') { "it is not a key in JSON" } else { &failure.reason };
-            denied(format!("{} names {}, which is not usable: {why}", file.place, file.value))
+            let why = if failure.reason.contains('"') { "it is not a JSON key" } else { &failure.reason };
+            denied(format!("the file in {} is not usable: {}: {why}", file.place, file.value))
         }
         [None, None, None] => settings.unusable(failure, "Google Cloud Storage"),
     }
@@ -366,7 +366,7 @@ fn azure(address: &Address, options: &Options, environment: &[(String, String)])
         _ => Rule::Any,
     })?;
     if let Some(key) = settings.find(Key::AccessKey).filter(|key| AzureAccessKey::try_new(&key.value).is_err()) {
-        let reason = format!("{} is not an account key, which is text in base64", key.place);
+        let reason = format!("{} is not an account key: expected base64", key.place);
         return Err(Failure::lasting(ErrorKind::Denied, reason));
     }
     let start = MicrosoftAzureBuilder::new();
@@ -429,7 +429,7 @@ impl StoreObject {
         &self.path
     }
 
-    /// What new objects have: the storage class for the redundancy that the options ask for.
+    /// The attributes of new objects: the storage class for the redundancy in the options.
     pub(super) fn attributes(&self) -> Result<Attributes, Failure> {
         let class = storage_class(self.address.vendor, &self.options)?;
         Ok(class.map(|class| (Attribute::StorageClass, class)).into_iter().collect())
@@ -489,8 +489,7 @@ fn storage_class(vendor: Vendor, options: &Options) -> Result<Option<&'static st
         (Vendor::S3, Some(Redundancy::None)) => Ok(Some("ONEZONE_IA")),
         (Vendor::S3, Some(_)) => Ok(Some("STANDARD")),
         (_, Some(_)) => {
-            let reason =
-                "the storage option redundancy is not supported: it is a property of the bucket or account here";
+            let reason = "the storage option redundancy is not supported: it is a property of the bucket or account";
             Err(Failure::lasting(ErrorKind::NotSupported, reason))
         }
     }
@@ -539,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_objects_are_refused() {
+    fn invalid_object_names_are_refused() {
         for url in ["s3:///x", "s3://user:secret@b/x"] {
             let failure = Address::parse(url).unwrap().unwrap_err();
             assert!(!failure.reason.contains("secret"), "{failure}");
@@ -579,37 +578,34 @@ mod tests {
         let place = "the option azure_storage_endpoint (variable AZURE_STORAGE_ENDPOINT)";
         assert_eq!(reason, format!("{place} {expected}, not '127.0.0.1:1/a'"));
         let reason = refused("s3://b/x", &[("endpoint", "http://127.0.0.1:1 ")], &[]);
-        assert_eq!(
-            reason,
-            "the option endpoint (variable AWS_ENDPOINT_URL) contains a space, which is not allowed there"
-        );
+        assert_eq!(reason, "the option endpoint (variable AWS_ENDPOINT_URL) contains a space, which is not allowed");
         let reason = refused("s3://b/x", &[("aws_endpoint_url", "http://ann:hidden@host")], &[]);
         assert!(reason.ends_with("contains a user name or a password: use the options for credentials"), "{reason}");
     }
 
     #[test]
-    fn what_headers_and_hosts_cannot_have_is_refused_without_showing_it() {
+    fn invalid_headers_and_hosts_are_refused_without_showing_them() {
         let key = [("AWS_ACCESS_KEY_ID", "hidden\r"), ("AWS_SECRET_ACCESS_KEY", "s")];
         assert_eq!(
             refused("s3://b/x", &[], &key),
-            "the variable AWS_ACCESS_KEY_ID (option aws_access_key_id) contains a line break, which is not allowed there"
+            "the variable AWS_ACCESS_KEY_ID (option aws_access_key_id) contains a line break, which is not allowed"
         );
         assert_eq!(
             refused("s3://b/x", &[("token", "hidden\n")], &[]),
-            "the option token (variable AWS_SESSION_TOKEN) contains a line break, which is not allowed there"
+            "the option token (variable AWS_SESSION_TOKEN) contains a line break, which is not allowed"
         );
         assert_eq!(
             refused("s3://b/x", &[], &[("AWS_REGION", "eu<west")]),
-            "the variable AWS_REGION (option aws_region) contains a special character, which is not allowed there"
+            "the variable AWS_REGION (option aws_region) contains a special character, which is not allowed"
         );
         assert_eq!(
             refused("s3://tenant:b/x", &[("virtual_hosted_style_request", "true")], &[]),
-            "the bucket name 'tenant:b' contains a special character, which is not allowed there"
+            "the bucket name 'tenant:b' contains a special character, which is not allowed"
         );
         for vendor in ["s3", "gs", "az"] {
             assert_eq!(
                 refused(&format!("{vendor}://b kt/x"), &[], &[]),
-                "the bucket name 'b kt' contains a space, which is not allowed there"
+                "the bucket name 'b kt' contains a space, which is not allowed"
             );
         }
     }
@@ -654,7 +650,7 @@ mod tests {
         );
         assert_eq!(
             refused("az://b/x", &[("account_name", "a"), ("account_key", "hidden")], &[]),
-            "the option account_key (variable AZURE_STORAGE_ACCOUNT_KEY) is not an account key, which is text in base64"
+            "the option account_key (variable AZURE_STORAGE_ACCOUNT_KEY) is not an account key: expected base64"
         );
         let reason = refused("az://b/x", &[("account_name", "a"), ("sas_token", "hidden")], &[]);
         assert!(reason.starts_with("the option sas_token (variable AZURE_STORAGE_SAS_TOKEN): "), "{reason}");
@@ -670,7 +666,7 @@ mod tests {
         for (content, why) in [
             (None, "No such file or directory (os error 2)"),
             (Some("key"), "expected value at line 1 column 1"),
-            (Some("\"hidden\""), "it is not a key in JSON"),
+            (Some("\"hidden\""), "it is not a JSON key"),
         ] {
             if let Some(content) = content {
                 std::fs::write(&file, content).unwrap();
@@ -678,12 +674,12 @@ mod tests {
             for name in ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "SERVICE_ACCOUNT"] {
                 let place = format!("the variable {name} (option {})", name.to_ascii_lowercase());
                 let reason = refused("gs://b/x", &[], &[(name, path)]);
-                assert_eq!(reason, format!("{place} names {path}, which is not usable: {why}"));
+                assert_eq!(reason, format!("the file in {place} is not usable: {path}: {why}"));
             }
         }
         let key = ("google_service_account_key", "hidden");
         let place = "the option google_service_account_key (variable GOOGLE_SERVICE_ACCOUNT_KEY)";
-        assert_eq!(refused("gs://b/x", &[key], &[]), format!("{place} is not the key of a service account in JSON"));
+        assert_eq!(refused("gs://b/x", &[key], &[]), format!("{place} is not a service account key in JSON"));
         let reason = refused("gs://b/x", &[key, ("service_account", path)], &[]);
         assert!(reason.starts_with("both the option service_account ("), "{reason}");
     }

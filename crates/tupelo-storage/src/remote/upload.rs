@@ -109,7 +109,7 @@ impl UploadSink {
             attempts.repeat(start).await
         })?;
         // It becomes a part of URLs.
-        check_length(&started).map_err(|failure| failure.context("the server sends an invalid UploadId"))?;
+        check_length(&started).map_err(|failure| failure.context("the server sent an invalid UploadId"))?;
         self.upload = Some(started.clone());
         Ok(started)
     }
@@ -182,7 +182,7 @@ impl UploadSink {
         if !current.is_empty() {
             self.send(self.parts() + 1, current)?;
         }
-        // Its result comes last, but its place is the first.
+        // Its result comes last, but it is stored first.
         self.send(0, first)?;
         self.wait_until(0)?;
         let mut parts = mem::take(&mut self.done);
@@ -292,7 +292,7 @@ impl ByteSink for UploadSink {
             let Some(place) = place else {
                 self.poisoned = true;
                 let action = format!("patch {} bytes at byte {offset} of", bytes.len());
-                return Err(Error::new(ErrorKind::NotSupported, action, &self.name, "they are already sent"));
+                return Err(Error::new(ErrorKind::NotSupported, action, &self.name, "they have already been sent"));
             };
             *place = *byte;
         }

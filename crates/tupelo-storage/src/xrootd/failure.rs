@@ -1,4 +1,4 @@
-//! What messages of servers mean for a request.
+//! The meaning of server messages for a request.
 
 use super::message::{Malformed, ServerError};
 use crate::error::ErrorKind;

@@ -20,7 +20,7 @@ use crate::source::Traffic;
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
 
-/// What must not change while a file is read.
+/// Properties that must not change while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) size_bytes: u64,
@@ -57,7 +57,7 @@ impl Identity {
         }
         // Most copies on other servers are equal and differ in their times, but so do copies of different versions.
         changed(format!(
-            "it was opened on the server {}, and the server {} has it with another time of change: it may be another \
+            "it was opened on the server {}, but its modification time differs on the server {}: it may be another \
              version; open it again",
             self.server, now.server
         ))

@@ -35,7 +35,7 @@ pub(super) fn list(client: Client, url: &str) -> Result<Vec<Entry>> {
     Ok(found.into_iter().map(entry).collect())
 }
 
-/// What is under a path.
+/// The entries under a path.
 enum Listing {
     /// Names, in their order.
     Directory(Vec<(String, Stat)>),

@@ -19,7 +19,7 @@ const IDLE_TIME: Duration = Duration::from_secs(15);
 /// connections of their own.
 const MAX_CONNECTIONS: usize = 64;
 
-/// What connections must have in common to be the same.
+/// The key of a connection: connections with the same key are shared.
 #[derive(PartialEq, Eq)]
 struct Key {
     server: Server,
@@ -75,7 +75,7 @@ pub(super) async fn connect(server: &Server, terms: &Terms, options: &Options) -
     if let Some(connection) = state.connection.as_ref().filter(|connection| !connection.channel.is_closed()) {
         return Ok(Arc::clone(connection));
     }
-    // Who has waited for the attempt of another caller does not repeat it.
+    // A caller that has waited for the attempt of another one does not repeat it.
     if let Some((_, failure)) = state.failed.as_ref().filter(|(when, _)| *when >= began) {
         return Err(failure.clone());
     }

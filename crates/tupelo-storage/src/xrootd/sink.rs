@@ -259,7 +259,7 @@ impl ByteSink for XrootdSink {
             client.perform(&temporary, rename, Room::control).await.map(|_| ())
         };
         self.guarded("finish", 0, ending).map_err(|error| {
-            let advice = if error.kind() == ErrorKind::Changed { "the server does not replace files; " } else { "" };
+            let advice = if error.kind() == ErrorKind::Changed { "the server cannot replace files; " } else { "" };
             // It may have been renamed, if only the response was lost.
             let kept =
                 if self.kept_bytes.is_some() { format!("the content is kept in {aside}") } else { String::new() };
@@ -283,7 +283,7 @@ fn with_remark(error: Error, remark: &str) -> Error {
 impl Drop for XrootdSink {
     fn drop(&mut self) {
         if !self.finished && self.process == std::process::id() {
-            // There is no other way to report it than the file that is left.
+            // The remaining file is the only way to report it.
             let _ = self.roll_back();
         }
     }

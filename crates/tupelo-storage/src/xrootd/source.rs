@@ -51,7 +51,7 @@ struct Inner {
     traffic: Arc<Traffic>,
 }
 
-/// What belongs to one process: a child cannot use the connections of its parent.
+/// The state of one process: a child cannot use the connections of its parent.
 #[derive(Debug)]
 struct Session {
     process: u32,
@@ -134,7 +134,7 @@ impl Inner {
     }
 }
 
-/// What one request reads, as indices of ranges and as chunks of the file.
+/// The reads of one request, as indices of ranges and as chunks of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Job {
     /// A part of a range.
@@ -244,7 +244,7 @@ fn join(mut parts: Vec<(u64, BytesMut)>) -> Bytes {
     parts.into_iter().fold(BytesMut::new(), join).freeze()
 }
 
-/// What a job found.
+/// The result of a job.
 enum Found {
     Range(BytesMut),
     Vector(Vec<Bytes>),

@@ -47,17 +47,17 @@ impl Url {
     /// Parses a URL of the schemes `root`, `roots`, `xroot` and `xroots`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let unsupported = |reason: &str| Failure::lasting(ErrorKind::NotSupported, reason);
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| unsupported("it is not a root:// URL"))?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| unsupported("expected a root:// URL"))?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "root" | "xroot" => false,
             "roots" | "xroots" => true,
             other if other.len() <= MAX_SCHEME_BYTES => {
-                return Err(unsupported(&format!("{other}:// is not a scheme of XRootD")));
+                return Err(unsupported(&format!("{other}:// is not an XRootD scheme")));
             }
-            _ => return Err(unsupported("it is not a root:// URL")),
+            _ => return Err(unsupported("expected a root:// URL")),
         };
         if rest.chars().any(char::is_control) {
-            return Err(unsupported("the URL has a control character"));
+            return Err(unsupported("the URL contains a control character"));
         }
         let (rest, opaque) = rest.split_once('?').map_or((rest, None), |(rest, opaque)| (rest, Some(opaque)));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -65,7 +65,7 @@ impl Url {
             authority.rsplit_once('@').map_or((None, authority), |(user, authority)| (Some(user), authority));
         // A password has no use in this protocol.
         let user = user.map(|user| user.split(':').next().unwrap_or_default().to_owned());
-        let server = Server::parse(authority).ok_or_else(|| unsupported("the URL has no valid host and port"))?;
+        let server = Server::parse(authority).ok_or_else(|| unsupported("the URL lacks a valid host and port"))?;
         let path = format!("/{}", path.trim_start_matches('/'));
         let opaque = opaque.filter(|opaque| !opaque.is_empty()).map(str::to_owned);
         Ok(Self { server, tls, user: user.filter(|user| !user.is_empty()), path, opaque })
@@ -76,7 +76,7 @@ impl Url {
         with_opaque(&self.path, self.opaque.as_deref())
     }
 
-    /// Where a redirect leads. Opaque information of this URL goes to the next server, but its credentials only if
+    /// The target of a redirect. Opaque information of this URL goes to the next server, but its credentials only if
     /// `trusted`: both connections are encrypted.
     pub(super) fn redirected(&self, redirect: &Redirect, trusted: bool) -> Result<Self, Failure> {
         let to = if redirect.port >= 0 && !redirect.target.contains("://") {
@@ -85,7 +85,7 @@ impl Url {
             let server = Server { host: host.to_owned(), port: if port == 0 { DEFAULT_PORT } else { port } };
             Self { server, tls: self.tls, user: self.user.clone(), path: self.path.clone(), opaque: None }
         } else {
-            let mut to = Self::parse(&redirect.target).map_err(|error| error.context("the server redirects"))?;
+            let mut to = Self::parse(&redirect.target).map_err(|error| error.context("the server redirected"))?;
             // A URL without a path keeps the path.
             if to.path == "/" {
                 to.path.clone_from(&self.path);
@@ -97,7 +97,7 @@ impl Url {
         }
         let kept = |parameter: &&str| to.server == self.server || trusted || !is_secret(parameter);
         let own = self.opaque.iter().flat_map(|opaque| opaque.split('&')).filter(kept);
-        // What the server adds comes first and wins.
+        // Parameters added by the server come first and take precedence.
         let added: Vec<&str> = redirect.opaque.iter().flat_map(|opaque| opaque.split('&')).collect();
         // Without a set, the parameters of two redirects would be compared each with each.
         let names: HashSet<&str> = added.iter().copied().map(name).collect();
@@ -147,12 +147,12 @@ pub(super) fn with_opaque(path: &str, opaque: Option<&str>) -> String {
 
 #[cold]
 fn invalid() -> Failure {
-    Malformed("the server redirects to an invalid host".to_owned()).into()
+    Malformed("the server redirected to an invalid host".to_owned()).into()
 }
 
 #[cold]
 fn too_long(server: &Server, len: usize) -> Failure {
-    let reason = format!("the redirect to {server} gives parameters of {len} bytes, more than {MAX_OPAQUE_BYTES}");
+    let reason = format!("the redirect to {server} has parameters of {len} bytes, limit is {MAX_OPAQUE_BYTES}");
     Malformed(reason).into()
 }
 
@@ -221,7 +221,7 @@ mod tests {
     fn parameters_of_redirects_are_bounded() {
         let url = Url::parse("root://host//x?a=1&b=2").unwrap();
         let error = url.redirected(&redirect("other", 0, Some(&["c"; 32_000].join("&"))), false).unwrap_err();
-        let expected = "the redirect to other:1094 gives parameters of 64007 bytes, more than 16384";
+        let expected = "the redirect to other:1094 has parameters of 64007 bytes, limit is 16384";
         assert_eq!(error.reason, expected);
         let most = "b&".repeat(MAX_OPAQUE_BYTES / 2 - 2);
         let to = url.redirected(&redirect("other", 0, Some(&most)), false).unwrap();

@@ -18,7 +18,7 @@ impl Column {
     /// The array of all values, of a data type that may leave members out.
     ///
     /// # Errors
-    /// Corrupt where there are more or fewer values of one member than of another.
+    /// Corrupt if the numbers of values of members differ.
     pub fn finish(self, layout: &Layout, data_type: &DataType) -> Result<ArrayRef> {
         let len = self.len(layout);
         match (self, layout, data_type) {
@@ -58,7 +58,7 @@ impl Column {
                 list.map(|list| Arc::new(list) as ArrayRef).map_err(mismatch)
             }
             (Self::Record(columns, len), layout, DataType::Struct(fields)) => record(columns, layout, fields, len),
-            (column, ..) => Err(Error::unsupported(format!("{column:?} as {data_type}"))),
+            (column, ..) => Err(Error::unsupported(format!("{column:?} cannot be read as {data_type}"))),
         }
     }
 }
@@ -71,7 +71,7 @@ fn item_of(layout: &Layout) -> Result<&Layout> {
         | Layout::Pointed { item, .. }
         | Layout::CountedBy { item, .. }
         | Layout::CountedInBranch { item, .. } => Ok(item),
-        other => Err(Error::unsupported(format!("{other:?} as a list"))),
+        other => Err(Error::unsupported(format!("{other:?} cannot be read as a list"))),
     }
 }
 
@@ -91,7 +91,7 @@ fn primitive(bytes: Buffer, len: usize, data_type: &DataType) -> Result<ArrayRef
         DataType::UInt64 => array::<UInt64Type>(bytes, len),
         DataType::Float32 => array::<Float32Type>(bytes, len),
         DataType::Float64 => array::<Float64Type>(bytes, len),
-        other => return Err(Error::unsupported(format!("numbers as {other}"))),
+        other => return Err(Error::unsupported(format!("numbers cannot be read as {other}"))),
     })
 }
 
@@ -110,7 +110,7 @@ fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) ->
         };
         let found = place.and_then(|place| Some((members.get(place)?.1, columns.get_mut(place)?.take()?)));
         let (member, column) =
-            found.ok_or_else(|| Error::unsupported(format!("there is no member '{}'", field.name())))?;
+            found.ok_or_else(|| Error::unsupported(format!("member '{}' does not exist", field.name())))?;
         let array = column.finish(member, field.data_type())?;
         typed.push(Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())));
         arrays.push(array);
@@ -119,9 +119,9 @@ fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) ->
     Ok(make_array(array.into()))
 }
 
-/// What was read does not make an array.
+/// The error if values do not make an array.
 fn mismatch(error: impl std::fmt::Display) -> Error {
-    Error::corrupt(format!("the values do not fit together: {error}"))
+    Error::corrupt(format!("the values do not make an array: {error}"))
 }
 
 /// One bit for each byte, set where the byte is not zero.

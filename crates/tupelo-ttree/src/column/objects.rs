@@ -1,4 +1,4 @@
-//! Objects with their heads, side by side, and of other versions of their class.
+//! Objects with their heads, stored member-wise, and of other versions of their class.
 
 use std::sync::Arc;
 
@@ -52,14 +52,17 @@ fn version_of(object: &ObjectLayout, number: u16, checksum: Option<u32>) -> Resu
     let is_unknown = class.checksum == 0 && (checksum.is_some() || class.version == 0);
     match object.others.iter().find(|other| is_of(&other.class)) {
         None if !is_unknown => {
-            let what = format!("class {} of version {number}, where {} is described", class.name, class.version);
+            let what = format!(
+                "found version {number} of class {}, the streamer info describes version {}",
+                class.name, class.version
+            );
             Err(Error::unsupported(what))
         }
         other => Ok(other),
     }
 }
 
-/// Objects behind their head.
+/// Objects after their head.
 fn append_version(
     object: &ObjectLayout,
     other: Option<&OtherVersion>,
@@ -95,7 +98,8 @@ pub(super) fn append_members(
         match (member, column) {
             (Layout::Pointed { counter, item } | Layout::CountedBy { counter, item }, Column::List(offsets, items)) => {
                 let counts = before.get(*counter).zip(members.get(*counter));
-                let (counts, (_, layout)) = counts.ok_or_else(|| Error::unsupported("a counter in another class"))?;
+                let (counts, (_, layout)) =
+                    counts.ok_or_else(|| Error::unsupported("counters in another class are not supported"))?;
                 for object in (0..count).rev() {
                     let length = counts.number_from_end(layout, object)?;
                     match member {
@@ -126,20 +130,20 @@ pub(super) fn triangle(
     source: &mut Entries<'_>,
 ) -> Result<()> {
     let ([(_, base), (_, Layout::Counted(item))], [object, Column::List(offsets, items)]) = (members, columns) else {
-        return Err(Error::unsupported("a symmetric matrix without elements"));
+        return Err(Error::unsupported("symmetric matrix lacks elements"));
     };
     object.append(base, source, 1)?;
     let rows = match (base, &*object) {
         (Layout::Object(base), Column::Record(columns, _)) => columns.get(rows).zip(base.members.get(rows)),
         _ => None,
     };
-    let (column, (_, layout)) = rows.ok_or_else(|| Error::unsupported("a symmetric matrix without rows"))?;
+    let (column, (_, layout)) = rows.ok_or_else(|| Error::unsupported("symmetric matrix lacks a number of rows"))?;
     let rows = column.number_from_end(layout, 0)?;
     several(item, items, offsets, source, rows.saturating_mul(rows.saturating_add(1)) / 2)
 }
 
 impl Column {
-    /// Values behind a head that serves them all.
+    /// Values after their common head.
     pub(super) fn headed(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
         let version = source.stream.version()?;
         match version.is_member_wise {
@@ -167,7 +171,7 @@ impl Column {
             return each(*size, || items.append_member_wise(item, source, class));
         }
         let (Layout::Counted(item), Self::List(offsets, items)) = (body, self) else {
-            return Err(Error::corrupt("members side by side of values that have none"));
+            return Err(Error::corrupt("values stored member-wise have no members"));
         };
         let length = source.count(item)?;
         offsets.push_length(length);
@@ -175,7 +179,7 @@ impl Column {
             return Ok(());
         }
         let Self::Record(columns, total) = &mut **items else {
-            return Err(Error::corrupt("members side by side of items that have none"));
+            return Err(Error::corrupt("items stored member-wise have no members"));
         };
         *total += length;
         match &**item {
@@ -186,7 +190,7 @@ impl Column {
                 let other = version_of(object, class.number, class.checksum)?;
                 append_version(object, other, columns, source, length, true)
             }
-            _ => Err(Error::corrupt("members side by side of items that have none")),
+            _ => Err(Error::corrupt("items stored member-wise have no members")),
         }
     }
 }
@@ -195,7 +199,7 @@ impl Column {
     /// A counter, counted from the last one; 0 where it is negative.
     pub(super) fn number_from_end(&self, layout: &Layout, index: usize) -> Result<usize> {
         let (Self::Numbers(bytes), Layout::Number(basic, None)) = (self, layout) else {
-            return Err(Error::unsupported("a counter that is no number"));
+            return Err(Error::unsupported("counter is not numeric"));
         };
         let width = memory_bytes(*basic);
         let end = bytes.len().saturating_sub(index.saturating_mul(width));
@@ -211,7 +215,7 @@ impl Column {
             Basic::I32 => (number as u32).cast_signed() < 0,
             Basic::I64 => number.cast_signed() < 0,
             Basic::U8 | Basic::U16 | Basic::U32 | Basic::U64 => false,
-            _ => return Err(Error::unsupported("a counter that is no integer")),
+            _ => return Err(Error::unsupported("counter is not an integer")),
         };
         Ok(if is_negative { 0 } else { usize::try_from(number).unwrap_or(usize::MAX) })
     }
@@ -228,7 +232,7 @@ pub(super) struct MemberWise {
 impl MemberWise {
     pub(super) fn read(source: &mut Entries<'_>, writer: u16) -> Result<Self> {
         if writer < MEMBER_WISE_SINCE {
-            return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
+            return Err(Error::unsupported("member-wise collections from before ROOT 5.24 are not supported"));
         }
         let number = source.stream.cursor.u16_be()?;
         let checksum = if number == 0 { Some(source.stream.cursor.u32_be()?) } else { None };

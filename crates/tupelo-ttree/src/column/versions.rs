@@ -1,4 +1,4 @@
-//! Values of one version of a class as those of another: what ROOT calls schema evolution.
+//! Converts values of one version of a class to another: ROOT's schema evolution.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Column {
                 *total += count;
                 columns.iter_mut().zip(values).try_for_each(|(column, values)| column.concatenate(values))?;
             }
-            _ => return Err(Error::unsupported("values of two forms")),
+            _ => return Err(Error::unsupported("values have incompatible layouts")),
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Column {
         let bytes = match values {
             Self::Numbers(bytes) => bytes.as_slice(),
             Self::Bools(bytes) => bytes,
-            _ => return Err(Error::unsupported("values that are not numbers")),
+            _ => return Err(Error::unsupported("values are not numeric")),
         };
         for value in bytes.chunks_exact(memory_bytes(from)).map(|bytes| Wide::new(from, bytes)) {
             match self {
@@ -134,7 +134,7 @@ impl Column {
                     let (bytes, width) = value.narrowed(to);
                     out.extend_from_slice(bytes.get(..width).unwrap_or_default());
                 }
-                _ => return Err(Error::unsupported("values that are not numbers")),
+                _ => return Err(Error::unsupported("values are not numeric")),
             }
         }
         Ok(())
@@ -189,7 +189,7 @@ impl Column {
 
 #[cold]
 fn changed() -> Error {
-    Error::unsupported("its type changed from one version of the class to the other")
+    Error::unsupported("its type differs between versions of the class")
 }
 
 impl Offsets {

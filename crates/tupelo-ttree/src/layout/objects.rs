@@ -45,7 +45,7 @@ pub struct Counterpart {
 }
 
 impl ObjectLayout {
-    /// The layout of a class of which nothing else is known.
+    /// The layout of a class known only by its name.
     pub(super) fn unknown(name: &str, members: Vec<(String, Layout)>) -> Self {
         let class = Arc::new(ClassInfo::unknown(name));
         Self { class, members, others: Vec::new(), may_lack_head: false }
@@ -67,7 +67,7 @@ impl OtherVersion {
     }
 }
 
-/// What a member is found by in another version: its name, or the class of a base.
+/// The key of a member in another version: its name, or the class of a base.
 fn key<'l>(name: &'l str, layout: &'l Layout) -> (bool, &'l str) {
     match layout.class_name().filter(|_| name.starts_with(BASE)) {
         Some(base) => (true, base),
@@ -105,7 +105,7 @@ impl<'i> Compiler<'_, 'i> {
         self.object(info)
     }
 
-    /// Classes that ROOT does not store as their streamer info says.
+    /// Classes that ROOT stores differently from their streamer info.
     pub(super) fn special(&mut self, name: &str) -> Result<Option<Layout>> {
         Ok(Some(match name {
             "TObject" => Layout::RootObject,
@@ -118,7 +118,9 @@ impl<'i> Compiler<'_, 'i> {
                     return self.symmetric_matrix(item).map(Some);
                 }
                 if object::has_own_format(name) || object::has_no_columns(name) {
-                    return Err(Error::unsupported(format!("class {name}, which has a custom format")));
+                    return Err(Error::unsupported(format!(
+                        "class {name} has a custom format, which is not supported"
+                    )));
                 }
                 let Some(item) = object::array_item(name) else { return Ok(None) };
                 let item = Layout::Counted(Box::new(Layout::Number(item, None)));
@@ -135,7 +137,7 @@ impl<'i> Compiler<'_, 'i> {
             _ => None,
         };
         let (Some(rows), Type::Basic(item)) = (rows, Type::parse(item)?) else {
-            return Err(Error::unsupported(format!("class TMatrixTSym<{item}>")));
+            return Err(Error::unsupported(format!("class TMatrixTSym<{item}> is not supported")));
         };
         let elements = Layout::Counted(Box::new(Layout::Number(item, None)));
         Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })

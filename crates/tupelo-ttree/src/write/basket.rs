@@ -26,7 +26,7 @@ pub struct OpenBasket {
     key_bytes: u16,
 }
 
-/// A basket that takes no more entries.
+/// A full basket.
 #[derive(Debug, Clone)]
 pub struct FinishedBasket {
     /// Values, then positions of entries.
@@ -122,14 +122,14 @@ impl OpenBasket {
 
 #[cold]
 fn too_long(bytes: usize) -> Error {
-    Error::limit(format!("an entry of {bytes} bytes; a basket can hold {} bytes", MAX_BASKET_BYTES / 2))
+    Error::limit(format!("entry of {bytes} bytes exceeds the limit of {}", MAX_BASKET_BYTES / 2))
 }
 
 impl FinishedBasket {
     /// Key and head in front of a payload of `payload_bytes` at a place in the file.
     ///
     /// # Errors
-    /// Limit for lengths that keys cannot say.
+    /// Limit for lengths that do not fit in keys.
     pub fn head(&self, at: u64, tree: &str, branch: &str, payload_bytes: usize, datime: u32) -> Result<Vec<u8>> {
         let [head, object] = [usize::from(BASKET_HEAD_BYTES), self.object.len()];
         let mut key = streamed_key(at, [BASKET, branch, tree], [payload_bytes + head, object], datime)?;

@@ -16,7 +16,7 @@ use super::form::number;
 
 /// Set in a byte count, to tell it from a class version.
 const BYTE_COUNT: u32 = 0x4000_0000;
-/// The most bytes that a byte count can say.
+/// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
 
 /// How the values of a branch are stored.
@@ -26,7 +26,7 @@ pub enum Encoding {
     Number(Basic),
     /// Length in one byte, or 255 and 32 bits, then the bytes.
     Text,
-    /// So many items for each value.
+    /// This number of items for each value.
     Fixed(usize, Box<Encoding>),
     /// The number of items in 32 bits, then the items.
     Counted(Box<Encoding>),
@@ -55,7 +55,7 @@ impl Encoding {
     /// Appends some values of an array.
     ///
     /// # Errors
-    /// Unsupported for arrays of another type; limit for values that are longer than their heads can say.
+    /// Unsupported for arrays of another type; limit for values too long for their heads.
     pub fn put(&self, array: &dyn Array, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Number(basic) => numbers(*basic, array, range, out),
@@ -114,7 +114,7 @@ impl Encoding {
 fn patch_byte_count(out: &mut [u8], start: usize) -> Result<()> {
     let bytes = out.len().saturating_sub(start).saturating_sub(4);
     if bytes > MAX_COUNTED_BYTES {
-        return Err(Error::limit(format!("an object of {bytes} bytes; ROOT can store {MAX_COUNTED_BYTES}")));
+        return Err(Error::limit(format!("object of {bytes} bytes exceeds ROOT's limit of {MAX_COUNTED_BYTES}")));
     }
     if let Some(place) = out.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
         *place = (BYTE_COUNT | bytes as u32).to_be_bytes();
@@ -177,23 +177,24 @@ fn list(array: &dyn Array) -> Result<&LargeListArray> {
 /// Where some lists begin in their items, and where the last one ends.
 fn ends(list: &LargeListArray, range: &Range<usize>) -> Result<Vec<usize>> {
     let offsets = list.value_offsets().get(range.start..=range.end);
-    let offsets = offsets.ok_or_else(|| Error::limit(format!("lists {range:?} of {}", list.len())))?;
+    let offsets = offsets
+        .ok_or_else(|| Error::limit(format!("lists {range:?} are outside the {} lists of the array", list.len())))?;
     Ok(offsets.iter().map(|&offset| usize::try_from(offset).unwrap_or(0)).collect())
 }
 
 fn small(count: usize) -> Result<i32> {
-    i32::try_from(count).map_err(|_| Error::limit(format!("{count} items or bytes in one value")))
+    i32::try_from(count).map_err(|_| Error::limit(format!("value of {count} items or bytes is too large")))
 }
 
 #[cold]
 fn wrong(wanted: &str, array: &dyn Array) -> Error {
-    Error::unsupported(format!("a column of {}, where {wanted} are wanted", array.data_type()))
+    Error::unsupported(format!("column has type {}, expected {wanted}", array.data_type()))
 }
 
 /// The column of a member: of the records in an array, or of those in the lists of an array.
 ///
 /// # Errors
-/// Unsupported where there is no such member.
+/// Unsupported if the member does not exist.
 pub fn column(array: &ArrayRef, path: &[usize]) -> Result<ArrayRef> {
     let Some((&member, below)) = path.split_first() else { return Ok(Arc::clone(array)) };
     match array.data_type() {

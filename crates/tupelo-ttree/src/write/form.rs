@@ -1,9 +1,9 @@
-//! What the fields of a tree hold, and how C++ and ROOT name it.
+//! The values of the fields of a tree, and their names in C++ and ROOT.
 
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::code::ARRAY;
 
-/// What a value is.
+/// The form of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
     /// A number or `bool`.
@@ -32,7 +32,7 @@ pub struct Record {
 pub struct Field {
     /// Name.
     pub name: String,
-    /// What its values are.
+    /// The form of its values.
     pub form: Form,
     /// Free text; empty for the usual title of its branch.
     pub title: String,

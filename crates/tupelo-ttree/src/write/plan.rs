@@ -254,7 +254,7 @@ impl Planner<'_> {
         values: (Vec<usize>, Encoding),
     ) -> Result<usize> {
         if sizes.len() > MAX_DIMENSIONS || sizes.contains(&0) {
-            return Err(Error::unsupported(format!("a fixed array of {sizes:?} items, which a leaf cannot have")));
+            return Err(Error::unsupported(format!("a leaf cannot have a fixed array of {sizes:?} items")));
         }
         let dimensions: String = sizes.iter().map(|size| format!("[{size}]")).collect();
         let mut leaf = Leaf::new(name, &format!("{name}{counted}{dimensions}"), LeafClass::Number(basic));

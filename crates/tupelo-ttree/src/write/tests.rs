@@ -297,10 +297,10 @@ fn checksums_are_those_of_root() {
 }
 
 #[test]
-fn what_has_no_branch_is_refused_by_name() {
+fn fields_without_a_branch_are_refused_by_name() {
     let refused = |fields: &[Field]| Plan::new("t", fields, COUNTER).unwrap_err().to_string();
     let number = || Form::Number(Basic::I32);
-    assert!(refused(&[field("a b", number())]).contains("' ' in the name of a branch"));
+    assert!(refused(&[field("a b", number())]).contains("the name of a branch must not contain ' '"));
     assert!(refused(&[field("t", Form::Fixed(2, Box::new(Form::Text)))]).contains("field 't'"));
     assert!(refused(&[field("x", number()), field("x", number())]).contains("'x'"));
     let base = Record { class_name: "R".into(), members: vec![(":_0".into(), number())] };

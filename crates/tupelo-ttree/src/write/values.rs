@@ -28,7 +28,9 @@ pub(super) fn value(form: &Form) -> Result<Encoding> {
         Form::List(item) => match **item {
             // There is no class for them.
             Form::Fixed(..) => {
-                return Err(Error::unsupported("a vector of fixed arrays, which trees have only as counted arrays"));
+                return Err(Error::unsupported(
+                    "vectors of fixed arrays are not supported in trees; write counted arrays instead",
+                ));
             }
             Form::Record(ref record) if record.has_text() => return Err(text_in_items()),
             _ => Encoding::Counted(Box::new(value(item)?)),
@@ -51,7 +53,7 @@ impl Record {
 /// ROOT without the class moves the items of a vector byte by byte, and ends with a crash where they have texts.
 #[cold]
 pub fn text_in_items() -> Error {
-    Error::unsupported("a text in a vector of objects, which ROOT cannot read without their class; leave it out")
+    Error::unsupported("ROOT cannot read strings in a vector of objects without their class; leave them out")
 }
 
 /// Fixed arrays are those of numbers.
@@ -76,16 +78,18 @@ pub(super) fn members(record: &Record) -> Result<Encoding> {
 #[cold]
 pub(super) fn no_form(form: &Form) -> Error {
     match form {
-        Form::Fixed(..) => Error::unsupported("a fixed array of something else than numbers, which trees do not have"),
-        form => Error::unsupported(format!("values of type {}", form.type_name())),
+        Form::Fixed(..) => Error::unsupported("fixed arrays of anything but numbers are not supported in trees"),
+        form => Error::unsupported(format!("values of type {} are not supported", form.type_name())),
     }
 }
 
 /// Names of branches: what ROOT would take for something else is refused.
 pub(super) fn check_name(name: &str) -> Result<()> {
     match name.chars().find(|c| matches!(c, '[' | ']' | '/' | ':' | '.') || c.is_control() || c.is_whitespace()) {
-        Some(letter) => Err(Error::unsupported(format!("'{}' in the name of a branch", letter.escape_default()))),
-        None if name.is_empty() => Err(Error::unsupported("a branch without a name")),
+        Some(letter) => {
+            Err(Error::unsupported(format!("the name of a branch must not contain '{}'", letter.escape_default())))
+        }
+        None if name.is_empty() => Err(Error::unsupported("the name of a branch must not be empty")),
         None => Ok(()),
     }
 }
@@ -98,6 +102,6 @@ pub fn check_member(name: &str) -> Result<()> {
     let is_legal = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
     match is_legal && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         true => Ok(()),
-        false => Err(Error::unsupported(format!("'{name}' as the name of a member of a class"))),
+        false => Err(Error::unsupported(format!("'{name}' is not a valid name for a member of a class"))),
     }
 }

@@ -86,7 +86,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             found.push(Part { file, first_entry: entries, identity: read.source().identity()? });
             entries += read.source().entries();
             common.add(read.schema());
-            // Records of which some members are skipped have different types here.
+            // Records with skipped members have different types here.
             types = types.and_then(|()| union.add(&read.arrow_schema(), &read.source().file_name()));
             last = Some(read);
         }
@@ -228,7 +228,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             None => {
                 let part = &self.files[index];
                 let opened = (self.open)(part.file)?;
-                let read = opened.ok_or_else(|| Error::not_found("a file has no such ntuple any more"))?;
+                let read = opened.ok_or_else(|| Error::not_found("a file no longer contains the ntuple"))?;
                 if read.source().identity()? != part.identity {
                     let what = "the file has changed since its fields were compared; read the files again";
                     return Err(read.context(Error::new(ErrorKind::Storage, what)).into());
@@ -269,7 +269,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
     /// A batch of one file with the columns of all: in their order, with nulls for those that the file lacks.
     ///
     /// # Errors
-    /// Invalid argument where the file was changed and has other types now.
+    /// Invalid argument if the file was changed and its types differ now.
     pub fn conform(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let batch = match batch.schema() == self.stored || self.only.is_some() {
             true => batch,
@@ -348,7 +348,7 @@ impl<E: From<Error>> Iterator for ChainBatches<'_, E> {
 }
 
 fn no_ntuples() -> Error {
-    Error::not_found("no ntuples to read: the list of files is empty, or no file has one")
+    Error::not_found("no ntuples to read: the list of files is empty, or no file contains one")
 }
 
 impl<E> fmt::Debug for Chain<'_, E> {
@@ -459,7 +459,7 @@ mod tests {
         let members = |batch: Result<RecordBatch>| batch.unwrap().column(0).as_struct().num_columns();
         assert_eq!(common.batches_of_bytes(1 << 20).map(members).collect::<Vec<_>>(), [1, 1]);
         let error = chain(&paths, FieldPolicy::Union).unwrap_err();
-        assert!(error.to_string().contains("field 'r' has the type"), "{error}");
+        assert!(error.to_string().contains("field 'r' has type"), "{error}");
     }
 
     /// Regression: entries of the new file were returned as those of the old one.

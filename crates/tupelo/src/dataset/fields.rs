@@ -24,15 +24,15 @@ pub enum FieldPolicy {
     Union,
 }
 
-/// Collects the fields that all files have, file by file. A record of which files have different members is read with
-/// the members that all have.
+/// Collects the fields that all files have, file by file. A record with different members in different files is read
+/// with their common members.
 #[derive(Debug, Default)]
 pub struct CommonFields {
     /// Top-level fields in order, each with the paths of its leaves that all files have so far.
     tops: Vec<(String, Vec<String>)>,
-    /// Paths that some files lack, in the order in which they were found.
+    /// Paths missing in some files, in the order in which they were found.
     skipped: Vec<String>,
-    /// Top-level fields of which a part is skipped.
+    /// Top-level fields that are skipped in part.
     pruned: HashSet<String>,
     files: usize,
 }
@@ -127,7 +127,7 @@ impl CommonFields {
     }
 }
 
-/// A list of names that ends with the number of those that are too many.
+/// A list of names that ends with the number of the names left out.
 fn shown(names: &[String]) -> String {
     let listed = names.iter().take(MAX_SHOWN_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_SHOWN_NAMES) {
@@ -165,7 +165,7 @@ impl UnionFields {
     /// Adds the columns that are read of a file; `name` names the file in errors.
     ///
     /// # Errors
-    /// Invalid argument for a field that has another type in an earlier file.
+    /// Invalid argument for a field whose type differs in an earlier file.
     pub fn add(&mut self, schema: &ArrowSchema, name: &str) -> Result<()> {
         self.files += 1;
         for field in schema.fields() {
@@ -183,7 +183,7 @@ impl UnionFields {
                 let names = if names.0 == names.1 { (own.to_string(), other.to_string()) } else { names };
                 let (own, other) = names;
                 return Err(Error::invalid_argument(format!(
-                    "{name}: field '{}' has the type {own}, but {other} in {first}; select other fields, or read the \
+                    "{name}: field '{}' has type {own}, but type {other} in {first}; select other fields or read the \
                      files separately",
                     field.name()
                 )));
@@ -223,7 +223,7 @@ fn type_name(field: &ArrowField) -> String {
 /// A batch with the columns of a union; those that it lacks are null.
 ///
 /// # Errors
-/// Invalid argument for a column that has another type than in the union.
+/// Invalid argument for a column whose type differs from the union.
 pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &Arc<ArrowField>| match batch.column_by_name(field.name()) {
         Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
@@ -232,7 +232,7 @@ pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<Rec
         }
         Some(array) => {
             let (own, other) = (array.data_type(), field.data_type());
-            Err(Error::invalid_argument(format!("field '{}' has the type {own}, not {other}", field.name())))
+            Err(Error::invalid_argument(format!("field '{}' has type {own}, expected {other}", field.name())))
         }
         None => Ok(new_null_array(field.data_type(), batch.num_rows())),
     };
@@ -295,7 +295,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
         let whole = add_missing_columns(&batch, &schema).unwrap();
         assert_eq!((whole.column(0), whole.column(1).null_count()), (batch.column(0), 2));
-        // Other metadata below is no other type.
+        // Other metadata below does not make another type.
         let record = |class: &str| {
             let member = int("p").with_metadata(HashMap::from([("note".to_owned(), class.to_owned())]));
             ArrowField::new_struct("r", vec![member], false)
@@ -307,6 +307,6 @@ mod tests {
         assert_eq!(add_missing_columns(&empty, &schema).unwrap().schema(), schema);
         let error = union.add(&ArrowSchema::new(vec![ArrowField::new("x", DataType::Float32, false)]), "three");
         let error = error.unwrap_err().to_string();
-        assert!(error.starts_with("three: field 'x' has the type float, but std::int32_t in one"), "{error}");
+        assert!(error.starts_with("three: field 'x' has type float, but type std::int32_t in one"), "{error}");
     }
 }

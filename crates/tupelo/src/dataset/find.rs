@@ -41,8 +41,8 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
     matching(pattern, storage, false)
 }
 
-/// As [`matching_files`], for URIs in object stores. Names under which there are only objects match too: those of writers that
-/// have not finished, or were killed.
+/// As [`matching_files`], for URIs in object stores. Names with objects but no data set match too: their writers have
+/// not finished or were killed.
 ///
 /// # Errors
 /// As [`matching_files`].
@@ -60,7 +60,7 @@ fn matching(pattern: &str, storage: &Storage, with_unfinished: bool) -> Result<O
             None if pattern.split('?').next().is_some_and(|path| path.contains('*')) => {
                 let name = display_name(pattern);
                 let what =
-                    format!("'{name}' has a wildcard, but web servers have no listings: give the names of files");
+                    format!("'{name}' contains a wildcard, but web servers do not list files: specify their names");
                 return Err(Error::invalid_argument(what));
             }
             None => return Ok(None),
@@ -158,7 +158,7 @@ struct Tree<'a> {
     /// Of all URLs.
     query: &'a str,
     is_local: bool,
-    /// Whether this is an object store, where folders are no ntuples.
+    /// Whether this is an object store, where folders are not ntuples.
     has_objects: bool,
     with_unfinished: bool,
 }
@@ -169,7 +169,8 @@ struct Child {
 }
 
 impl Tree<'_> {
-    /// The child of a folder, if there is one. Remote folders are not asked for: their listings show whether they exist.
+    /// The child of a folder, if there is one. Remote folders are not looked up: their listings show whether they
+    /// exist.
     fn child(&self, folder: &str, name: &str, is_last: bool) -> Result<Option<String>> {
         let exists = match (self.is_local, is_last) {
             (true, _) => Path::new(&join(folder, name)).exists(),
@@ -184,7 +185,7 @@ impl Tree<'_> {
         !(self.has_objects && child.is_folder)
     }
 
-    /// What is in a folder; nothing if it is not one.
+    /// The content of a folder; empty if it is not a folder.
     fn children(&self, folder: &str) -> Result<Vec<Child>> {
         if self.is_local {
             let names = local::names_in(Path::new(if folder.is_empty() { "." } else { folder }))?;

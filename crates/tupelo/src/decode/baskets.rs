@@ -90,9 +90,9 @@ pub(crate) fn basket_objects(
 pub(crate) struct BasketCheck<'f> {
     pub(crate) branch: usize,
     pub(crate) basket: usize,
-    /// Its record; `None` where it is in the tree's own.
+    /// Its record; `None` if it is in the record of the tree.
     pub(crate) range: Option<Range<u64>>,
-    /// How its entries are decoded; `None` where that is not known.
+    /// How its entries are decoded; `None` if unknown.
     pub(crate) layout: Option<&'f Layout>,
 }
 
@@ -110,7 +110,7 @@ fn stored_bytes(range: Option<&Range<u64>>) -> u64 {
 /// Baskets of a branch that a thread checks one after the other.
 const RUN_BASKETS: usize = 64;
 
-/// Reads, decompresses and decodes baskets, in parallel, and says what is wrong with each.
+/// Reads, decompresses and decodes baskets in parallel, and reports the error of each.
 pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) -> Result<Vec<Result<()>>> {
     let (memory, counters) = (source.request_memory(), Counters::default());
     let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
@@ -159,13 +159,13 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
 }
 
 fn other_numbers() -> Error {
-    Error::corrupt("it has other numbers of items than its collection")
+    Error::corrupt("its numbers of items differ from those of its collection")
 }
 
 fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {
     match basket.entries == expected {
         true => Ok(()),
-        false => Err(Error::corrupt(format!("{} entries where the branch says {expected}", basket.entries))),
+        false => Err(Error::corrupt(format!("found {} entries, but the branch says {expected}", basket.entries))),
     }
 }
 
@@ -216,7 +216,7 @@ struct Leaf<'f> {
     data_type: DataType,
 }
 
-/// How the arrays of branches make that of a field.
+/// How the array of a field is assembled from the arrays of branches.
 enum Form {
     Leaf(usize),
     Record(Fields, Vec<Form>),
@@ -280,7 +280,7 @@ impl Form {
                 true => members.get(index),
                 false => members.iter().find(|member| member.name == *field.name()),
             };
-            let found = found.ok_or_else(|| Error::unsupported(format!("there is no member '{}'", field.name())))?;
+            let found = found.ok_or_else(|| Error::unsupported(format!("member '{}' does not exist", field.name())))?;
             of(found, field.data_type(), leaves)
         };
         fields.iter().enumerate().map(member).collect()
@@ -300,7 +300,7 @@ impl Form {
                 let counts = take(arrays, index)?;
                 let length = |&count: &i32| match usize::try_from(count) {
                     Ok(length) if length <= MAX_EMPTY_ITEMS => Ok(length),
-                    _ => Err(Error::corrupt(format!("{count} items without members"))),
+                    _ => Err(Error::corrupt(format!("found {count} items without members"))),
                 };
                 let lengths = counts.as_primitive::<Int32Type>().values().iter();
                 let lengths: Vec<usize> = lengths.map(length).collect::<Result<_>>()?;
@@ -333,12 +333,12 @@ impl Form {
             }
             other => {
                 let lists = other.assemble(arrays, 0)?;
-                let lists = lists.as_list_opt::<i64>().ok_or_else(|| Error::corrupt("a member that is no list"))?;
+                let lists = lists.as_list_opt::<i64>().ok_or_else(|| Error::corrupt("a member is not a list"))?;
                 // Parts that were joined begin at 0, as those do that were not.
                 match offsets {
                     None => *offsets = Some(lists.offsets().clone()),
                     Some(known) if known == lists.offsets() => {}
-                    Some(_) => return Err(Error::corrupt("has other numbers of items than the members before it")),
+                    Some(_) => return Err(Error::corrupt("its numbers of items differ from the members before it")),
                 }
                 Ok(Arc::clone(lists.values()))
             }
@@ -347,10 +347,10 @@ impl Form {
 }
 
 fn mistyped(field: &TreeField, data_type: &DataType) -> Error {
-    Error::unsupported(format!("field '{}' as {data_type}", field.name))
+    Error::unsupported(format!("field '{}' cannot be read as {data_type}", field.name))
 }
 
-/// The fields may have got the types of bytes in place of texts.
+/// The fields may have the types of bytes instead of strings.
 fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     match field.data_type() == array.data_type() {
         true => Arc::clone(field),
@@ -385,7 +385,7 @@ impl BasketDecoder<'_> {
         let mut buffers: Vec<Option<ValueBuffer>> = Vec::with_capacity(leaves.len());
         let mut baskets = Vec::with_capacity(leaves.len());
         for leaf in leaves {
-            // Every entry is in a basket, so that values are backed by stored bytes.
+            // Every entry is in a basket, so values are backed by stored bytes.
             let found = self.baskets(leaf.branch, entries)?;
             self.memory.add_stored(self.stored_bytes(leaf.branch, &found)?);
             baskets.push(found);
@@ -432,13 +432,13 @@ impl BasketDecoder<'_> {
     }
 
     fn branch(&self, index: usize) -> Result<&Branch> {
-        self.source.tree().branches.get(index).ok_or_else(|| Error::corrupt("there is no such branch"))
+        self.source.tree().branches.get(index).ok_or_else(|| Error::corrupt("the branch does not exist"))
     }
 
     /// Where a basket is, and its entries.
     fn place(&self, branch: usize, basket: usize) -> Result<&BasketPlace> {
         let place = self.branch(branch)?.baskets.get(basket);
-        place.ok_or_else(|| Error::corrupt("there is no such basket"))
+        place.ok_or_else(|| Error::corrupt("the basket does not exist"))
     }
 
     fn named(&self, branch: usize, basket: usize, error: impl Into<Error>) -> Error {
@@ -485,7 +485,7 @@ impl BasketDecoder<'_> {
         Ok(self.place(branch, basket)?.entries.start)
     }
 
-    /// Checks a basket against its branch, and adds what other branches say of its entries.
+    /// Checks a basket against its branch, and adds the numbers of items that other branches store for its entries.
     fn prepare(
         self,
         branch: usize,
@@ -506,7 +506,7 @@ impl BasketDecoder<'_> {
             let start = if basket.has_positions() { start } else { first };
             basket.set_counts(self.counts(counter, start..end)?);
         }
-        // Where nothing is stored of any item, the lists look empty.
+        // If nothing is stored for any item, the lists look empty.
         match basket.data.is_empty() && item.fixed_bytes() != Some(0) {
             true => self.check_items(branch, start..end, repeat_n(0, entries.len()), || left_out().into()),
             false => Ok(()),
@@ -531,7 +531,7 @@ impl BasketDecoder<'_> {
                 return work(basket, expected);
             }
             (Stored::InFile { .. }, Some(range)) => range,
-            (Stored::InFile { .. }, None) => return Err(Error::corrupt("a basket without a place")),
+            (Stored::InFile { .. }, None) => return Err(Error::corrupt("basket lacks a position")),
         };
         with_scratch(|scratch| {
             let _reserved;
@@ -548,7 +548,7 @@ impl BasketDecoder<'_> {
             let head = BasketHead::read(record, range.start)?;
             let payload = record.get(usize::from(head.key_bytes)..head.stored_bytes as usize);
             let payload = payload.ok_or_else(|| {
-                Error::corrupt(format!("a record of {} bytes where the tree says {}", head.stored_bytes, record.len()))
+                Error::corrupt(format!("record has {} bytes, but the tree says {}", head.stored_bytes, record.len()))
             })?;
             let counters = self.source.session().counters();
             if !head.is_compressed() {
@@ -573,7 +573,7 @@ fn plain_width(layout: &Layout) -> Option<usize> {
     }
 }
 
-/// Numbers into their place.
+/// Copies numbers into their place.
 fn plain(basket: &Basket<'_>, entries: &Range<usize>, width: usize, out: &mut [u8]) -> Result<()> {
     let bytes = basket.fixed_range(entries, width)?;
     swap(width, basket.data.get(bytes).unwrap_or_default(), out);

@@ -1,4 +1,4 @@
-//! Pages that are fetched before they are decoded.
+//! Fetches pages before they are decoded.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::source::{BlobRange, CONCURRENT_FETCHES, PageStore, RequestMemory};
 /// No other batch is fetched while this number of requests is in flight.
 const MAX_REQUESTS: u64 = 512;
 
-/// Most bytes that a store fetches at a time for pages far from each other, which are a small part of them.
+/// Maximum number of bytes that a store fetches at a time for pages far apart, which are a small part of these bytes.
 const SPARSE_BYTES: u64 = 16 << 20;
 
 /// Fetches the pages of one reading request and keeps them until they are decoded. Pages that a store reads in place are
@@ -74,8 +74,8 @@ fn fetch(store: &dyn PageStore, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
     Ok(pages)
 }
 
-/// A store fetches near ranges together, with the gaps between them. Where most would be gaps, the places of the ranges that are
-/// fetched at a time; otherwise nothing.
+/// A store fetches near ranges together, with the gaps between them. If most of this would be gaps, returns the
+/// positions of the ranges to fetch at a time; otherwise nothing.
 fn sparse_parts(gap_bytes: u64, ranges: &[BlobRange]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..ranges.len()).collect();
     order.sort_unstable_by_key(|&at| ranges[at]);
@@ -117,7 +117,7 @@ impl PageBatch {
         self.bytes
     }
 
-    /// Begins to fetch the pages on another thread.
+    /// Starts fetching the pages on another thread.
     fn begin<'s, 'e: 's>(self, scope: &'s thread::Scope<'s, 'e>, store: &'e dyn PageStore) -> Ahead<'s> {
         let (requests, ranges) = (requests(store.hints(), &self.ranges), Arc::<[BlobRange]>::from(self.ranges));
         let own = Arc::clone(&ranges);
@@ -147,7 +147,7 @@ impl<'m> Fetcher<'m> {
         self.pages.get(&id)
     }
 
-    /// Whether a page has to be fetched.
+    /// Whether a page must be fetched.
     pub(crate) fn lacks(&self, id: PageId, range: &BlobRange) -> bool {
         !self.pages.contains_key(&id) && !self.store.is_read_in_place(range)
     }
@@ -186,19 +186,19 @@ impl<'m> Fetcher<'m> {
         })
     }
 
-    /// Reserves the memory of a batch, if there is so much.
+    /// Reserves the memory of a batch, if available.
     fn reserves(&self, batch: &PageBatch) -> bool {
         batch.is_empty() || self.memory.reserve(batch.bytes(), "sealed pages").is_ok()
     }
 
-    /// Gives up a page that was fetched.
+    /// Releases a fetched page.
     pub(crate) fn release(&mut self, id: PageId) {
         if let Some(bytes) = self.pages.remove(&id) {
             self.memory.release(bytes.len() as u64);
         }
     }
 
-    /// Gives up all pages.
+    /// Releases all pages.
     pub(crate) fn release_all(&mut self) {
         let bytes = self.pages.drain().map(|(_, bytes)| bytes.len() as u64).sum();
         self.memory.release(bytes);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_few_gaps_is_fetched_at_once() {
+    fn ranges_with_few_gaps_are_fetched_at_once() {
         assert!(sparse_parts(GAP, &[]).is_empty());
         assert!(sparse_parts(GAP, &ranges(30, 32, GAP)).is_empty(), "one part");
         assert!(sparse_parts(GAP, &ranges(1000, 64 << 10, 128 << 10)).is_empty(), "half of it");

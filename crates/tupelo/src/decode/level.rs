@@ -36,26 +36,26 @@ pub(super) enum Target {
     Known(Offsets),
     /// The offsets that another job of the level decodes.
     SameAs(usize),
-    /// Taken by the node.
+    /// Moved to the node.
     Nothing,
 }
 
 /// The slices of some jobs whose pages are fetched together.
 #[derive(Default)]
 struct Batch {
-    /// By the number of a job, which of its slices.
+    /// The slices, by the number of their job.
     parts: BTreeMap<usize, Range<usize>>,
-    /// Pages that are given up after it.
+    /// Pages to release after it.
     last_used: Vec<PageId>,
 }
 
-/// The batches of a level in the making.
+/// The batches of a level under construction.
 struct Batches<'f, 'm> {
     fetcher: &'f Fetcher<'m>,
     max_bytes: u64,
     /// At least one.
     all: Vec<(PageBatch, Batch)>,
-    /// The pages to fetch for the last one.
+    /// The pages to fetch for the last batch.
     fetched: HashSet<PageId>,
 }
 
@@ -90,7 +90,7 @@ enum Output<'j> {
     Nothing,
 }
 
-/// What one thread does at a time.
+/// The work of one thread at a time.
 enum Task<'j> {
     Run { field: &'j Field, run: &'j [PageSlice], width: usize, out: &'j mut [u8], decode: Decode },
     Bits { field: &'j Field, runs: Vec<&'j [PageSlice]>, bits: &'j mut [u8] },
@@ -123,11 +123,11 @@ impl<'m> Decoder<'m> {
     fn batches(&self, fetcher: &Fetcher<'m>, jobs: &[Job<'_, '_>]) -> Vec<(PageBatch, Batch)> {
         let max_bytes = self.memory.fetch_bytes();
         let mut batches = Batches { fetcher, max_bytes, all: vec![Default::default()], fetched: HashSet::new() };
-        // By page that is there already, the last batch that needs it.
+        // For each page that was fetched already, the last batch that needs it.
         let mut last_used: HashMap<PageId, usize> = HashMap::new();
         for (job, run) in self.runs(jobs) {
             let pages = || jobs[job].slices[run.clone()].chunk_by(|a, b| a.id == b.id);
-            // What fits into one batch is not fetched in two requests.
+            // Pages that fit into one batch are not fetched in two requests.
             let all_new: u64 = pages().filter_map(|slices| batches.new_bytes(&slices[0])).sum();
             if all_new <= max_bytes {
                 batches.make_room(all_new);
@@ -191,7 +191,7 @@ impl<'j> Cursor<'j> {
         Self { field: job.node.field, slices: &job.slices, output }
     }
 
-    /// Adds the tasks that decode some slices; gives the bytes of their values.
+    /// Adds the tasks that decode some slices; returns the bytes of their values.
     fn tasks<'c>(&'c mut self, reader: &PageReader<'_>, part: Range<usize>, tasks: &mut Vec<Task<'c>>) -> Result<u64>
     where
         'j: 'c,

@@ -39,18 +39,19 @@ use pages::Decode;
 pub(crate) use values::ValueBuffer;
 use variant::{Switch, Variants};
 
-/// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
+/// Allocations above this number of bytes are tried first, because a file may have caused them.
 const TRIED_BYTES: usize = 64 << 20;
-/// More elements that are not stored (of fields added late, of records without members) are refused: only they cost
-/// a file nothing.
+/// Maximum number of elements that are not stored (of fields added late, of records without members), which cost a file
+/// nothing.
 const MAX_UNSTORED: u64 = 1 << 32;
-/// Requests of so many stored bytes put their values past the caches, which could not hold them until they are used.
+/// Requests of at least this many stored bytes write their values past the caches, which could not hold them until they
+/// are used.
 const LARGE_BYTES: u64 = 16 << 20;
 
 /// How values are decoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecodeOptions {
-    /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
+    /// Whether the source is compressed, which determines the default encodings, left out of the metadata.
     pub(crate) compressed: bool,
     pub(crate) binary_strings: bool,
 }
@@ -90,13 +91,13 @@ struct Decoder<'m> {
     offsets: OffsetCache,
     options: DecodeOptions,
     nested_deferred: bool,
-    /// Whether the whole request is more than caches hold.
+    /// Whether the whole request exceeds the caches.
     is_large: bool,
 }
 
-/// What a level begins with.
+/// The columns at the start of a level.
 enum Step<'t, 'f> {
-    /// A field, of which nothing is decoded.
+    /// A field that is not decoded.
     Field(&'t mut Node<'f>),
     /// The bytes of a string or an object, whose offsets are decoded.
     Bytes(&'t mut Node<'f>, Vec<Segment>),
@@ -200,14 +201,14 @@ impl<'m> Decoder<'m> {
         Ok(Job { node, slices, target })
     }
 
-    /// The pages of a column; what is not stored is refused where it is too much.
+    /// The pages of a column; too many unstored elements are refused.
     fn slices(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Vec<PageSlice>> {
         let column = self.table.slices(field, k, segments)?;
         self.check_unstored(field, column.unstored)?;
         Ok(column.slices)
     }
 
-    /// Moves decoded columns into their nodes, and gives the steps of the next level.
+    /// Moves decoded columns into their nodes, and returns the steps of the next level.
     fn end_level<'t, 'f>(&mut self, fetcher: &mut Fetcher<'m>, jobs: Vec<Job<'t, 'f>>) -> Result<Vec<Step<'t, 'f>>> {
         let offsets = self.end_offsets(fetcher, jobs)?;
         let mut steps = Vec::new();
@@ -249,7 +250,7 @@ impl<'m> Decoder<'m> {
         Ok(steps)
     }
 
-    /// Reserves the memory of values before it is allocated, and tries it if it is much.
+    /// Reserves the memory of values before it is allocated, and tries large allocations.
     fn reserve_values(&self, field: &Field, count: usize, width: usize) -> Result<()> {
         let bytes = count.saturating_mul(width);
         let reserved = self.memory.reserve_values(bytes as u64).and_then(|()| try_allocation(bytes));
@@ -265,7 +266,7 @@ impl<'m> Decoder<'m> {
         match unstored {
             ..=MAX_UNSTORED => Ok(()),
             _ => {
-                let what = format!("{unstored} elements that are stored nowhere");
+                let what = format!("{unstored} unstored elements exceed the limit of {MAX_UNSTORED}");
                 Err(self.table.named(field, Error::limit(what)))
             }
         }
@@ -273,7 +274,7 @@ impl<'m> Decoder<'m> {
 
     /// The segments of a fixed array's items.
     fn repeated(&self, field: &Field, segments: &[Segment], size: u64) -> Result<Vec<Segment>> {
-        let too_many = || self.table.named(field, Error::corrupt("a fixed array has over 2^64 items"));
+        let too_many = || self.table.named(field, Error::corrupt("fixed array has more than 2^64 items"));
         let times = |n: u64| n.checked_mul(size).ok_or_else(too_many);
         let repeat = |segment: &Segment| {
             times(segment.start + segment.count)?;
@@ -292,11 +293,11 @@ impl<'m> Decoder<'m> {
 fn at_most_one(offsets: &[i64]) -> Result<()> {
     match offsets.windows(2).map(|pair| pair[1] - pair[0]).find(|&count| count > 1) {
         None => Ok(()),
-        Some(more) => Err(Error::corrupt(format!("an optional has {more} values"))),
+        Some(more) => Err(Error::corrupt(format!("optional has {more} values, expected at most one"))),
     }
 }
 
-/// Elements as they are, of which the request has few or many.
+/// Elements as they are, few or many in a request.
 fn fixed<const LARGE: bool>(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
     match LARGE {
         true => encoding::decode_fixed_past_caches(encoding, packed, out),
@@ -328,21 +329,21 @@ fn total(field: &Field, segments: &[Segment]) -> Result<usize> {
     }
     match usize::try_from(total) {
         Ok(total) if total < isize::MAX as usize / 16 => Ok(total),
-        _ => Err(Error::limit(format!("{total} elements of field '{}' at once", field.name))),
+        _ => Err(Error::limit(format!("cannot read {total} elements of field '{}' at once", field.name))),
     }
 }
 
-/// Arrow's buffers abort the process where memory is refused; an error is better.
+/// Arrow's buffers abort the process if allocation fails; an error is better.
 fn try_allocation(bytes: usize) -> Result<()> {
     if bytes > TRIED_BYTES {
         let mut room = Vec::<u8>::new();
-        room.try_reserve_exact(bytes).map_err(|_| Error::limit(format!("no memory for {bytes} bytes")))?;
+        room.try_reserve_exact(bytes).map_err(|_| Error::limit(format!("cannot allocate {bytes} bytes")))?;
     }
     Ok(())
 }
 
-/// What was decoded does not make an array: that is the file's fault, not the caller's.
+/// The error if decoded columns do not make an array, which is the fault of the file, not of the caller.
 #[cold]
 fn mismatch(error: ArrowError) -> Error {
-    Error::corrupt(format!("the decoded columns do not fit together: {error}"))
+    Error::corrupt(format!("the decoded columns are inconsistent: {error}"))
 }

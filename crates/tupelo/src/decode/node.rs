@@ -1,4 +1,4 @@
-//! Fields over segments: which columns each needs, level by level, and the arrays that they make.
+//! Fields over segments: the columns that each needs, level by level, and the arrays made of them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::schema::{Field, Kind, Primitive};
 use crate::source::RequestMemory;
 use crate::{Error, Result};
 
-/// A field over segments, and what is decoded of it.
+/// A field over segments, and its decoded columns.
 pub(super) struct Node<'f> {
     pub(super) field: &'f Field,
     pub(super) segments: Arc<[Segment]>,
@@ -30,7 +30,7 @@ pub(super) struct Node<'f> {
 
 /// The decoded columns of a field itself.
 pub(super) enum Columns {
-    /// None, or not yet.
+    /// None, or none yet.
     Nothing,
     Values(Buffer),
     Offsets(OffsetBuffer<i64>),
@@ -58,7 +58,7 @@ impl<'f> Node<'f> {
     }
 }
 
-/// Makes arrays of decoded columns.
+/// Assembles arrays from decoded columns.
 #[derive(Clone, Copy)]
 pub(super) struct Assembly<'a> {
     pub(super) table: &'a ColumnTable<'a>,
@@ -174,11 +174,11 @@ fn cardinality(offsets: &OffsetBuffer<i64>, wide: bool) -> Result<ArrayRef> {
         return Ok(Arc::new(UInt64Array::from_iter_values(lengths)));
     }
     let narrow = lengths.map(u32::try_from).collect::<Result<Vec<_>, _>>();
-    Ok(Arc::new(UInt32Array::from(narrow.map_err(|_| Error::corrupt("a collection has more than 2^32 items"))?)))
+    Ok(Arc::new(UInt32Array::from(narrow.map_err(|_| Error::corrupt("collection has more than 2^32 items"))?)))
 }
 
 fn list_size(items: u64) -> Result<i32> {
-    i32::try_from(items).map_err(|_| Error::limit(format!("a fixed array of {items} items")))
+    i32::try_from(items).map_err(|_| Error::limit(format!("fixed array of {items} items is too large")))
 }
 
 fn primitive_array(data_type: DataType, count: usize, values: Buffer) -> Result<ArrayRef> {

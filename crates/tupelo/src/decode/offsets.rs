@@ -17,9 +17,9 @@ use crate::{Error, Result, pool};
 
 /// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
 const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
-/// Reading the checksum of a page takes about as long as decoding so many bytes.
+/// Reading the checksum of a page takes about as long as decoding this many bytes.
 const CHECKSUM_COST_BYTES: u64 = 4 << 10;
-/// Offsets of Arrow are signed, and two of them can be added.
+/// Arrow's offsets are signed, and two of them must be addable.
 const MAX_ITEMS: u64 = 1 << 62;
 
 /// Offsets that are decoded, for fields that turn out to have the same. Members that are written as collections of their
@@ -85,7 +85,7 @@ impl<'m> Decoder<'m> {
         Ok(Job { node, slices, target })
     }
 
-    /// What tells the offsets of an index column from others.
+    /// The fingerprint of the offsets of an index column.
     fn fingerprint(&self, fetcher: &Fetcher<'m>, job: &Job<'_, '_>) -> Result<Option<Vec<u64>>> {
         // Where columns below may be deferred, more of the column is read than the segments.
         if self.nested_deferred {
@@ -102,7 +102,7 @@ impl<'m> Decoder<'m> {
         }))
     }
 
-    /// Makes offsets of the index columns that were decoded; gives each job with its offsets, if it has any.
+    /// Converts the decoded index columns to offsets; returns each job with its offsets, if any.
     pub(super) fn end_offsets<'t, 'f>(
         &mut self,
         fetcher: &mut Fetcher<'m>,
@@ -189,10 +189,10 @@ fn offsets(
         let Some(end) = end else {
             return Err(match fall(own, first) {
                 Some(fall) => goes_back(table, field, segment, fall),
-                None => corrupt("an index column counts over 2^62 items"),
+                None => corrupt("index column counts more than 2^62 items"),
             });
         };
-        // Mostly the numbers are in their place, and those of the first cluster are what they should be.
+        // Usually the numbers are in place, and those of the first cluster are correct.
         if from != to {
             numbers.copy_within(from..from + count, to);
         }
@@ -229,13 +229,13 @@ fn where_it_falls(
         }
         (base, ends) = (base + items.count, others);
     }
-    table.named(field, Error::corrupt("an index column goes back"))
+    table.named(field, Error::corrupt("index column decreases"))
 }
 
 #[cold]
 fn goes_back(table: &ColumnTable<'_>, field: &Field, segment: &Segment, (before, end): (u64, u64)) -> Error {
     let cluster = segment.cluster.number;
-    let what = format!("an index column goes back from {before} to {end} in cluster {cluster}");
+    let what = format!("index column decreases from {before} to {end} in cluster {cluster}");
     table.named(field, Error::corrupt(what))
 }
 
@@ -247,7 +247,7 @@ fn rising(offsets: ScalarBuffer<i64>) -> Result<OffsetBuffer<i64>, ScalarBuffer<
     if !is_rising || offsets.first() != Some(&0) {
         return Err(offsets);
     }
-    // SAFETY: that there is one, that none is negative and that they rise is what the function asks for.
+    // SAFETY: there is at least one offset, none is negative, and they do not decrease, as the function requires.
     Ok(unsafe { OffsetBuffer::new_unchecked(offsets) })
 }
 

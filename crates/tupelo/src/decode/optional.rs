@@ -1,4 +1,4 @@
-//! Optionals: on disk the present values are consecutive, and Arrow has a place for the missing ones too.
+//! Optionals: on disk, present values are consecutive; Arrow also has slots for missing ones.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::schema::Field;
 use crate::{Error, Result};
 
 impl Assembly<'_> {
-    /// Optionals of Arrow, from the values that are there.
+    /// Arrow optionals from the present values.
     pub(super) fn optional(self, field: &Field, dense: ArrayRef, offsets: &OffsetBuffer<i64>) -> Result<ArrayRef> {
         let Some(there) = presence(offsets) else {
-            let what = format!("an optional has {} values", most(offsets));
+            let what = format!("optional has {} values, expected at most one", most(offsets));
             return Err(self.table.named(field, Error::corrupt(what)));
         };
         let count = there.len();
         if dense.len() == count {
             return Ok(dense);
         }
-        // Arrow makes a place for every missing one, and a copy of all that are there.
+        // Arrow makes a slot for every missing value, and a copy of all present ones.
         let missing = (count - dense.len().min(count)) as u64;
         let bytes = missing.saturating_mul(slot_bytes(dense.data_type()));
         let bytes = bytes.saturating_add(dense.get_array_memory_size() as u64).saturating_add(count as u64 * 9);
@@ -35,7 +35,7 @@ impl Assembly<'_> {
     }
 }
 
-/// What a missing value takes in memory where Arrow makes a place for it.
+/// Memory of a missing value that has a slot in Arrow.
 fn slot_bytes(data_type: &DataType) -> u64 {
     match data_type {
         DataType::Null => 0,
@@ -50,7 +50,7 @@ fn slot_bytes(data_type: &DataType) -> u64 {
     }
 }
 
-/// For each optional whether its value is there; `None` where one has several values.
+/// For each optional, whether its value is present; `None` if one has several values.
 fn presence(offsets: &[i64]) -> Option<BooleanBuffer> {
     let count = offsets.len().saturating_sub(1);
     let mut words = Vec::with_capacity(count.div_ceil(64));
@@ -74,11 +74,11 @@ fn most(offsets: &[i64]) -> i64 {
     offsets.windows(2).map(|pair| pair[1] - pair[0]).find(|&length| length > 1).unwrap_or_default()
 }
 
-/// Puts dense values to their places; the `i`-th place begins at value `offsets[i]`.
+/// Moves dense values to their slots; the `i`-th slot begins at value `offsets[i]`.
 fn spread(dense: &ArrayRef, offsets: &OffsetBuffer<i64>, nulls: NullBuffer) -> Result<ArrayRef> {
     if dense.nulls().is_none() {
         match dense.data_type() {
-            // What these hold stays where it is: a missing one is an empty range.
+            // Their content stays in place: a missing value is an empty range.
             DataType::LargeUtf8 => {
                 let (ends, values, _) = dense.as_string::<i64>().clone().into_parts();
                 let array = LargeStringArray::try_new(ranges(&ends, offsets), values, Some(nulls));
@@ -113,13 +113,13 @@ fn spread(dense: &ArrayRef, offsets: &OffsetBuffer<i64>, nulls: NullBuffer) -> R
     arrow_select::take::take(dense, &UInt64Array::new(places.into(), Some(nulls)), None).map_err(mismatch)
 }
 
-/// Offsets of the places, from those of the values.
+/// Offsets of the slots, from those of the values.
 fn ranges(ends: &OffsetBuffer<i64>, offsets: &OffsetBuffer<i64>) -> OffsetBuffer<i64> {
     let ends: &[i64] = ends;
     OffsetBuffer::new(offsets.iter().map(|&offset| ends[offset.unsigned_abs() as usize]).collect())
 }
 
-/// Numbers in their places, and zeros in the others.
+/// Numbers in their slots, and zeros in the others.
 fn fixed<T: ArrowNativeType + Pod>(dense: &ArrayRef, offsets: &[i64]) -> Buffer {
     let data = dense.to_data();
     let values = data.buffers().first().map_or(&[][..], |buffer| buffer.typed_data::<T>());
@@ -127,7 +127,7 @@ fn fixed<T: ArrowNativeType + Pod>(dense: &ArrayRef, offsets: &[i64]) -> Buffer 
     let Some(last) = values.len().checked_sub(1) else {
         return Buffer::from_vec(vec![T::zeroed(); offsets.len().saturating_sub(1)]);
     };
-    // Both sides of the choice are there, so that it takes no branch.
+    // Both values are available, so no branch is needed.
     let place = |pair: &[i64]| {
         let value = values[(pair[0].unsigned_abs() as usize).min(last)];
         if pair[1] > pair[0] { value } else { T::zeroed() }

@@ -30,7 +30,7 @@ pub(super) struct PageReader<'a> {
 }
 
 impl PageReader<'_> {
-    /// Decodes what is wanted of a run into `out`, which has exactly its elements of `width` bytes each.
+    /// Decodes the requested elements of a run into `out`, which has exactly their size of `width` bytes each.
     pub(super) fn fill(
         &self,
         field: &Field,
@@ -140,7 +140,7 @@ impl PageReader<'_> {
                 && slice.take == page(slice).elements as usize
                 && page(slice).locator.stored_bytes() == (slice.take * width) as u64
         };
-        // Segments may share an element, and so take a small page whole twice.
+        // Segments may share an element, and so use a whole small page twice.
         let is_once = run.windows(2).all(|pair| pair[0].id != pair[1].id);
         if !is_once
             || !column.encoding.is_plain()
@@ -176,8 +176,8 @@ impl PageReader<'_> {
         Ok(true)
     }
 
-    /// What tells these slices from others: numbers that are the same for the same elements at the same places. None where
-    /// that is not certain, because there are no checksums or they are not compared, or not worth it.
+    /// A fingerprint of these slices: the same numbers for the same elements at the same positions. `None`
+    /// if that is not certain, because checksums are missing or not compared, or if it is not worth it.
     pub(super) fn fingerprint(&self, slices: &[PageSlice]) -> Result<Option<Vec<u64>>> {
         let sealed_bytes: u64 = slices.iter().map(|slice| slice.range.bytes()).sum();
         if !self.metadata.verifies() || sealed_bytes < WORTH_COMPARING_BYTES * slices.len() as u64 {
@@ -255,7 +255,7 @@ fn scratch_bytes(column: &ClusterColumn, slices: &[PageSlice]) -> u64 {
     let elements = u64::from(column.info.pages[slice.id.page as usize].elements);
     let packed_bytes = column.encoding.packed_bytes(elements).unwrap_or(u64::MAX);
     let is_packed = packed_bytes > slice.range.bytes();
-    // A page of which only a part is wanted is decoded beside the output.
+    // A page that is needed only in part is decoded beside the output.
     let beside = match slices {
         [slice] if slice.take as u64 == elements => 0,
         _ => elements * decoded_width(&column.encoding),

@@ -1,10 +1,10 @@
-//! Memory that each thread uses again and again on the way from sealed pages to values.
+//! Memory that each thread reuses on the way from sealed pages to values.
 
 use std::cell::RefCell;
 
 use crate::{Error, Result};
 
-/// What a thread keeps of each kind when it is done with a page, in bytes.
+/// Bytes of each buffer that a thread keeps after a page.
 const KEPT_BYTES: usize = 4 << 20;
 
 /// Room for one step each.
@@ -34,13 +34,13 @@ pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     done
 }
 
-/// Room for so many bytes, which hold anything.
+/// Room for this many bytes, with unspecified content.
 pub(crate) fn sized(room: &mut Vec<u8>, bytes: u64) -> Result<&mut [u8]> {
     let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
     if room.len() < wanted {
-        // Exactly, and without the old and the new one at a time.
+        // Exactly this size, and without holding the old and the new buffer at the same time.
         *room = Vec::new();
-        room.try_reserve_exact(wanted).map_err(|_| Error::limit(format!("no memory for a page of {bytes} bytes")))?;
+        room.try_reserve_exact(wanted).map_err(|_| Error::limit(format!("cannot allocate a page of {bytes} bytes")))?;
         room.resize(wanted, 0);
     }
     Ok(&mut room[..wanted])
@@ -52,7 +52,7 @@ mod tests {
 
     /// The handler of a signal that read something while a page was decompressed would have panicked.
     #[test]
-    fn it_is_lent_within_what_it_is_lent_for() {
+    fn nested_uses_do_not_share_scratch() {
         let kept = with_scratch(|outer| {
             outer.packed = vec![1; 10];
             with_scratch(|inner| {

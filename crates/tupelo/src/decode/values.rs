@@ -38,11 +38,11 @@ enum Memory {
     Own(OwnMemory),
 }
 
-/// Given back to those that are kept when it is dropped.
+/// Returned to the kept memory on drop.
 struct OwnMemory(Option<MmapMut>);
 
 impl ValueBuffer {
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     pub(crate) fn with_len(len_bytes: usize) -> Result<Self> {
         let memory = match len_bytes {
             OWN_BYTES.. => Memory::Own(OwnMemory::of(len_bytes)?),
@@ -89,14 +89,15 @@ impl From<ValueBuffer> for Buffer {
 
 impl OwnMemory {
     fn of(len_bytes: usize) -> Result<Self> {
-        let no_memory = || Error::limit(format!("no memory for {len_bytes} bytes of values"));
+        let no_memory = || Error::limit(format!("cannot allocate {len_bytes} bytes of values"));
         let wanted = len_bytes.checked_next_multiple_of(STEP_BYTES).ok_or_else(no_memory)?;
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = kept.iter().enumerate().filter(|(_, memory)| (wanted..=2 * wanted).contains(&memory.len()));
         if let Some((index, _)) = fitting.min_by_key(|(_, memory)| memory.len()) {
             return Ok(Self(Some(kept.swap_remove(index))));
         }
-        // What does not fit is given back first: who reads one array after the other never has more than two of them.
+        // Memory that does not fit is released first: reading one array after the other never holds more than two of
+        // them.
         let mut given_back = 0;
         while given_back < wanted
             && let Some(memory) = kept.pop()
@@ -106,7 +107,7 @@ impl OwnMemory {
         drop(kept);
         let memory = MmapMut::map_anon(wanted);
         let memory = memory.map_err(|_| no_memory())?;
-        // Worth a try: without large pages it works as well.
+        // Optional: it also works without large pages.
         #[cfg(target_os = "linux")]
         let _tried = memory.advise(memmap2::Advice::HugePage);
         Ok(Self(Some(memory)))

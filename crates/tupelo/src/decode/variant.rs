@@ -10,7 +10,7 @@ use crate::{Error, Result};
 pub(super) struct Switch {
     pub(super) indexes: Vec<u64>,
     pub(super) tags: Vec<u32>,
-    /// A whole page, of which a part is taken.
+    /// A whole page, to take a part from.
     spare: (Vec<u64>, Vec<u32>),
 }
 
@@ -60,7 +60,7 @@ impl Variants {
             for (&tag, &index) in elements.by_ref().take(segment.count as usize) {
                 let tag = tag as usize;
                 if tag > alternatives {
-                    return Err(Error::corrupt(format!("a variant has tag {tag} of {alternatives}")));
+                    return Err(Error::corrupt(format!("variant has tag {tag}, but {alternatives} alternatives")));
                 }
                 if tag > 0 {
                     let (_, next) = ranges[tag].get_or_insert((index, index));
@@ -69,7 +69,7 @@ impl Variants {
                         return Err(Error::corrupt(what));
                     }
                     let after = index.checked_add(1);
-                    *next = after.ok_or_else(|| Error::corrupt("an alternative has 2^64 items"))?;
+                    *next = after.ok_or_else(|| Error::corrupt("alternative has 2^64 items"))?;
                 }
                 let offset = i32::try_from(counts[tag]);
                 offsets.push(offset.map_err(|_| Error::limit("more than 2^31 values of a variant in one batch"))?);

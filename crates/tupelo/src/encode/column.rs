@@ -9,14 +9,14 @@ use tupelo_format::locator::Locator;
 use super::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
 use crate::{Error, Result, sink};
 
-/// The capacity for pending values grows by at least one part of so many.
+/// The capacity for pending values grows by at least this fraction.
 const GROWTH: usize = 4;
 
 /// The in-memory representation of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
     Bits,
-    /// Little-endian values of so many bytes.
+    /// Little-endian values of this many bytes.
     Fixed(usize),
     Floats,
     Doubles,
@@ -47,7 +47,7 @@ pub(crate) enum Lengths {
     Wide(OffsetBuffer<i64>),
     /// One item for each valid value, none for each null.
     Valid(NullBuffer),
-    /// So many collections of one item each.
+    /// This many collections of one item each.
     Ones(usize),
 }
 
@@ -178,7 +178,7 @@ impl ColumnWriter {
         Self::new(kind, self.options)
     }
 
-    /// How its pages are made.
+    /// The settings of its pages.
     pub(crate) fn options(&self) -> PageOptions {
         self.options
     }
@@ -206,7 +206,7 @@ impl ColumnWriter {
         };
         if !is_match {
             return Err(Error::invalid_argument(format!(
-                "values that do not match a column of type {}",
+                "values do not match a column of type {}",
                 encoding.column_type().name()
             )));
         }
@@ -379,7 +379,8 @@ impl ColumnWriter {
         elements: usize,
         encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
     ) -> Result<()> {
-        let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
+        let elements =
+            u32::try_from(elements).map_err(|_| Error::limit(format!("page of {elements} elements is too large")))?;
         let mut page = PackedPage { elements, bytes: Vec::new() };
         let packed_bytes = self.options.encoding.packed_bytes(elements.into()).unwrap_or_default();
         page.bytes.reserve_exact(packed_bytes as usize + CHECKSUM_BYTES);
@@ -389,7 +390,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// The pages that are to be sealed, in order. Each must be returned by [`ColumnWriter::put_sealed`] under its number.
+    /// The pages to seal, in order. Each must be returned by [`ColumnWriter::put_sealed`] under its number.
     pub(crate) fn take_packed(&mut self) -> impl Iterator<Item = (usize, PackedPage)> + use<> {
         let packed = std::mem::take(&mut self.packed);
         let first = self.pages.len();

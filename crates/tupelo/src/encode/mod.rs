@@ -69,14 +69,17 @@ impl FieldWriter {
         let is_optional = matches!(self.kind, Kind::Optional(_) | Kind::Wrapper(_));
         if !is_optional && array.null_count() > 0 {
             return Err(self.error(format!(
-                "{} nulls in a field that is not optional; declare it std::optional (a nullable Arrow field) from the start",
+                "found {} nulls in a field that is not optional; declare it std::optional (a nullable Arrow field) \
+                 from the start",
                 array.null_count()
             )));
         }
         match &self.kind {
             Kind::Primitive(primitive) => self.primitive(*primitive, array, columns),
             Kind::String | Kind::Streamer => self.bytes(array, columns),
-            Kind::Cardinality { .. } => Err(self.error("a cardinality is projected from a collection, not written")),
+            Kind::Cardinality { .. } => {
+                Err(self.error("a cardinality cannot be written; it is projected from a collection"))
+            }
             Kind::Bitset { size } | Kind::Array { size, .. } => {
                 let Some(list) = array.as_fixed_size_list_opt().filter(|list| list.value_length() as u64 == *size)
                 else {
@@ -107,7 +110,7 @@ impl FieldWriter {
     /// Stages values in a column of the field itself.
     fn put(&self, columns: &mut [ColumnWriter], own: usize, values: Values) -> Result<()> {
         let index = self.column + own;
-        let column = columns.get_mut(index).ok_or_else(|| self.error(format!("no column {index}")))?;
+        let column = columns.get_mut(index).ok_or_else(|| self.error(format!("column {index} does not exist")))?;
         column.stage(values).map_err(|e| self.within(e))
     }
 
@@ -202,7 +205,7 @@ impl FieldWriter {
             return Err(self.mismatch(array));
         };
         let Some(offsets) = union.offsets() else {
-            return Err(self.error("it is a sparse union; only dense unions can be written"));
+            return Err(self.error("sparse unions cannot be written; use a dense union"));
         };
         // Arrow numbers alternatives freely; on disk, 0 has no value and the alternatives follow in order.
         let mut tags = [None; 128];
@@ -265,17 +268,17 @@ impl FieldWriter {
         let index = |offset: Option<&O>| usize::try_from(offset.map_or(0, |offset| (*offset).into())).ok();
         match (index(offsets.first()), index(offsets.last())) {
             (Some(start), Some(end)) if end <= values && offsets.is_sorted() => Ok(start..end),
-            _ => Err(self.error("its Arrow array has offsets that decrease or are out of bounds")),
+            _ => Err(self.error("offsets of the Arrow array decrease or are out of bounds")),
         }
     }
 
     fn child(&self, index: usize) -> Result<&FieldWriter> {
-        self.children.get(index).ok_or_else(|| self.error("no such subfield"))
+        self.children.get(index).ok_or_else(|| self.error("subfield does not exist"))
     }
 
     #[cold]
     fn mismatch(&self, array: &ArrayRef) -> Error {
-        self.error(format!("an Arrow array of type {} does not match the field's declared type", array.data_type()))
+        self.error(format!("Arrow type {} does not match the declared type of the field", array.data_type()))
     }
 
     #[cold]

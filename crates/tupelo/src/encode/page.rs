@@ -12,7 +12,7 @@ use tupelo_format::locator::Locator;
 use crate::{Error, Result, sink};
 
 thread_local! {
-    /// Output buffer of the codecs, which want room for incompressible data.
+    /// Output buffer of the codecs, which need room for incompressible data.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Elements of the largest page. With its checksum it is no larger than a sink can store.
+    /// Elements of the largest page. With its checksum it does not exceed what a sink can store.
     pub(crate) fn max_elements(&self) -> usize {
         let page_bytes = self.page_bytes.min(MAX_PAGE_BYTES - CHECKSUM_BYTES as u64);
         (page_bytes * 8 / u64::from(self.encoding.bits())).clamp(1, i32::MAX as u64) as usize

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// A text with everything escaped that is not printed as a sign of its own: control characters, line breaks, and the
-/// invisible characters that change the direction of text or hide it. `\n`, `\t` and `\r` become these two characters,
+/// A text with all non-printing characters escaped: control characters, line breaks, and the invisible characters that
+/// change the direction of text or hide it. `\n`, `\t` and `\r` become these two characters,
 /// others `\u{1b}`.
 ///
-/// Names, types and descriptions in a file are whatever its writer chose; printed as they are, they could move the
-/// cursor of a terminal, colour it, set its title or turn text around. An escaped text stays as it is.
+/// Names, types and descriptions in a file are chosen by its writer; unescaped, they could move the cursor of a
+/// terminal, colour it, set its title or reverse text. An escaped text stays as it is.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_act_upon_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         let cases = [
             ("\x1b[31mred\x1b[0m", r"\u{1b}[31mred\u{1b}[0m"),
             ("\x1b]0;title\x07", r"\u{1b}]0;title\u{7}"),

@@ -1,4 +1,4 @@
-//! Fields as they are wanted, made from fields as they are stored: ROOT's automatic schema evolution, and read rules.
+//! Makes the wanted fields from the stored ones: ROOT's automatic schema evolution, and read rules.
 
 mod relabel;
 mod resolve;

@@ -24,7 +24,7 @@ pub(crate) fn binary_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The same buffers under another type that lies in memory alike.
+/// The same buffers under another type with the same memory layout.
 pub(crate) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
     let fields = inner_fields(data_type);
     let children = data.child_data().iter().zip(fields).map(|(child, field)| relabel(child, field.data_type()));

@@ -23,7 +23,7 @@ use tables::{Family, Rule, collections, numbers};
 use crate::schema::{Field, Kind, Primitive, arrow};
 use crate::{Error, Result};
 
-/// How an Arrow array of what was read becomes one of what is wanted.
+/// How an Arrow array of the stored field becomes one of the wanted field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Transform {
     /// The array as it is.
@@ -35,9 +35,9 @@ pub(crate) enum Transform {
         path: String,
         type_name: String,
     },
-    /// Items that lie differently, or become others, or both.
+    /// Items with another layout, another type, or both.
     Items { from: Layout, to: Layout, label: Box<Field>, item: Box<Transform> },
-    /// How many items there are, in 64 or 32 bits.
+    /// The number of items, in 64 or 32 bits.
     Sizes { from: Layout, wide: bool, path: String },
     /// The members of a record, by the calls of read rules first.
     Members { calls: Vec<Call>, members: Vec<Member> },
@@ -59,7 +59,7 @@ pub(crate) struct Member {
 pub(crate) enum Origin {
     /// The member of that index of the record that was read.
     Read(usize, Transform),
-    /// Nothing on disk: zero, empty or null.
+    /// Not on disk: zero, empty or null.
     Default,
     /// An output of a call.
     Computed { call: usize, output: usize, transform: Transform },
@@ -70,11 +70,11 @@ pub(crate) enum Origin {
 pub(crate) struct Call {
     /// Index of the rule.
     pub(crate) rule: usize,
-    /// For each of its sources the names that lead to it from the record that was read.
+    /// For each of its sources, the path of names from the record that was read.
     pub(crate) sources: Vec<Vec<String>>,
 }
 
-/// What to read for a wanted field, and what to make of it.
+/// What to read for a wanted field, and how to transform it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evolved {
     /// The field on disk, with only the parts that are needed.
@@ -96,7 +96,8 @@ pub(crate) struct Evolution<'r> {
     pub(crate) compressed: bool,
 }
 
-/// What of a field is wanted beside what the wanted field says: the ways, by member indices, to the sources of recipes.
+/// The parts of a field needed in addition to the wanted field: the paths, by member indices, to the sources of
+/// recipes.
 type Ways<'w> = [&'w [usize]];
 
 /// A place in the field tree.
@@ -116,10 +117,10 @@ impl<'p> Place<'p> {
 }
 
 impl Evolution<'_> {
-    /// What to read for a wanted field, and what to make of it.
+    /// What to read for a wanted field, and how to transform it.
     ///
     /// # Errors
-    /// Invalid argument, with path, types and rule, where the one cannot be read as the other.
+    /// Invalid argument, with path, types and rule, if the stored field cannot be read as the wanted one.
     pub(crate) fn evolve(&self, disk: &Field, wanted: &Field) -> Result<Evolved> {
         self.step(Place::new(&wanted.name, true), disk, wanted, &[])
     }
@@ -138,7 +139,7 @@ impl Evolution<'_> {
             }
             (Kind::Wrapper(item), Kind::Wrapper(wanted_item)) => self.unwrapped(at, disk, item, wanted_item),
             (Kind::Wrapper(item), Kind::Primitive(_)) => self.unwrapped(at, disk, item, wanted),
-            (_, Kind::Wrapper(_)) => Err(at.refuse(disk, wanted, "an enum can be read from an enum only")),
+            (_, Kind::Wrapper(_)) => Err(at.refuse(disk, wanted, "an enum can only be read from an enum")),
             (Kind::Primitive(from), Kind::Primitive(to)) => self.number(at, disk, *from, wanted, *to),
             (Kind::String, Kind::String) => Ok(Evolved::same(disk)),
             (Kind::Cardinality { wide }, Kind::Cardinality { wide: wanted_wide }) => {
@@ -217,7 +218,7 @@ impl Evolution<'_> {
         Ok(Evolved { source, transform: if same { Transform::Same } else { items } })
     }
 
-    /// The items themselves are of no interest: what is read of them is a record without members.
+    /// The items themselves are not needed: they are read as records without members.
     fn sizes(&self, at: Place<'_>, disk: &Field, wide: bool) -> Result<Evolved> {
         let source = match disk.children() {
             [item] if at.may_project => disk.with_item(Field { kind: Kind::Record(Vec::new()), ..item.clone() }),
@@ -276,7 +277,7 @@ impl Evolution<'_> {
             if position.is_none() && mine.is_empty() && at.may_project {
                 continue;
             }
-            // What a rule gets must be as it is on disk.
+            // A rule must get its sources as they are on disk.
             let is_source = mine.iter().any(|way| way.is_empty());
             let source = match position {
                 None if is_source || !at.may_project => member.clone(),
@@ -305,7 +306,7 @@ impl Evolution<'_> {
                     let call = calls.iter().position(|call| call.rule == target.rule).unwrap_or_default();
                     let output = &self.recipes[target.rule].targets[target.output];
                     let place = Place::new(&path, false);
-                    // Evolution see what is on disk, not what other rules have computed.
+                    // Rules see what is on disk, not what other rules have computed.
                     let transform = Evolution { recipes: &[], ..*self }.step(place, output, member, &[])?.transform;
                     Origin::Computed { call, output: target.output, transform }
                 }
@@ -329,11 +330,11 @@ impl Evolution<'_> {
     }
 }
 
-const NO_RULE: Rule = "there is no rule for it";
+const NO_RULE: Rule = "no conversion exists";
 const SAME_LENGTH: Rule = "the lengths must be the same";
-const SAME_STREAMED: Rule = "streamed bytes can be read as the same class only";
-const SAME_CLASS: Rule = "a class can be read from the same class only; a record without a type name, from any";
-const SAME_BASES: Rule = "all base classes may go, or come where none were, but not some of them";
+const SAME_STREAMED: Rule = "streamed bytes can only be read as the same class";
+const SAME_CLASS: Rule = "a class can only be read from the same class; a record without a type name, from any";
+const SAME_BASES: Rule = "base classes can only be added or removed all together";
 const NAMED_TWICE: Rule = "two of the wanted members have the same name";
 const SAME_ALTERNATIVES: Rule = "the number of alternatives must be the same";
 

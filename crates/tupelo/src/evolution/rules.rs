@@ -17,7 +17,8 @@ use super::resolve::{Recipe, normalised};
 use crate::schema::{Field, Kind, Schema, arrow, with_data_type, with_inner_fields};
 use crate::{Error, Result};
 
-/// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
+/// The function of a rule: from the arrays of its sources, all of the same length, and that length, to the arrays of
+/// its targets.
 type Function = dyn Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>> + Send + Sync;
 
 /// How members of a class are computed when it is read, as ROOT's I/O customisation rules (`#pragma read`).
@@ -68,14 +69,14 @@ impl ReadRule {
         Self { recipe, function: None }
     }
 
-    /// Only for these versions of the class, and for the checksum where one is named too.
+    /// Only for these versions of the class, and for the checksum if one is set too.
     #[must_use]
     pub fn with_versions(mut self, versions: RangeInclusive<u32>) -> Self {
         self.recipe.versions = Some(versions);
         self
     }
 
-    /// Only for the class of ROOT's checksum, and for the versions where some are named too.
+    /// Only for the class with this ROOT checksum, and for the versions if some are set too.
     #[must_use]
     pub fn with_checksum(mut self, checksum: u32) -> Self {
         self.recipe.checksum = Some(checksum);
@@ -103,7 +104,7 @@ impl ReadRule {
         self
     }
 
-    /// What computes: from the arrays of the sources and their length to one array for each target, of the same length
+    /// The function: from the arrays of the sources and their length to one array for each target, of the same length
     /// and of the target's Arrow type. It may be called without any records, and from several threads.
     #[must_use]
     pub fn with_function(
@@ -117,11 +118,11 @@ impl ReadRule {
     /// Computes the targets for `count` records.
     pub(super) fn call(&self, sources: &[ArrayRef], count: usize, compressed: bool) -> Result<Vec<ArrayRef>> {
         let outputs = || {
-            let function = self.function.as_ref().ok_or_else(|| Error::invalid_argument("it has no function"))?;
+            let function = self.function.as_ref().ok_or_else(|| Error::invalid_argument("it lacks a function"))?;
             let outputs = function(sources, count)?;
             let targets = &self.recipe.targets;
             if outputs.len() != targets.len() {
-                let what = format!("its function gave {} arrays for {} targets", outputs.len(), targets.len());
+                let what = format!("its function returned {} arrays for {} targets", outputs.len(), targets.len());
                 return Err(Error::invalid_argument(what));
             }
             targets.iter().zip(outputs).map(|(target, output)| fit(target, output, count, compressed)).collect()
@@ -132,9 +133,9 @@ impl ReadRule {
     fn check(&self) -> Result<()> {
         let wrong = |what: &str| Err(self.named(Error::invalid_argument(what)));
         match (&self.function, self.recipe.targets.as_slice(), self.recipe.type_name.as_str()) {
-            (_, _, "") => wrong("it is for no class; a rule needs the name of one"),
-            (_, [], _) => wrong("it computes nothing; name its targets"),
-            (None, ..) => wrong("it has no function"),
+            (_, _, "") => wrong("it lacks the name of a class"),
+            (_, [], _) => wrong("it lacks targets; specify at least one"),
+            (None, ..) => wrong("it lacks a function"),
             _ => Ok(()),
         }
     }
@@ -185,21 +186,22 @@ fn classes(schema: &Schema) -> BTreeSet<String> {
     classes
 }
 
-/// What a function gave, in exactly the Arrow type that its target reads as.
+/// The output of a function, in exactly the Arrow type that its target reads as.
 fn fit(target: &Field, array: ArrayRef, count: usize, compressed: bool) -> Result<ArrayRef> {
-    let wrong = |what: String| Err(Error::invalid_argument(format!("its function gave for '{}' {what}", target.name)));
+    let wrong =
+        |what: String| Err(Error::invalid_argument(format!("its function returned, for '{}', {what}", target.name)));
     if array.len() != count {
         return wrong(format!("{} values for {count} records", array.len()));
     }
     let wanted = arrow::data_type(target, compressed);
     if !is_alike(array.data_type(), &wanted) {
-        return wrong(format!("values of the Arrow type {}, not {wanted}", array.data_type()));
+        return wrong(format!("values of Arrow type {}, expected {wanted}", array.data_type()));
     }
     let plain = widest(array.data_type());
     let array = if &plain == array.data_type() { array } else { cast::cast(&array, &plain)? };
     let missing = array.logical_null_count();
     if missing > 0 && !arrow::to_arrow(target, compressed).is_nullable() {
-        return wrong(format!("{missing} nulls, but its type '{}' has no place for them", target.display_type()));
+        return wrong(format!("{missing} nulls, which its type '{}' does not allow", target.display_type()));
     }
     match relabel(&array.to_data(), &wanted) {
         Ok(data) => Ok(make_array(data)),

@@ -7,11 +7,11 @@ use super::resolve::{Evolution, Evolved, Transform};
 use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
-/// A choice of fields, and what has to be read for them.
+/// A choice of fields, and what must be read for them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) schema: Arc<Schema>,
-    /// Where the fields are not a part of what is stored.
+    /// Set if the fields are not simply a part of the stored fields.
     pub(super) evolved: Option<Arc<EvolvedFields>>,
 }
 
@@ -35,7 +35,7 @@ impl Selection {
 }
 
 impl EvolvedFields {
-    /// What must be read of a stored schema to give a wanted one.
+    /// The parts of a stored schema that must be read for a wanted one.
     pub(super) fn new(stored: &Schema, evolution: &Evolution<'_>, wanted: &Schema) -> Result<Self> {
         let mut by_name: HashMap<&str, &Field> =
             stored.fields.iter().map(|field| (field.name.as_str(), field)).collect();
@@ -43,7 +43,7 @@ impl EvolvedFields {
         for field in &wanted.fields {
             let Some(found) = by_name.remove(field.name.as_str()) else {
                 if fields.stored.iter().any(|other| other.name == field.name) {
-                    let what = format!("two of the wanted fields are called '{}'", field.name);
+                    let what = format!("two of the wanted fields have the name '{}'", field.name);
                     return Err(Error::invalid_argument(what));
                 }
                 return Err(Error::no_such(

@@ -27,7 +27,7 @@ pub(crate) struct SourceSchema {
     presented: Arc<Presented>,
 }
 
-/// What makes other names of fields, with the paths that they stand for.
+/// Creates alternative names of fields, with the paths that they stand for.
 #[derive(Clone)]
 struct OtherNames(Arc<dyn Fn() -> HashMap<String, String> + Send + Sync>);
 
@@ -183,7 +183,7 @@ impl SourceSchema {
         if !self.schema().fields.iter().any(|field| field.name == name) {
             return Ok(());
         }
-        let what = format!("there is a field '{name}' already; give the new column another name");
+        let what = format!("field '{name}' already exists; use another name for the new column");
         Err(Error::invalid_argument(what))
     }
 }

@@ -1,7 +1,7 @@
-//! Applies what [`crate::schema::evolution`] decided to Arrow arrays.
+//! Applies the transforms of [`super::resolve`] to Arrow arrays.
 //!
-//! What can stay where it is stays there: only numbers of another type, items of optionals and defaults are new
-//! buffers. Items are transformed without what is missing among them, so that nothing below an optional sees a null.
+//! Buffers are reused where possible: only numbers of another type, items of optionals and defaults are new buffers.
+//! Items are transformed without what is missing among them, so that nothing below an optional sees a null.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
-/// What went wrong, and at which value of the array that was being transformed, where it is one value's fault.
+/// What went wrong, and the index of the value at fault in the transformed array, if it is a single one.
 pub(super) struct Fault {
     pub(super) element: Option<usize>,
     pub(super) error: Error,
@@ -100,7 +100,8 @@ impl Transformer<'_> {
                 Arc::new(LargeListArray::try_new(item(), offsets, values, None)?)
             }
             Layout::Fixed(size) => {
-                let size = i32::try_from(size).map_err(|_| Error::limit(format!("a fixed array of {size} items")))?;
+                let size = i32::try_from(size)
+                    .map_err(|_| Error::limit(format!("fixed array of {size} items is too large")))?;
                 Arc::new(FixedSizeListArray::try_new_with_length(item(), size, values, None, array.len())?)
             }
         })
@@ -132,7 +133,7 @@ impl Transformer<'_> {
     }
 
     fn alternatives(&self, alternatives: &[(Field, Transform)], union: &UnionArray) -> Outcome {
-        let offsets = union.offsets().ok_or_else(|| Error::invalid_argument("a variant is a dense union"))?;
+        let offsets = union.offsets().ok_or_else(|| Error::invalid_argument("a variant must be a dense union"))?;
         let mut children: Vec<ArrayRef> = vec![union.child(0).clone()];
         let mut fields = Vec::with_capacity(alternatives.len());
         for (tag, (label, transform)) in (1i8..).zip(alternatives) {
@@ -149,7 +150,7 @@ impl Transformer<'_> {
         Ok(Arc::new(UnionArray::try_new(fields, union.type_ids().clone(), Some(offsets.clone()), children)?))
     }
 
-    /// What is read for a member that is not on disk: zero, empty, nothing.
+    /// The value of a member that is not on disk: zero, empty, nothing.
     fn defaults(&self, field: &Field, count: usize) -> Result<ArrayRef> {
         let label = |field: &Field, name: &str, array: &ArrayRef| {
             arrow_type::named(field, name, array.data_type().clone(), self.compressed)
@@ -231,7 +232,7 @@ impl Transformer<'_> {
     }
 }
 
-/// Where items belong.
+/// The layout of items.
 enum Offsets {
     /// One item for each value.
     Each,
@@ -288,7 +289,7 @@ impl Offsets {
     }
 }
 
-/// Gives missing items a place too.
+/// Also adds slots for missing items.
 fn spread(values: ArrayRef, offsets: &Offsets, count: usize) -> Outcome {
     let Offsets::Any(offsets) = offsets else { return Ok(values) };
     if values.len() == count && offsets.windows(2).all(|w| w[1] > w[0]) {
@@ -311,9 +312,9 @@ fn without_nulls(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(array.to_data().into_builder().nulls(None).build()?))
 }
 
-/// The array that names lead to from a record.
+/// The array at the end of a path of names from a record.
 fn drill(record: &StructArray, names: &[String]) -> Result<ArrayRef> {
-    let missing = |name: &str| Error::invalid_argument(format!("there is no member '{name}'"));
+    let missing = |name: &str| Error::invalid_argument(format!("member '{name}' does not exist"));
     let (name, rest) = names.split_first().ok_or_else(|| missing(""))?;
     let array = record.column_by_name(name).ok_or_else(|| missing(name))?;
     if rest.is_empty() { Ok(array.clone()) } else { drill(array.as_struct(), rest) }
@@ -330,7 +331,7 @@ fn number(array: &ArrayRef, to: &DataType) -> Outcome {
         let lost = cast_with_options(array, to, &safe).ok();
         let lost = lost.and_then(|cast| (0..array.len()).find(|&i| array.is_valid(i) && cast.is_null(i)));
         match lost {
-            Some(element) => lost_value(array, element, "is out of its bounds"),
+            Some(element) => lost_value(array, element, "is out of range"),
             None => error.into(),
         }
     })
@@ -340,7 +341,7 @@ fn single(array: &ArrayRef) -> Outcome {
     let doubles = array.as_primitive::<Float64Type>();
     let keeps_class = |double: f64| double.classify() == (double as f32).classify();
     if let Some(element) = doubles.values().iter().position(|&double| !keeps_class(double)) {
-        let what = format!("becomes {:e}, which is of another class", doubles.value(element) as f32);
+        let what = format!("would become {:e}", doubles.value(element) as f32);
         return Err(lost_value(array, element, &what));
     }
     let singles: Float32Array = doubles.unary::<_, Float32Type>(|double| double as f32);
@@ -381,6 +382,6 @@ fn fixed_size(size: u64, count: usize) -> Result<(i32, usize)> {
     let items = usize::try_from(size).ok().and_then(|size| size.checked_mul(count));
     match (i32::try_from(size), items) {
         (Ok(size), Some(items)) => Ok((size, items)),
-        _ => Err(Error::limit(format!("{count} fixed arrays of {size} items"))),
+        _ => Err(Error::limit(format!("{count} fixed arrays of {size} items are too large"))),
     }
 }

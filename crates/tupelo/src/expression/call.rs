@@ -60,7 +60,8 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
             let lane = NumberType::of(operands, sign)?;
             let lane = match (operator, &operands[1]) {
                 (Divide, _) => lane.real(),
-                // Integers have no fractions: only what is known to be a natural number stays one.
+                // Integers have no fractions: a power stays an integer only if the exponent is known to be a natural
+                // number.
                 (Power, Operand::Literal(Literal::Integer(0..))) => lane,
                 (Power, _) => lane.real(),
                 _ => lane,
@@ -68,7 +69,7 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
             let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
             if lane == NumberType::Integer && by_zero {
                 if aligned.is_literal {
-                    return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
+                    return Err(Error::invalid_argument(format!("integer {sign} by 0 is undefined")));
                 }
                 aligned.is_optional = true;
             }
@@ -78,7 +79,7 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
     Ok(aligned.operand(leaf))
 }
 
-/// The value of a function that is spelled so, and whose number of arguments fits.
+/// The value of the function of this name, whose number of arguments is valid.
 pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: Option<i64>) -> Result<Operand> {
     let what = format!("{name}()");
     let what = what.as_str();
@@ -120,7 +121,7 @@ fn number(kind: Kind, what: &str, operand: &Operand) -> Result<Operand> {
     let aligned = align(operands)?;
     let leaf = &aligned.leaves[0];
     let leaf: ArrayRef = match (kind, lane) {
-        // They are whole already.
+        // They are integers already.
         (Kind::Whole(_), NumberType::Integer) => return Ok(operand.clone()),
         (Kind::Whole(f) | Kind::Sign(f), lane) => functions::apply(f, lane, leaf)?,
         (Kind::Real(f), lane) => functions::apply(f, lane.real(), leaf)?,
@@ -166,7 +167,7 @@ fn no_list(what: &str, operand: &Operand) -> Error {
     Error::invalid_argument(format!("{what} takes a collection, not {found} for each entry"))
 }
 
-/// What lists give. Entries are axis 0, and the innermost lists the last axis.
+/// The reduction of lists. Entries are axis 0, and the innermost lists the last axis.
 fn lists(kind: Kind, what: &str, value: &Value, axis: Option<i64>) -> Result<Value> {
     let depth = value.lists.len();
     let level = match axis {
@@ -185,8 +186,8 @@ fn lists(kind: Kind, what: &str, value: &Value, axis: Option<i64>) -> Result<Val
     }
     if level + 1 < depth {
         let what = format!(
-            "{what} goes over the innermost lists, which are axis={depth} here, not axis={}: write axis=-1, and call it \
-             again for the lists outside",
+            "{what} applies to the innermost lists, which are axis={depth} here, not axis={}: write axis=-1, and call \
+             it again for the outer lists",
             level + 1
         );
         return Err(Error::invalid_argument(what));
@@ -210,16 +211,16 @@ fn lists(kind: Kind, what: &str, value: &Value, axis: Option<i64>) -> Result<Val
     of_lists(value, level, &leaf)
 }
 
-/// The level of lists that an axis is.
+/// The level of lists of an axis.
 fn level(what: &str, depth: usize, axis: i64) -> Result<usize> {
     let place = if axis < 0 { axis.saturating_add(depth as i64 + 1) } else { axis };
     match usize::try_from(place) {
         Ok(0) => Err(Error::invalid_argument(format!(
-            "{what} goes over lists: axis={axis} stands for the entries, which are computed one by one"
+            "{what} applies to lists, but axis={axis} selects the entries, which are computed one by one"
         ))),
         Ok(place) if place <= depth => Ok(place - 1),
         _ => Err(Error::invalid_argument(format!(
-            "{what} has no axis={axis}: there are lists in {depth} level{}, of which the innermost is axis=-1",
+            "axis={axis} of {what} does not exist: lists have {depth} level{}, and axis=-1 is the innermost",
             if depth == 1 { "" } else { "s" }
         ))),
     }

@@ -40,7 +40,7 @@ struct Evaluator<'e> {
 
 impl<'e> Evaluator<'e> {
     fn pop(&mut self) -> Result<Operand> {
-        self.stack.pop().ok_or_else(|| Error::invalid_argument("a step of an expression has no value"))
+        self.stack.pop().ok_or_else(|| Error::invalid_argument("a step of an expression lacks a value"))
     }
 
     /// The last values, in their order.
@@ -69,7 +69,7 @@ impl<'e> Evaluator<'e> {
             Op::Member(name) => match self.pop()? {
                 Operand::Value(value) => Operand::Value(value.member(name)?),
                 Operand::Literal(_) => {
-                    return Err(Error::invalid_argument(format!("there is no member '{name}' in a literal")));
+                    return Err(Error::invalid_argument(format!("a literal has no member '{name}'")));
                 }
             },
             Op::Unary(sign) => unary(*sign, &self.pop()?)?,
@@ -88,7 +88,7 @@ impl<'e> Evaluator<'e> {
                 Operand::Value(items::index(&self.collection()?, &by, *level)?)
             }
             Op::Slice { level, slice } => Operand::Value(items::slice(&self.collection()?, *level, *slice)?),
-            Op::Field(_) | Op::Compare { .. } => return Err(Error::invalid_argument("a step that is done elsewhere")),
+            Op::Field(_) | Op::Compare { .. } => return Err(Error::invalid_argument("a step is evaluated elsewhere")),
         })
     }
 
@@ -112,7 +112,7 @@ impl<'e> Evaluator<'e> {
         Ok(())
     }
 
-    /// Puts the part of the expression in front of an error, where it is not all of it.
+    /// Prefixes an error with the part of the expression, unless it is the whole.
     #[cold]
     fn at(&self, step: &Step, error: Error) -> Error {
         match self.text.get(step.at.clone()) {
@@ -130,7 +130,7 @@ impl<'e> Evaluator<'e> {
         Ok(value)
     }
 
-    /// The longest name in front that is a field, and members of it.
+    /// The longest prefix that names a field, and members of it.
     fn field(&self, path: &str) -> Result<Value> {
         let mut ends = std::iter::once(path.len()).chain(path.rmatch_indices('.').map(|(at, _)| at));
         let schema = self.batch.schema();
@@ -146,12 +146,12 @@ impl<'e> Evaluator<'e> {
     }
 }
 
-/// `^` is a power in TTree formulas: between numbers it has no meaning that is not a mistake of somebody.
+/// `^` is a power in TTree formulas: between numbers, any meaning would surprise somebody.
 fn check_caret(operator: Binary, operands: &[Operand]) -> Result<()> {
     let number = operands.iter().find(|operand| !matches!(operand.kind(), Kind::Boolean | Kind::Text | Kind::Other));
     match number {
         Some(_) if operator == Binary::BitXor => {
-            let what = "^ takes booleans only: write ** for a power, and xor(a, b) for the bits of integers";
+            let what = "^ takes only booleans: write ** for powers and xor(a, b) for bits of integers";
             Err(Error::invalid_argument(what))
         }
         _ => Ok(()),

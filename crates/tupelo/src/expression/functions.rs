@@ -1,4 +1,4 @@
-//! What operators and functions do with leaves: numbers in one of three number types, booleans and strings.
+//! Operators and functions on leaves: numbers in one of three number types, booleans and strings.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::syntax::{Binary, Literal};
 use super::value::{Kind, Operand, as_bytes, describe};
 use crate::{Error, Result};
 
-/// What numbers are computed with.
+/// The number types of computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberType {
     Integer,
@@ -23,7 +23,7 @@ pub(super) enum NumberType {
 }
 
 impl NumberType {
-    /// The one for operands together: literals follow the others.
+    /// The common type of operands: literals follow the others.
     pub(super) fn of(operands: &[Operand], what: &str) -> Result<Self> {
         let (mut integer, mut single, mut double, mut real_literal) = (false, false, false, false);
         for operand in operands {
@@ -56,7 +56,7 @@ impl NumberType {
         })
     }
 
-    /// The one for results that have a fraction.
+    /// The type for results that have a fraction.
     pub(super) fn real(self) -> Self {
         if self == Self::Integer { Self::Double } else { self }
     }
@@ -66,7 +66,7 @@ impl NumberType {
         if let (Some(unsigned), DataType::Int64) = (leaf.as_primitive_opt::<UInt64Type>(), T::DATA_TYPE)
             && let Some(large) = unsigned.iter().flatten().find(|&value| i64::try_from(value).is_err())
         {
-            let what = format!("{large} is compared only: integers are computed with 64 bits, of which one is a sign");
+            let what = format!("{large} can only be compared: integers are computed with 64 bits including the sign");
             return Err(Error::invalid_argument(what));
         }
         let strict = CastOptions { safe: false, ..CastOptions::default() };
@@ -140,8 +140,8 @@ macro_rules! real {
                     Binary::Subtract => a - b,
                     Binary::Multiply => a * b,
                     Binary::Divide => a / b,
-                    // As NumPy and Python: the exact rest first, for `a / b` may be rounded up to the next whole
-                    // number.
+                    // As NumPy and Python: the exact remainder first, since `a / b` may be rounded up to the next
+                    // integer.
                     Binary::FloorDivide if b == 0.0 => a / b,
                     Binary::FloorDivide => {
                         let rest = a % b;
@@ -238,7 +238,7 @@ pub(super) fn arithmetic(
                         is_whole &= value.is_some();
                         value.unwrap_or_default()
                     }),)*
-                    _ => return Err(Error::invalid_argument(format!("numbers have no {sign}"))),
+                    _ => return Err(Error::invalid_argument(format!("{sign} is not defined for numbers"))),
                 }
             };
         }
@@ -268,7 +268,7 @@ pub(super) fn may_be_zero(divisor: &Operand) -> bool {
     !matches!(divisor, Operand::Literal(Literal::Integer(1.. | ..=-1) | Literal::Boolean(true)))
 }
 
-/// Whether numbers, booleans or strings compare so.
+/// Compares numbers, booleans or strings.
 pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<Vec<bool>> {
         let (a, b) = (NumberType::cast::<T>(&leaves[0])?, NumberType::cast::<T>(&leaves[1])?);
@@ -300,7 +300,7 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
     Ok(Arc::new(BooleanArray::new(packed(&booleans), nulls_of(&leaves[0], &leaves[1], count))))
 }
 
-/// Whether pairs compare so: a loop for each operator, of which the compiler knows what it does.
+/// Whether pairs compare so: a separate loop for each operator, which the compiler can optimise.
 fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize) -> Vec<bool> {
     match operator {
         Binary::Equal => pairs(a, b, count, |a, b| a == b),
@@ -312,7 +312,7 @@ fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize)
     }
 }
 
-/// Integers of which some may be too large for 64 bits with a sign.
+/// Integers, some of which may be too large for signed 64 bits.
 pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
     match leaf.as_primitive_opt::<UInt64Type>() {
         Some(unsigned) => Ok(unsigned.values().iter().map(|&value| value.into()).collect()),
@@ -320,7 +320,7 @@ pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
     }
 }
 
-/// Booleans, together with what is missing.
+/// Booleans with their nulls.
 pub(super) fn booleans(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
     leaf.as_boolean_opt().cloned().ok_or_else(|| {
         let found = describe(leaf.data_type());
@@ -384,7 +384,7 @@ pub(super) fn signed(is_absolute: bool, lane: NumberType, leaf: &ArrayRef) -> Re
             (Some(value), false) => value.negate().map(Some).ok_or(()),
         });
         let changed: Result<PrimitiveArray<T>, ()> = changed.collect();
-        Ok(Arc::new(changed.map_err(|()| Error::invalid_argument("-2^63 has no opposite among integers of 64 bits"))?))
+        Ok(Arc::new(changed.map_err(|()| Error::invalid_argument("-2^63 cannot be negated as a 64-bit integer"))?))
     }
     in_lane!(lane, run(is_absolute, leaf))
 }

@@ -16,7 +16,7 @@ fn check_level(value: &Value, level: usize) -> Result<()> {
         return Ok(());
     }
     let (found, each) = (describe(value.leaf.data_type()), if level == 0 { "entry" } else { "item" });
-    Err(Error::invalid_argument(format!("{found} for each {each} has no items")))
+    Err(Error::invalid_argument(format!("{found} for each {each} cannot be indexed")))
 }
 
 /// `value[start:stop:step]`, of the lists of a level.
@@ -49,12 +49,12 @@ pub(super) fn index(value: &Value, by: &Operand, level: usize) -> Result<Value> 
             let depth = places.lists.len();
             let (mut value, mut places) = (value.clone(), places.clone());
             if value.lists.len() <= depth || agree(&mut [&mut value, &mut places]).is_err() {
-                return Err(Error::invalid_argument("an index stands for one item of each list"));
+                return Err(Error::invalid_argument("an index selects one item of each list"));
             }
             let places = NumberType::cast::<Int64Type>(&places.leaf)?;
             item(&value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
         }
-        _ => Err(Error::invalid_argument("an index is an integer or a list of booleans")),
+        _ => Err(Error::invalid_argument("an index must be an integer or a list of booleans")),
     }
 }
 
@@ -63,10 +63,12 @@ fn select(value: &Value, mask: &Value) -> Result<Value> {
     let (mut value, mut mask) = (value.clone(), mask.clone());
     let depth = mask.lists.len();
     if depth == 0 {
-        return Err(Error::invalid_argument("a mask is a list of booleans, one for each item; a cut keeps entries"));
+        return Err(Error::invalid_argument(
+            "a mask must be a list of booleans, one for each item; use a cut to select entries",
+        ));
     }
     if value.lists.len() < depth || agree(&mut [&mut value, &mut mask]).is_err() {
-        return Err(Error::invalid_argument("a mask has one boolean for each item of a list"));
+        return Err(Error::invalid_argument("a mask must have one boolean for each item of a list"));
     }
     let kept = known(&booleans(&mask.leaf, "a mask")?, false);
     let below = value.below(depth);
@@ -80,7 +82,7 @@ fn select(value: &Value, mask: &Value) -> Result<Value> {
     Ok(Value { lists, ..below })
 }
 
-/// One item of each list of a level, from its front or, below zero, from its end; missing where there is none.
+/// One item of each list of a level, counted from its front or, if negative, from its end; missing if there is none.
 fn item(value: &Value, level: usize, place: impl Fn(usize) -> Option<i64>) -> Result<Value> {
     let places = value.lists[level].bounds().enumerate().map(|(list, (from, to))| {
         let place = place(list)?;

@@ -34,7 +34,7 @@ const TREE_FORMULAS: [(&str, &str); 8] = [
     ("Iteration$", "items are computed one by one; x[0] is the first item"),
 ];
 
-/// `what`, and where in the text that is.
+/// `what`, and its position in the text.
 #[cold]
 pub(super) fn error(what: &str, text: &str, at: usize) -> Error {
     let place = match text[at..].trim().is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn error(what: &str, text: &str, at: usize) -> Error {
     Error::invalid_argument(format!("{what} at {place}"))
 }
 
-/// The next token at or behind a place, and where it is.
+/// The next token at or after a position, and its position.
 pub(super) fn next_token(text: &str, from: usize) -> Result<Option<(Token<'_>, Range<usize>)>> {
     let rest = text[from..].trim_start();
     let start = text.len() - rest.len();
@@ -59,7 +59,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The text behind the next word, if it is this one.
+/// The text after the next word, if it is this one.
 pub(super) fn behind_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     text.trim_start().strip_prefix(word).filter(|rest| !rest.starts_with(is_word))
 }
@@ -96,25 +96,25 @@ fn word(text: &str) -> Token<'_> {
     }
 }
 
-/// What looks like a name of C++ or of a tree's formula behind a word: says what to write.
+/// An error for text after a word that looks like a name of C++ or of a TTree formula, with the spelling to use.
 fn check_behind(text: &str, rest: &str, start: usize, word_len: usize) -> Result<()> {
     let behind = &rest[word_len..];
     if behind.starts_with('$') {
         let name = &rest[..=word_len];
         let known = TREE_FORMULAS.iter().find(|(formula, _)| *formula == name);
-        let hint = known.map_or("functions are those of NumPy and Awkward Array", |(_, hint)| hint);
-        return Err(error(&format!("'{name}' is of TTree formulas only; {hint},"), text, start));
+        let hint = known.map_or("use functions of NumPy and Awkward Array", |(_, hint)| hint);
+        return Err(error(&format!("'{name}' exists only in TTree formulas; {hint},"), text, start));
     }
     if let Some(behind) = behind.strip_prefix("::") {
         let name = &behind[..behind.find(|c| !is_word(c)).unwrap_or(behind.len())];
         let hint = match table::near(name) {
             Some(name) => format!("write {name}"),
-            None => "functions are those of NumPy and Awkward Array".to_owned(),
+            None => "use functions of NumPy and Awkward Array".to_owned(),
         };
         let what = format!("'{}::{name}' is C++; {hint},", &rest[..word_len]);
         return Err(error(&what, text, start));
     }
-    // Names as `ElectronsAuxDyn:pt` are likelier than anything else that is written so, but slices.
+    // Names such as `ElectronsAuxDyn:pt` are the likeliest meaning, except for slices.
     let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
     if !behind.strip_prefix(':').is_some_and(is_name) {
         return Ok(());
@@ -125,7 +125,7 @@ fn check_behind(text: &str, rest: &str, start: usize, word_len: usize) -> Result
         true => Ok(()),
         false => {
             let name = rest[..end].trim_end_matches(':');
-            Err(error(&format!("names that contain ':' must be in backticks: write `{name}`,"), text, start))
+            Err(error(&format!("names with ':' must be in backticks: write `{name}`,"), text, start))
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Literals, or tuples of them.
 #[derive(Debug)]
 pub(super) struct Members {
-    /// Those at each place of the tuples.
+    /// The literals at each position of the tuples.
     columns: Vec<Vec<Literal>>,
     /// Tables that were made, by the kinds of the values that are looked up: a literal is another key to each of them.
     tables: Mutex<Vec<(Vec<Kind>, Arc<Table>)>>,
@@ -39,11 +39,11 @@ enum Codes {
 
 impl Members {
     /// # Errors
-    /// What is wrong, where strings and numbers are mixed.
+    /// The error if strings and numbers are mixed.
     pub(super) fn new(columns: Vec<Vec<Literal>>) -> Result<Self, &'static str> {
         let is_text = |literal: &Literal| matches!(literal, Literal::Text(_));
         if columns.iter().any(|column| column.iter().any(is_text) && !column.iter().all(is_text)) {
-            return Err("the list after 'in' has both strings and numbers; it ends");
+            return Err("the list after 'in' contains both strings and numbers; it ends");
         }
         Ok(Self { columns, tables: Mutex::new(Vec::new()) })
     }
@@ -79,7 +79,7 @@ impl Members {
         Ok(BooleanArray::new(booleans.into(), nulls))
     }
 
-    /// What finds values of the kinds of these leaves.
+    /// The table for values of the kinds of these leaves.
     fn table(&self, leaves: &[ArrayRef]) -> Result<Arc<Table>> {
         let kinds: Vec<Kind> = leaves.iter().map(|leaf| Kind::of(leaf.data_type())).collect();
         for ((kind, leaf), literals) in kinds.iter().zip(leaves).zip(&self.columns) {
@@ -89,7 +89,7 @@ impl Members {
                 Some(_) if matches!(kind, Kind::Text | Kind::Other) => "numbers",
                 Some(_) => continue,
             };
-            let what = format!("'in' looks for {wanted} in this list, not for {}", describe(leaf.data_type()));
+            let what = format!("'in' expects {wanted} for this list, not {}", describe(leaf.data_type()));
             return Err(Error::invalid_argument(what));
         }
         // Threads wait for the one that makes the table.
@@ -140,7 +140,7 @@ impl Codes {
         (Self::Numbers(numbers), codes)
     }
 
-    /// The code of each value; none where it is no member.
+    /// The code of each value; `None` if it is not a member.
     fn of(&self, leaf: &ArrayRef) -> Result<Vec<Option<u32>>> {
         Ok(match (self, Kind::of(leaf.data_type())) {
             (Self::Strings(codes), _) => {
@@ -166,8 +166,8 @@ fn code<K: Hash + Eq>(codes: &mut HashMap<K, u32>, key: K) -> u32 {
     *codes.entry(key).or_insert(next)
 }
 
-/// What a number is found by among values of a kind: itself for integers, else its bits, after it was rounded as in a
-/// comparison.
+/// The key of a number among values of a kind: the number itself for integers, otherwise its bits after rounding as in
+/// a comparison.
 fn key(literal: &Literal, kind: Kind) -> Option<i128> {
     let (integer, real) = match literal {
         Literal::Boolean(boolean) => (Some(i128::from(*boolean)), f64::from(u8::from(*boolean))),

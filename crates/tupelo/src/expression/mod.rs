@@ -74,7 +74,7 @@ use crate::{Error, Result, pool};
 use program::{Op, Step};
 use value::Kind;
 
-/// Entries that are computed at once: what is made on the way stays in a core's cache, and several threads have work.
+/// Entries that are computed at once: intermediate values stay in the cache of a core, and several threads have work.
 const BLOCK_ENTRIES: usize = 1 << 15;
 
 /// A parsed expression.
@@ -96,7 +96,7 @@ impl FromStr for Expression {
     type Err = Error;
 
     /// # Errors
-    /// Invalid argument, with the place in the text, for what is no expression.
+    /// Invalid argument, with the position in the text, if it is not an expression.
     fn from_str(text: &str) -> Result<Self> {
         let steps = parse::parse(text).map_err(|e| e.within(format!("expression '{}'", shorten(text))))?;
         let mut fields = BTreeSet::new();
@@ -165,23 +165,23 @@ impl Expression {
     /// Whether to keep each entry of a batch.
     ///
     /// # Errors
-    /// As of [`Expression::evaluate`], and invalid argument where it has not one boolean for each entry.
+    /// As [`Expression::evaluate`], and invalid argument unless the result is one boolean for each entry.
     pub fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         self.booleans(&self.evaluate(batch)?)
     }
 
-    /// A value of the expression as what to keep.
+    /// A value of the expression as the entries to keep.
     pub(crate) fn booleans(&self, value: &ArrayRef) -> Result<BooleanArray> {
         booleans(value, &self.text)
     }
 
-    /// Whether it is a name and nothing else.
+    /// Whether it is only a name.
     pub(crate) fn is_name(&self) -> bool {
         matches!(&self.steps[..], [Step { op: Op::Field(_), .. }])
     }
 }
 
-/// The value of what is called so as what to keep.
+/// The value of the field of this name as the entries to keep.
 pub(crate) fn booleans(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
     let booleans = value.as_any().downcast_ref::<BooleanArray>().cloned();
     booleans.ok_or_else(|| {
@@ -194,7 +194,7 @@ pub(crate) fn booleans(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
             _ => "",
         };
         Error::invalid_argument(format!(
-            "expression '{text}': a cut is one boolean for each entry, not {found}{remedy}"
+            "expression '{text}': a cut must be one boolean for each entry, not {found}{remedy}"
         ))
     })
 }

@@ -13,7 +13,7 @@ use super::syntax::{Binary, COMPARISON_STRENGTH, Literal, NOT_STRENGTH, SIGN_STR
 use super::table::{self, Function};
 use crate::{Error, Result};
 
-/// Terms in terms; more are refused before the stack ends.
+/// Maximum nesting of terms, which limits the use of the stack.
 const MAX_DEPTH: usize = 128;
 
 /// Modules whose names may stand in front of functions and constants.
@@ -45,7 +45,7 @@ impl Infix {
 
 struct Parser<'t> {
     text: &'t str,
-    /// Where the next token begins, and behind it; none at the end.
+    /// Start and end of the next token; `None` at the end.
     next: Option<(Token<'t>, Range<usize>)>,
     /// The end of the last token.
     end: usize,
@@ -82,7 +82,7 @@ impl<'t> Parser<'t> {
     fn term(&mut self, strength: u8) -> Result<Part> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Error::limit(format!("terms nested deeper than {MAX_DEPTH}")));
+            return Err(Error::limit(format!("terms are nested more than {MAX_DEPTH} deep")));
         }
         let mut left = self.operand()?;
         // The right side of the last comparison, and the step that compares it.
@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant. `compared` is the step behind
+    /// `a > 1 & b < 3` is a chain through `1 & b` in Python, which is never intended. `compared` is the step behind
     /// the middle.
     fn check_middle(&self, middle: &Part, compared: usize) -> Result<()> {
         let Op::Binary(Binary::BitAnd | Binary::BitOr | Binary::BitXor, _) = self.steps[compared - 1].op else {
@@ -144,8 +144,8 @@ impl<'t> Parser<'t> {
             return Ok(());
         }
         let what = format!(
-            "'{text}' stands between two comparisons, which &, | and ^ bind more strongly than; put each comparison in \
-             parentheses, or write 'and' or 'or',"
+            "'{text}' binds more strongly than the comparisons beside it; put each comparison in parentheses, or write \
+             'and' or 'or',"
         );
         Err(error(&what, self.text, middle.at.start))
     }
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
     fn membership(&mut self, left: Part, is_negated: bool, is_chained: bool) -> Result<Part> {
         let at = self.next.as_ref().map_or(self.end, |(_, at)| at.start);
         let alone = |parser: &Self, at| {
-            Err(error("'in' does not go on with another comparison; put it in parentheses,", parser.text, at))
+            Err(error("'in' cannot be chained with another comparison; put it in parentheses,", parser.text, at))
         };
         if is_chained {
             return alone(self, at);
@@ -231,7 +231,7 @@ impl<'t> Parser<'t> {
         Members::new(columns).map_err(|what| error(what, self.text, from))
     }
 
-    /// Begins a list: what closes it.
+    /// Begins a list; returns its closing token.
     fn open_list(&mut self, what: &str) -> Result<&'static str> {
         match self.advance()? {
             Some((Token::Sign("["), _)) => Ok("]"),
@@ -253,7 +253,7 @@ impl<'t> Parser<'t> {
                     _,
                 )) => {
                     let signed = if sign == "-" { literal.negated() } else { Some(literal) };
-                    signed.ok_or_else(|| error("an integer has more than 64 bits", self.text, at.start))
+                    signed.ok_or_else(|| error("integer exceeds 64 bits", self.text, at.start))
                 }
                 _ => Err(missing(self.text, at.end)),
             },
@@ -329,7 +329,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What is between parentheses, of which the first is taken: a term, or a tuple.
+    /// The content of parentheses, after the first: a term or a tuple.
     fn parentheses(&mut self, part: &mut Part) -> Result<()> {
         self.term(0)?;
         let mut count = 1;
@@ -380,7 +380,7 @@ impl<'t> Parser<'t> {
         }
         let hint = match table::near(if name == "size" { "len" } else { name }) {
             Some(function) => format!("write {function}({module})"),
-            None => format!("modules are {}", MODULES.join(", ")),
+            None => format!("available modules: {}", MODULES.join(", ")),
         };
         Err(error(&format!("'{module}.{name}' is not a function; {hint},"), self.text, at))
     }
@@ -415,14 +415,14 @@ impl<'t> Parser<'t> {
         let (count, axis) = self.arguments(name, function)?;
         if !function.arity.contains(&count) {
             let takes = function.takes();
-            return Err(Error::invalid_argument(format!("{name}() takes {takes}, and was given {count}")));
+            return Err(Error::invalid_argument(format!("{name}() takes {takes}, found {count}")));
         }
         part.at.end = self.end;
         self.push(Op::Call { name, function, count, axis }, &part.at);
         Ok(())
     }
 
-    /// How many arguments there are, and the axis.
+    /// The number of arguments, and the axis.
     fn arguments(&mut self, name: &str, function: &Function) -> Result<(usize, Option<i64>)> {
         self.expect("(")?;
         let (mut count, mut axis) = (0, None);
@@ -453,17 +453,17 @@ impl<'t> Parser<'t> {
     fn axis(&mut self, name: &str, function: &Function, keyword: &str, at: usize) -> Result<i64> {
         if keyword != "axis" || !function.has_axis() {
             let known = if function.has_axis() { "only 'axis'" } else { "no keywords" };
-            return Err(error(&format!("{name}() has {known}, not '{keyword}'"), self.text, at));
+            return Err(error(&format!("{name}() takes {known}, not '{keyword}'"), self.text, at));
         }
         self.advance()?;
         self.advance()?;
         if matches!(self.next, Some((Token::Word("None"), _))) {
-            let what = "axis=None stands for all entries together; values are computed entry by entry: write axis=-1";
+            let what = "axis=None combines all entries, but values are computed entry by entry: write axis=-1,";
             return Err(error(what, self.text, at));
         }
         match self.literal() {
             Ok(Literal::Integer(axis)) => Ok(axis),
-            _ => Err(error("an axis is an integer", self.text, at)),
+            _ => Err(error("an axis must be an integer,", self.text, at)),
         }
     }
 
@@ -478,7 +478,7 @@ impl<'t> Parser<'t> {
             if place == 0 && !is_last {
                 // The axis of entries.
                 if by != Some(Slice::ALL) {
-                    let what = "of several indexes the first stands for entries: write [:, …]";
+                    let what = "the first of several indexes selects entries: write [:, …],";
                     return Err(error(what, self.text, start));
                 }
             } else if let Some(slice) = by {
@@ -488,7 +488,7 @@ impl<'t> Parser<'t> {
             } else {
                 let is_literal = matches!(self.steps.last(), Some(Step { op: Op::Literal(_), .. }));
                 if !(is_literal || level == 0 && is_last) {
-                    let what = "beside slices and other indexes stands an integer";
+                    let what = "an index beside slices and other indexes must be an integer,";
                     return Err(error(what, self.text, start));
                 }
                 let at = part.at.start..self.end;
@@ -521,7 +521,7 @@ impl<'t> Parser<'t> {
                 }
                 bounds[count] = match &self.steps[from..] {
                     [Step { op: Op::Literal(Literal::Integer(bound)), .. }] => Some(*bound),
-                    _ => return Err(error("the bounds of a slice are integers; this is none", self.text, start)),
+                    _ => return Err(error("the bounds of a slice must be integers,", self.text, start)),
                 };
                 self.steps.truncate(from);
             }
@@ -533,7 +533,7 @@ impl<'t> Parser<'t> {
         }
         let [start, stop, step] = bounds;
         match step {
-            Some(0) => Err(error("the step of a slice is not 0", self.text, self.end)),
+            Some(0) => Err(error("the step of a slice must not be 0,", self.text, self.end)),
             step => Ok(Some(Slice { start, stop, step: step.unwrap_or(1) })),
         }
     }

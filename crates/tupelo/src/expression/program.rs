@@ -14,7 +14,7 @@ pub(super) struct Step {
     pub(super) at: Range<usize>,
 }
 
-/// What a step does with the values that the steps before it left on the stack.
+/// The operation of a step on the values that the previous steps left on the stack.
 #[derive(Debug, Clone)]
 pub(super) enum Op {
     Literal(Literal),
@@ -37,7 +37,7 @@ pub(super) enum Op {
         is_negated: bool,
     },
     Call {
-        /// As it is spelled.
+        /// Its spelling.
         name: &'static str,
         function: &'static Function,
         /// Number of arguments.
@@ -53,6 +53,6 @@ pub(super) enum Op {
         level: usize,
         slice: Slice,
     },
-    /// `x.name` of something that is no path.
+    /// `x.name` of something that is not a path.
     Member(String),
 }

@@ -1,4 +1,4 @@
-//! What lists of numbers give: sums, extremes, means and places.
+//! Reductions of lists of numbers: sums, extremes, means and positions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::syntax::Binary;
 use super::value::{Lists, with_nulls};
 use crate::{Error, Result};
 
-/// What one list of numbers gives.
+/// The reduction of one list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reduction {
     Sum,

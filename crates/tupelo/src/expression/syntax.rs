@@ -1,10 +1,10 @@
-//! The parts of an expression that hold nothing else: literals, slices and operators.
+//! The elementary parts of an expression: literals, slices and operators.
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Boolean(bool),
     Integer(i64),
-    /// One that is too large for 64 bits with a sign.
+    /// An integer too large for signed 64 bits.
     Unsigned(u64),
     Real(f64),
     Text(String),
@@ -96,7 +96,7 @@ impl Binary {
         self.strength() == COMPARISON_STRENGTH
     }
 
-    /// How strongly it binds: as in Python.
+    /// Its precedence, as in Python.
     pub(super) fn strength(self) -> u8 {
         use Binary::*;
         match self {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_take_what_python_takes() {
+    fn slices_match_python() {
         let of = |start, stop, step, len| Slice { start, stop, step }.indices(len).collect::<Vec<_>>();
         assert_eq!(of(None, Some(1), 1, 3), [0]);
         assert_eq!(of(Some(-2), None, 1, 3), [1, 2]);

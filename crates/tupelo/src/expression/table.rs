@@ -8,7 +8,7 @@ use super::reduce::Reduction;
 use super::syntax::{Binary, Unary};
 use crate::{Error, Result};
 
-/// A function, and what the reference says of it.
+/// A function, and its description in the reference.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) name: &'static str,
@@ -29,9 +29,9 @@ pub(super) struct Function {
 pub(super) enum Kind {
     /// A number with a fraction of one number.
     Real(fn(f64) -> f64),
-    /// A whole number of one number; whole numbers stay as they are.
+    /// An integer of one number; integers stay as they are.
     Whole(fn(f64) -> f64),
-    /// The same, of whole numbers too.
+    /// The same, also of integers.
     Sign(fn(f64) -> f64),
     Absolute,
     Square,
@@ -82,7 +82,7 @@ pub(super) fn constant(name: &str) -> Option<f64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The function of a name, and that name, by which messages call it too.
+/// The function of a name, and that name, which messages use too.
 ///
 /// # Errors
 /// Not found, with near names.
@@ -97,7 +97,7 @@ pub(super) fn function(name: &str) -> Result<(&'static str, &'static Function)> 
     found.ok_or_else(|| Error::no_such("function", name, BY_NAME.keys().copied()))
 }
 
-/// What a function or constant is called here that is called so elsewhere, in capital or small letters.
+/// The name here of a function or constant with this name elsewhere, ignoring case.
 pub(super) fn near(name: &str) -> Option<&'static str> {
     let small = name.to_lowercase();
     match small.as_str() {
@@ -157,25 +157,25 @@ pub(super) static FUNCTIONS: &[Function] = &[
     one("arctanh", &["atanh"], Kind::Real(f64::atanh), "inverse hyperbolic tangent", "arctanh(0)"),
     one("deg2rad", &["radians"], Kind::Real(f64::to_radians), "degrees to radians", "deg2rad(180)"),
     one("rad2deg", &["degrees"], Kind::Real(f64::to_degrees), "radians to degrees", "rad2deg(np.pi)"),
-    one("floor", &[], Kind::Whole(f64::floor), "largest whole number that is not above", "floor(eta)"),
-    one("ceil", &[], Kind::Whole(f64::ceil), "smallest whole number that is not below", "ceil(eta)"),
-    one("trunc", &["fix"], Kind::Whole(f64::trunc), "without its fraction", "trunc(eta)"),
+    one("floor", &[], Kind::Whole(f64::floor), "largest integer not above it", "floor(eta)"),
+    one("ceil", &[], Kind::Whole(f64::ceil), "smallest integer not below it", "ceil(eta)"),
+    one("trunc", &["fix"], Kind::Whole(f64::trunc), "integer part", "trunc(eta)"),
     one(
         "round",
         &["rint", "around"],
         Kind::Whole(f64::round_ties_even),
-        "nearest whole number, halves to even",
+        "nearest integer, halves to even",
         "round(eta)",
     ),
     one("isnan", &[], Kind::Test(f64::is_nan), "whether it is NaN", "isnan(met)"),
     one("isinf", &[], Kind::Test(f64::is_infinite), "whether it is infinite", "isinf(met)"),
     one("isfinite", &[], Kind::Test(f64::is_finite), "whether it is neither NaN nor infinite", "isfinite(met)"),
-    one("signbit", &[], Kind::Test(f64::is_sign_negative), "whether it has a minus", "signbit(eta)"),
+    one("signbit", &[], Kind::Test(f64::is_sign_negative), "whether its sign is negative", "signbit(eta)"),
     two("arctan2", &["atan2"], Kind::RealTwo(f64::atan2), "angle of the point (second, first)", "arctan2(0, 1)"),
     two("hypot", &[], Kind::RealTwo(f64::hypot), "`sqrt(x**2 + y**2)`", "hypot(3, 4)"),
     two("copysign", &[], Kind::RealTwo(f64::copysign), "the first with the sign of the second", "copysign(met, -1)"),
     two("logaddexp", &[], Kind::RealTwo(log_add_exp), "`log(exp(x) + exp(y))`", "logaddexp(0, 0)"),
-    two("fmod", &[], Kind::RealTwo(|a, b| a % b), "rest with the sign of the first, as in C", "fmod(-7, 3)"),
+    two("fmod", &[], Kind::RealTwo(|a, b| a % b), "remainder with the sign of the first, as in C", "fmod(-7, 3)"),
     two("minimum", &[], Kind::Minimum, "the smaller; NaN if one is", "minimum(pt, met)"),
     two("maximum", &[], Kind::Maximum, "the larger; NaN if one is", "maximum(pt, met)"),
     two("add", &[], Kind::Operator(Binary::Add), "`x + y`", "add(n, 1)"),
@@ -194,13 +194,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     two("logical_and", &[], Kind::Operator(Binary::And), "`x and y`", "logical_and(n > 1, trigger)"),
     two("logical_or", &[], Kind::Operator(Binary::Or), "`x or y`", "logical_or(n > 9, trigger)"),
     one("logical_not", &[], Kind::Signed(Unary::Not), "`not x`", "logical_not(trigger)"),
-    two("bitwise_and", &[], Kind::Operator(Binary::BitAnd), "`x & y`, of integers their bits", "bitwise_and(n, 5)"),
-    two("bitwise_or", &[], Kind::Operator(Binary::BitOr), "`x | y`, of integers their bits", "bitwise_or(n, 4)"),
+    two("bitwise_and", &[], Kind::Operator(Binary::BitAnd), "`x & y`; bitwise for integers", "bitwise_and(n, 5)"),
+    two("bitwise_or", &[], Kind::Operator(Binary::BitOr), "`x | y`; bitwise for integers", "bitwise_or(n, 4)"),
     two(
         "xor",
         &["logical_xor", "bitwise_xor"],
         Kind::Operator(Binary::BitXor),
-        "whether one of two booleans is true; of integers their bits",
+        "whether exactly one of two booleans is true; bitwise for integers",
         "xor(n, 1)",
     ),
     one("invert", &["bitwise_not"], Kind::Signed(Unary::Invert), "`~x`", "invert(n)"),
@@ -223,19 +223,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "len",
         &["num"],
         Kind::Length,
-        "number of items of the outermost lists, or of those of an axis from 1 on",
+        "number of items in the outermost lists, or in the lists of an axis (1 or more)",
         "len(hits)",
     ),
     one("count", &[], Kind::Count, "number of items that are not missing", "count(hits)"),
-    one("sum", &[], Kind::Reduce(Reduction::Sum), "sum of the items; 0 of none", "sum(pt)"),
-    one("prod", &[], Kind::Reduce(Reduction::Product), "product of the items; 1 of none", "prod(hits)"),
-    one("mean", &[], Kind::Reduce(Reduction::Mean), "mean of the items; missing of none", "mean(pt)"),
+    one("sum", &[], Kind::Reduce(Reduction::Sum), "sum of the items; 0 if there are none", "sum(pt)"),
+    one("prod", &[], Kind::Reduce(Reduction::Product), "product of the items; 1 if there are none", "prod(hits)"),
+    one("mean", &[], Kind::Reduce(Reduction::Mean), "mean of the items; missing if there are none", "mean(pt)"),
     Function {
         name: "min",
         aliases: &[],
         arity: 1..=2,
         kind: Kind::Reduce(Reduction::Min),
-        what: "smallest item, missing of none; of two values as `minimum`",
+        what: "smallest item, missing if there are none; with two values, `minimum`",
         example: "min(pt)",
     },
     Function {
@@ -243,19 +243,25 @@ pub(super) static FUNCTIONS: &[Function] = &[
         aliases: &[],
         arity: 1..=2,
         kind: Kind::Reduce(Reduction::Max),
-        what: "largest item, missing of none; of two values as `maximum`",
+        what: "largest item, missing if there are none; with two values, `maximum`",
         example: "max(pt)",
     },
-    one("argmin", &[], Kind::Reduce(Reduction::ArgMin), "index of the smallest item; missing of none", "argmin(pt)"),
+    one(
+        "argmin",
+        &[],
+        Kind::Reduce(Reduction::ArgMin),
+        "index of the smallest item; missing if there are none",
+        "argmin(pt)",
+    ),
     one(
         "argmax",
         &[],
         Kind::Reduce(Reduction::ArgMax),
-        "index of the largest item; missing of none",
+        "index of the largest item; missing if there are none",
         "pt[argmax(eta)]",
     ),
-    one("any", &[], Kind::Any, "whether one of the items is true", "any(pt > 30)"),
-    one("all", &[], Kind::All, "whether all of the items are true", "all(pt > 30)"),
+    one("any", &[], Kind::Any, "whether any item is true", "any(pt > 30)"),
+    one("all", &[], Kind::All, "whether all items are true", "all(pt > 30)"),
 ];
 
 fn log_add_exp(a: f64, b: f64) -> f64 {

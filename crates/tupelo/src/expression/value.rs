@@ -1,4 +1,4 @@
-//! Values of all entries at a time: what is at the bottom, and the lists above it.
+//! Values of all entries at a time: leaves, and the lists above them.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 /// Lists of one level.
 #[derive(Debug, Clone)]
 pub(super) struct Lists {
-    /// They begin with zero. A list that is missing has no items.
+    /// Offsets, beginning with zero. A missing list has no items.
     pub(super) offsets: OffsetBuffer<i64>,
-    /// Which are there; none where all are.
+    /// Which lists are present; `None` if all are.
     pub(super) nulls: Option<NullBuffer>,
-    /// Whether some may be missing; what is computed has the same type whether some are or not.
+    /// Whether some may be missing; computed values have the same type either way.
     pub(super) is_optional: bool,
-    /// How many items each has, where all have as many by their type, and none may be missing.
+    /// The number of items of each list, if it is fixed by the type and none may be missing.
     pub(super) fixed_len: Option<i32>,
 }
 
 impl Lists {
-    /// Where each begins and ends.
+    /// The start and end of each list.
     pub(super) fn bounds(&self) -> impl ExactSizeIterator<Item = (i64, i64)> {
         self.offsets.windows(2).map(|window| (window[0], window[1]))
     }
@@ -50,7 +50,7 @@ pub(super) struct Value {
     pub(super) is_optional: bool,
 }
 
-/// What leaves are, as far as expressions care.
+/// The kinds of leaves that expressions distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Boolean,
@@ -75,7 +75,7 @@ impl Kind {
     }
 }
 
-/// What values are, in words.
+/// A description of values for messages.
 pub(super) fn describe(data_type: &DataType) -> String {
     noun(data_type, false)
 }
@@ -116,7 +116,7 @@ fn noun(data_type: &DataType, is_plural: bool) -> String {
     }
 }
 
-/// Whether there are strings at the bottom.
+/// Whether the leaves are strings.
 pub(super) fn holds_texts(data_type: &DataType) -> bool {
     match data_type {
         DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
@@ -159,7 +159,7 @@ impl Value {
         }
     }
 
-    /// Whether what there is for each entry may be missing.
+    /// Whether the value for each entry may be missing.
     pub(super) fn is_nullable(&self) -> bool {
         self.lists.first().map_or(self.is_optional, |lists| lists.is_optional)
     }
@@ -182,7 +182,7 @@ impl Value {
         Self { lists: self.lists[level..].to_vec(), ..self.clone() }
     }
 
-    /// The same, in which more lists of a level are missing.
+    /// The same, with more missing lists of a level.
     fn without(&self, level: usize, nulls: Option<&NullBuffer>) -> Result<Self> {
         let (mut lists, below) = (self.lists[..=level].to_vec(), self.below(level + 1));
         let (last, is_optional) = (&mut lists[level], below.is_nullable());
@@ -210,10 +210,10 @@ impl Value {
         Kind::of(self.leaf.data_type())
     }
 
-    /// A member of the records at the bottom.
+    /// A member of the records at the leaves.
     pub(super) fn member(&self, name: &str) -> Result<Self> {
         let Some(record) = self.leaf.as_struct_opt() else {
-            let what = format!("there is no member '{name}' in {}", describe(self.leaf.data_type()));
+            let what = format!("{} has no member '{name}'", describe(self.leaf.data_type()));
             return Err(Error::invalid_argument(what));
         };
         let Some((index, field)) = record.fields().find(name) else {
@@ -225,7 +225,7 @@ impl Value {
     }
 }
 
-/// An array in which more is missing.
+/// An array with more nulls.
 pub(super) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => Ok(Arc::clone(array)),
@@ -261,7 +261,7 @@ fn emptied(
     })
 }
 
-/// Booleans in which what is missing counts as `missing`.
+/// Booleans in which null counts as `missing`.
 pub(super) fn known(booleans: &BooleanArray, missing: bool) -> BooleanArray {
     match (booleans.nulls(), missing) {
         (None, _) => booleans.clone(),
@@ -306,7 +306,7 @@ pub(super) struct Aligned {
 }
 
 impl Aligned {
-    /// A leaf for all that was aligned; a literal where all were.
+    /// A leaf for all aligned operands; a literal if all are literals.
     pub(super) fn operand(self, leaf: ArrayRef) -> Operand {
         if !self.is_literal {
             return Operand::Value(Value { lists: self.lists, leaf, is_optional: self.is_optional });
@@ -395,7 +395,7 @@ pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
     Ok(Aligned { lists, leaves, count, is_literal, is_optional })
 }
 
-/// Strings as the bytes that they are anyway.
+/// Strings as their bytes.
 pub(super) fn as_bytes(strings: &ArrayRef) -> Result<LargeBinaryArray> {
     Ok(cast(strings, &DataType::LargeBinary)?.as_binary().clone())
 }
@@ -413,7 +413,7 @@ fn check_texts(leaf: &ArrayRef, owners: &UInt64Array) -> Result<()> {
     let bytes = owners.values().iter().fold(0, |sum: u64, &owner| sum.saturating_add(length(owner)));
     match bytes <= MAX_TEXT_BYTES {
         true => Ok(()),
-        false => Err(Error::limit(format!("strings beside each item of lists would take {bytes} bytes"))),
+        false => Err(Error::limit(format!("repeating strings for each item of lists would need {bytes} bytes"))),
     }
 }
 
@@ -422,7 +422,7 @@ fn differ(one: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Error {
     let lengths = |offsets: &OffsetBuffer<i64>, at: usize| offsets.get(at + 1).map_or(0, |end| end - offsets[at]);
     let at = (0..one.len().min(other.len()) - 1).find(|&at| lengths(one, at) != lengths(other, at)).unwrap_or(0);
     let (one, other) = (lengths(one, at), lengths(other, at));
-    Error::invalid_argument(format!("lists of different lengths, first {one} and {other}, have no common items"))
+    Error::invalid_argument(format!("lists have different lengths, first {one} and {other}"))
 }
 
 /// For each item of the innermost of these lists, the index of the value that is broadcast to it.

@@ -1,4 +1,4 @@
-//! The pages of which the checksums are compared already.
+//! Pages whose checksums have been compared.
 
 use std::collections::BTreeMap;
 
@@ -38,14 +38,12 @@ impl Compared {
             let is_meant = page.digest.is_none_or(|digest| digest == known.digest);
             return Some(match known.is_whole && is_meant {
                 true => Ok(()),
-                false => {
-                    Err(Error::corrupt("another column lists the same page, and it is damaged or not what is meant"))
-                }
+                false => Err(Error::corrupt("another column lists the same page, which is damaged or does not match")),
             });
         }
         // Format specification, "Page Locations": byte ranges may be identical, but must not overlap otherwise.
         let (bytes, offset) = (found.bytes(), found.start);
-        let what = || format!("the page overlaps another page, which has {bytes} bytes at offset {offset}");
+        let what = || format!("the page overlaps another page of {bytes} bytes at offset {offset}");
         (found.end > range.start).then(|| Err(Error::corrupt(what())))
     }
 

@@ -42,11 +42,11 @@ pub fn copy(
 
 /// An ntuple that is filled with entries of others, one after the other.
 ///
-/// What is chosen is copied: fields, entries, those that a cut keeps, and computed columns. C++ types, descriptions and
+/// The selection of a read is copied: fields, entries, cut and computed columns. C++ types, descriptions and
 /// encodings stay as they are; the description of the ntuple too, unless the options give another. The layouts of
-/// classes that the source's file describes go into the new file, beside those that it has. Attribute sets go along:
-/// what rows say of entries that are not copied is left out, and rows that speak of no copied entry too. Metadata go
-/// along; of a key that has a value already, that stays. A tree becomes an ntuple, with the types that an
+/// classes that the source's file describes go into the new file, beside those that it has. Attribute sets are copied
+/// too, limited to the copied entries; attributes of no copied entry are left out. Metadata is copied too; keys that
+/// already have a value keep it. A tree becomes an ntuple, with the types that an
 /// [import](super::import) gives it.
 #[derive(Debug)]
 pub struct Copier<'f> {
@@ -72,7 +72,7 @@ impl Union {
     /// Adds the fields of another source.
     ///
     /// # Errors
-    /// Invalid argument, which names a field that is not the same as in an earlier source.
+    /// Invalid argument, which names a field that differs from an earlier source.
     pub fn add(&mut self, read: &Read) -> Result<()> {
         self.sources += 1;
         for mut field in schema(read)?.fields {
@@ -111,7 +111,7 @@ impl<'f> Copier<'f> {
         Ok(Self { warnings, ..Self::with_schema(like, &schema(&prepared)?, file, path, options)? })
     }
 
-    /// Begins a new ntuple with all fields of several sources, the first of which is `like`. What is appended may lack
+    /// Begins a new ntuple with all fields of several sources, starting with `like`. What is appended may lack
     /// those that are optional; they are null in its entries.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl<'f> Copier<'f> {
     /// number of selected entries that are done, and may cancel the copy.
     ///
     /// # Errors
-    /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of
+    /// Invalid argument if the fields differ from those of the ntuple, before anything is written; those of
     /// reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
         let read = if self.union.is_some() { read } else { prepared(read)?.0 };
@@ -198,16 +198,16 @@ impl<'f> Copier<'f> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        for (name, set, rows) in &sets {
+        for (name, set, attributes) in &sets {
             let moves = before > 0 || places.copied < source.entries();
-            let moved = moves.then(|| rows.moved(|bound| before + places.place(bound))).transpose()?;
-            let rows = moved.as_ref().unwrap_or(rows);
+            let moved = moves.then(|| attributes.moved(|bound| before + places.place(bound))).transpose()?;
+            let attributes = moved.as_ref().unwrap_or(attributes);
             if !self.sets.contains_key(*name) {
                 let begun = self.writer.attribute_set(name, &set.user_schema()?)?;
                 self.sets.insert((*name).to_owned(), begun);
             }
             if let Some(writer) = self.sets.get_mut(*name) {
-                writer.write(rows.ranges(), rows.values())?;
+                writer.write(attributes.ranges(), attributes.values())?;
             }
         }
         let known = self.writer.metadata();
@@ -215,7 +215,7 @@ impl<'f> Copier<'f> {
             match known.get(&key) {
                 None => self.writer.set_metadata(&key, &value)?,
                 Some(kept) if *kept != value => {
-                    let what = format!("metadata '{key}': the value '{kept}' is kept, '{value}' is not copied");
+                    let what = format!("metadata '{key}': kept the value '{kept}', '{value}' was not copied");
                     self.warnings.push(source.context(Error::invalid_argument(what)).to_string());
                 }
                 Some(_) => {}
@@ -240,7 +240,7 @@ impl<'f> Copier<'f> {
         Ok(RecordBatch::try_new_with_options(schema, columns, &count)?)
     }
 
-    /// What was not copied though it was chosen: one sentence each.
+    /// What was selected but not copied: one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -265,7 +265,7 @@ fn with_nulls(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
     };
     let arrays: Vec<ArrayRef> = columns.fields().iter().map(column).collect();
     if let Some(other) = batch.schema().fields().iter().find(|field| columns.field_with_name(field.name()).is_err()) {
-        let what = "is not in the fields of all sources; the file was changed";
+        let what = "is missing in some sources; the file was changed";
         return Err(Error::invalid_argument(what).in_field(other.name()));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -280,16 +280,16 @@ pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
     let order = schema(first)?.order_of(&schema(other)?);
     order
         .map(|_| ())
-        .map_err(|e| other.context(e.within(format!("other fields than in {}", first.source().file_name()))))
+        .map_err(|e| other.context(e.within(format!("fields differ from those in {}", first.source().file_name()))))
 }
 
-/// Names, fields and rows of the attribute sets, without that of metadata where it is nothing else.
+/// Names, fields and attributes of the attribute sets, without the set of metadata if it contains only metadata.
 fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, Ntuple, Attributes)>> {
     let names = ntuple.attribute_sets().filter(|&name| !(has_own_metadata && name == METADATA_SET));
     let read = |name| {
         let set = ntuple.attribute_set(name)?;
-        let rows = set.rows(true)?;
-        Ok((name, set, rows))
+        let attributes = set.rows(true)?;
+        Ok((name, set, attributes))
     };
     names.map(read).collect()
 }
@@ -303,7 +303,7 @@ pub(super) fn schema(read: &Read) -> Result<Schema> {
     Ok(schema)
 }
 
-/// The read with all that it needs to be written, and what is left out of it: one sentence each.
+/// The read with everything needed for writing it, and what is left out: one sentence each.
 fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     if read.source().as_ntuple().is_some() {
         return Ok((read.with_projected_sources(), Vec::new()));
@@ -313,7 +313,7 @@ fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     Ok((read, skipped.iter().map(warning).collect()))
 }
 
-/// Where entries go of which attributes speak.
+/// The new positions of the entries that attributes refer to.
 struct Places {
     /// Where ranges of entries begin or end, ascending.
     bounds: Vec<u64>,
@@ -324,7 +324,7 @@ struct Places {
 
 impl Places {
     fn of(sets: &[(&str, Ntuple, Attributes)]) -> Self {
-        let ranges = sets.iter().flat_map(|(.., rows)| rows.ranges());
+        let ranges = sets.iter().flat_map(|(.., attributes)| attributes.ranges());
         let mut bounds: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
         bounds.sort_unstable();
         bounds.dedup();

@@ -24,7 +24,7 @@ const OPENING_REQUESTS: u64 = 3;
 /// Requests that open a tree: for head and tail of the file, streamer info and the record of the tree.
 const OPENING_TREE_REQUESTS: u64 = 3;
 
-/// What an ntuple takes with a mapping. Attribute sets are not counted.
+/// The cost of an ntuple with a mapping. Attribute sets are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappingCost {
     /// The mapping.
@@ -42,22 +42,23 @@ pub struct MappingCost {
 }
 
 /// The costs of an ntuple with each mapping: to write it, and to read the fields of a request for all entries. `hints`
-/// are those of the store. Nothing but metadata is read; the ntuple may be stored anywhere.
+/// are those of the store. Only metadata is read; the ntuple may be stored anywhere.
 ///
 /// # Errors
-/// Corrupt if a page list is damaged; unsupported for what is not an ntuple.
+/// Corrupt if a page list is damaged; unsupported unless it is an ntuple.
 pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
-    let ntuple = read.source().as_ntuple().ok_or_else(|| Error::unsupported("a tree has no mapping"))?;
+    let ntuple =
+        read.source().as_ntuple().ok_or_else(|| Error::unsupported("mappings apply only to ntuples, not to trees"))?;
     ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
 }
 
-/// What a tree takes in a store, which has its file as one object.
+/// The cost of a tree in a store, which stores its file as one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeCost {
     /// Requests that write the object: a large one is uploaded in parts.
     pub write_requests: u64,
-    /// Bytes of its baskets and of its own record. What else the file holds is not counted.
+    /// Bytes of its baskets and of its own record. The rest of the file is not counted.
     pub bytes: u64,
     /// Requests to open it and to read the selected fields of all entries once.
     pub read_requests: u64,
@@ -65,13 +66,16 @@ pub struct TreeCost {
     pub read_bytes: u64,
 }
 
-/// The cost of a tree: to write it, and to read the fields of a request for all entries. `hints` are those of the store.
-/// Nothing but metadata is read; the tree may be stored anywhere.
+/// The cost of a tree: to write it, and to read the fields of a request for all entries. `hints` are those of the
+/// store. Only metadata is read; the tree may be stored anywhere.
 ///
 /// # Errors
-/// Corrupt if a basket lies outside of the file; unsupported for what is not a tree.
+/// Corrupt if a basket lies outside the file; unsupported unless it is a tree.
 pub fn tree_cost(read: &Read, hints: Hints) -> Result<TreeCost> {
-    let tree = read.source().as_tree().ok_or_else(|| Error::unsupported("what has a mapping is an ntuple"))?;
+    let tree = read
+        .source()
+        .as_tree()
+        .ok_or_else(|| Error::unsupported("expected a tree; compute the costs of an ntuple by mapping"))?;
     tree_cost_in(tree, read, hints).map_err(|e| read.context(e))
 }
 

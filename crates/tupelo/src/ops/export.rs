@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// What a tree can have of what is chosen, and what is left out.
+/// The selected fields that a tree can hold, and what is left out.
 ///
 /// # Errors
 /// Invalid argument for options out of range.
@@ -30,7 +30,7 @@ pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec
     }
 }
 
-/// Whether a field has the numbers of items of a list.
+/// Whether a field contains the numbers of items of a list.
 fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
     let others = like.schema().fields.iter().filter(|field| ![list, counter].contains(&field.name.as_str()));
     let others: Vec<Skipped> = others.map(|field| Skipped::new(&field.name, "")).collect();
@@ -47,8 +47,8 @@ fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
 
 /// A tree that is filled with entries of ntuples or other trees, one after the other.
 ///
-/// What is chosen is exported: fields, entries, those that a cut keeps, and computed columns. Projected fields become
-/// branches like others. Attribute sets and metadata have no place in a tree and are left out.
+/// The selection of a read is exported: fields, entries, cut and computed columns. Projected fields become branches
+/// like others. A tree cannot hold attribute sets and metadata: they are left out.
 #[derive(Debug)]
 pub struct Exporter {
     writer: TreeWriter,
@@ -69,7 +69,7 @@ impl Exporter {
         };
         let schema = like.schema_with_computed()?;
         if schema.fields.is_empty() {
-            return Err(like.context(Error::unsupported("no field can be exported; choose others")));
+            return Err(like.context(Error::unsupported("no field can be exported; select other fields")));
         }
         let mut counters = like.source().counters();
         counters.retain(|(list, counter)| {
@@ -90,7 +90,7 @@ impl Exporter {
     /// number of selected entries that are done, and may cancel the export.
     ///
     /// # Errors
-    /// Invalid argument where the fields are not those of the tree; those of reading and of writing.
+    /// Invalid argument if the fields differ from those of the tree; those of reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
         let first = read.range().start;
         let source = read.source().clone();

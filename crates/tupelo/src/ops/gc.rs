@@ -16,7 +16,7 @@ use crate::source::{
 };
 use crate::{Error, Result};
 
-/// Objects that were written at most so long ago may be those of a running writer: one day.
+/// Objects written at most this long ago may belong to a running writer: one day.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Clusters, or pages in separate objects, that are missing one after the other, after which a DAOS container has no others
@@ -26,7 +26,7 @@ const MAX_EMPTY_OBJECTS: u32 = 1000;
 /// The objects of one attempt to write an ntuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// What the anchor says of the attempt. Empty if ROOT wrote the ntuple.
+    /// The attempt as recorded in the anchor. Empty if ROOT wrote the ntuple.
     id: String,
     /// Name of the attempt; it begins with the time in UTC when it began.
     pub attempt: String,
@@ -41,7 +41,7 @@ pub struct Attempt {
     record: Option<Record>,
 }
 
-/// What a [`Collector`] found.
+/// The result of a [`Collector`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Attempts that are not visible and can be removed.
@@ -59,10 +59,10 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
     key: String,
-    /// The name of the attempt where there is no record, which is the case in a folder until the attempt is about to become
-    /// visible or to be removed.
+    /// The name of the attempt if it has no record, as in a folder until the attempt is about to become visible or to
+    /// be removed.
     text: String,
-    /// That it was not changed since.
+    /// The condition that it was not changed since.
     condition: Condition,
 }
 
@@ -89,7 +89,7 @@ impl Attempt {
         record.and_then(|record| sealed(&record.text)).is_some_and(|since| !is_over(since))
     }
 
-    /// Whether nothing is left of it but its record, which stays for a while: a writer that does not know that it was collected
+    /// Whether only its record is left, which stays for a while: a writer that does not know that it was collected
     /// may still write objects, whose number no other one must have.
     fn is_marker(&self) -> bool {
         let removed = self.record.as_ref().and_then(|record| removed(&record.text));
@@ -122,7 +122,7 @@ impl Collector {
     /// For the ntuple with this URI, which need not exist.
     ///
     /// # Errors
-    /// Storage errors; unsupported for what is not an object store that can be written.
+    /// Storage errors; unsupported unless it is a writable object store.
     pub fn new(uri: &str, storage: &Storage) -> Result<Self> {
         let (namespace, base) = storage.object_sink(uri)?;
         Ok(Self::over(namespace, &base, &display_name(uri)))
@@ -165,7 +165,9 @@ impl Collector {
         let keys = self.namespace.keys();
         let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
             Ok((stored, _)) => stored,
-            Err(error) if error.is_not_found() => return Err(Error::not_found("there is no ntuple").within(&self.name)),
+            Err(error) if error.is_not_found() => {
+                return Err(Error::not_found("the ntuple does not exist").within(&self.name));
+            }
             Err(error) => return Err(error.into()),
         };
         let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
@@ -233,7 +235,7 @@ impl Collector {
         for entry in self.namespace.list(&prefix)? {
             let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
             let is_known = |name| name == RECORD || is_object(name);
-            // What writers do not make is not removed.
+            // Objects that writers do not create are not removed.
             let Some((attempt, name)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_known(name)) else {
                 continue;
             };
@@ -269,7 +271,7 @@ impl Collector {
                 Ok(Some(Record { key, text: String::from_utf8_lossy(&text).into_owned(), condition }))
             }
             Ok((_, None)) => Ok(None),
-            // Larger than a record.
+            // Limit of the size, larger than any record.
             Err(error) if error.kind() == ErrorKind::NotSupported => {
                 Ok(Some(Record { key, text: String::new(), condition: Condition::Absent }))
             }
@@ -308,8 +310,8 @@ impl Collector {
                 }
             })?;
             if !is_read {
-                let kept = "the pool does not have; their objects are kept";
-                let what = format!("there are attempts with the object class {}, which {kept}", keys.class);
+                let kept = "the pool does not support; their objects are kept";
+                let what = format!("found attempts with the object class {}, which {kept}", keys.class);
                 if !unreadable.contains(&what) {
                     unreadable.push(what);
                 }
@@ -442,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_writers_make_is_removed() {
+    fn only_objects_of_writers_are_removed() {
         assert!(["0", "123", "_clone/set", "probe"].into_iter().all(is_object));
         assert!(!["", "x", "1.root", "_clone/a/b", "notes/1"].into_iter().any(is_object));
     }

@@ -64,8 +64,8 @@ impl ImportOptions {
         self
     }
 
-    /// Whether arrays with the same counter become one collection, of which the arrays and the counter are projected
-    /// fields: the number of items is then stored once. By default yes, as in ROOT's importer.
+    /// Whether arrays with the same counter become one collection, with the arrays and the counter as projected fields:
+    /// the number of items is then stored once. By default yes, as in ROOT's importer.
     #[must_use]
     pub fn with_collections(mut self, collections: bool) -> Self {
         self.collections = collections;
@@ -114,11 +114,11 @@ enum Column {
 }
 
 impl ImportPlan {
-    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded or that an ntuple cannot have are left
-    /// out.
+    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded, or that an ntuple cannot hold, are
+    /// left out.
     ///
     /// # Errors
-    /// Invalid argument for a rename of a field that is not there, and where two fields would have the same name; those of
+    /// Invalid argument for renaming a missing field, and if two fields would have the same name; those of
     /// [`Read::without_unreadable`].
     pub fn new(tree: &Tree, read: Read, options: &ImportOptions) -> Result<Self> {
         let known: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
@@ -189,7 +189,7 @@ impl ImportPlan {
         Ok(Self { read, schema: Schema { fields: stored }, columns, compared, skipped })
     }
 
-    /// The same plan for another tree: its fields are matched by name with those of this plan, which they become.
+    /// The same plan for another tree: its fields are matched by name with those of this plan.
     ///
     /// # Errors
     /// Invalid argument, which names tree, field and difference, if the fields are not the same.
@@ -204,14 +204,14 @@ impl ImportPlan {
                 let difference = |what: &str| Error::invalid_argument(what).in_field(&field.name);
                 let Some(&place) = places.get(field.name.as_str()) else { return Err(difference("is missing")) };
                 if shape(field) != shape(&theirs[place]) {
-                    let what = format!("is {}, not {}", typed(&theirs[place]), typed(field));
+                    let what = format!("has type {}, expected {}", typed(&theirs[place]), typed(field));
                     return Err(difference(&what));
                 }
                 order.push(place);
             }
             let known: HashSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
             if let Some(more) = theirs.iter().find(|field| !known.contains(field.name.as_str())) {
-                return Err(Error::invalid_argument("is not in the first tree").in_field(&more.name));
+                return Err(Error::invalid_argument("is missing in the first tree").in_field(&more.name));
             }
             let column = |column: &Column| match column {
                 Column::Field(index) => Column::Field(order[*index]),
@@ -240,12 +240,12 @@ impl ImportPlan {
         self.compared.iter().map(|(branch, field)| (branch.as_str(), field.as_str()))
     }
 
-    /// What is read of the tree.
+    /// The read of the tree.
     pub fn read(&self) -> &Read {
         &self.read
     }
 
-    /// What was chosen and is not imported, and why.
+    /// What was selected but is not imported, and why.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
@@ -287,7 +287,7 @@ fn branch_names(tree: &Tree) -> HashMap<&str, &str> {
         .collect()
 }
 
-/// What an ntuple can have of what is chosen of a tree, in types that ROOT reads, and what is left out.
+/// The selected fields of a tree that an ntuple can hold, in types that ROOT reads, and what is left out.
 pub(super) fn representable(read: Read) -> Result<(Read, Vec<Skipped>)> {
     let reason = "its objects have no columns";
     let mut skipped: Vec<Skipped> =
@@ -327,7 +327,7 @@ fn legalise(field: &mut Field) {
     }
 }
 
-/// What a field has in common with the same field of another tree.
+/// The shape of a field, compared with the same field of another tree.
 fn shape(field: &Field) -> Field {
     let mut field = imported(field);
     field.description.clear();
@@ -394,9 +394,9 @@ fn groups(tree: &Tree, fields: &[Field]) -> Vec<Group> {
 
 /// Lists with the same numbers of items as one list of records.
 fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &DataType) -> Result<ArrayRef> {
-    let DataType::LargeList(item) = data_type else { return Err(Error::unsupported("a collection that is no list")) };
+    let DataType::LargeList(item) = data_type else { return Err(Error::unsupported("a collection is not a list")) };
     let DataType::Struct(fields) = item.data_type() else {
-        return Err(Error::unsupported("a collection of other things than records"));
+        return Err(Error::unsupported("the items of a collection are not records"));
     };
     let mut offsets = None;
     let mut arrays = Vec::with_capacity(members.len());
@@ -406,13 +406,14 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
             None => offsets = Some(list.offsets().clone()),
             Some(known) if known == list.offsets() => {}
             Some(_) => {
-                let what = format!("field '{name}' has other numbers of items than the others with its counter");
+                let what =
+                    format!("field '{name}' differs in its numbers of items from the other fields with its counter");
                 return Err(Error::corrupt(what));
             }
         }
         arrays.push(relabelled(list.values(), field.data_type())?);
     }
-    let offsets = offsets.ok_or_else(|| Error::unsupported("a collection without members"))?;
+    let offsets = offsets.ok_or_else(|| Error::unsupported("a collection has no members"))?;
     let fields: Fields = fields
         .iter()
         .zip(&arrays)
@@ -423,14 +424,14 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
     Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
 }
 
-/// Refuses a counter that says something else than the lists that it counts.
+/// Refuses a counter that contradicts the lists that it counts.
 fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Result<()> {
     let counts = cast(batch.column(counter), &DataType::Int64)?;
     let lengths = items.as_list::<i64>().offsets().windows(2).map(|pair| pair[1] - pair[0]);
     let mut both = counts.as_primitive::<Int64Type>().values().iter().zip(lengths);
     match both.find(|(count, length)| **count != *length) {
         Some((count, length)) => {
-            let what = format!("it is {count} where an array that it counts has {length} items");
+            let what = format!("it is {count}, but an array that it counts has {length} items");
             Err(Error::corrupt(what).in_field(batch.schema().field(counter).name()))
         }
         None => Ok(()),

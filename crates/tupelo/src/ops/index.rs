@@ -1,5 +1,5 @@
-//! Manifests: what a program must know of many files to divide their entries among processes, so that it need not open
-//! them. No page is read to make one.
+//! Manifests: what a program must know about many files to divide their entries among processes without opening them.
+//! No page is read to make one.
 //!
 //! A manifest is a JSON object of version [`MANIFEST_VERSION`]:
 //!
@@ -43,7 +43,7 @@ use crate::reader::{Location, Ntuple, Table, Tree};
 use crate::schema::Schema;
 use crate::{Error, Result};
 
-/// What a manifest calls itself.
+/// The format name in manifests.
 pub const MANIFEST_FORMAT: &str = "tupelo-manifest";
 /// Version of manifests. Readers refuse those of a later one.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -70,7 +70,7 @@ pub fn clusters(ntuple: &Ntuple) -> Result<Vec<Cluster>> {
     sizes(ntuple).map(|(clusters, _)| clusters)
 }
 
-/// Clusters, and stored bytes by field id, of which only those of top-level fields are counted.
+/// Clusters, and stored bytes by field id, counted only for top-level fields.
 fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
     let add_up = |ntuple: &Ntuple| {
         let source = ntuple.source();
@@ -129,7 +129,7 @@ pub fn choose(schema: &ArrowSchema, patterns: &[String], binary_strings: bool) -
     Ok(RecordBatch::new_empty(Arc::new(ArrowSchema::new(chosen.fields().iter().map(binary).collect::<Vec<_>>()))))
 }
 
-/// A manifest that is being made.
+/// A manifest under construction.
 #[derive(Debug, Default)]
 pub struct Manifest {
     schemas: Vec<ArrowSchema>,
@@ -238,10 +238,10 @@ fn uri(file_name: &str) -> Result<String> {
         return Ok(file_name.to_owned());
     }
     let path = absolute(Path::new(file_name))
-        .map_err(|e| Error::invalid_argument(format!("{file_name} has no absolute path: {e}")))?;
-    path.into_os_string()
-        .into_string()
-        .map_err(|path| Error::invalid_argument(format!("the path {} is not UTF-8, as JSON must be", path.display())))
+        .map_err(|e| Error::invalid_argument(format!("cannot make the path of {file_name} absolute: {e}")))?;
+    path.into_os_string().into_string().map_err(|path| {
+        Error::invalid_argument(format!("the path {} is not UTF-8, which JSON requires", path.display()))
+    })
 }
 
 /// Stored bytes of a top-level field.

@@ -1,4 +1,4 @@
-//! What an ntuple consists of, and what each part of it takes: from metadata alone, no page is read.
+//! The parts of an ntuple and their sizes, from metadata alone: no page is read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
@@ -11,7 +11,7 @@ use crate::reader::Ntuple;
 use crate::schema::Field;
 use crate::source::{Cluster, Metadata};
 
-/// What pages take, added up.
+/// Total sizes of pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Number of elements.
@@ -78,7 +78,7 @@ pub struct ColumnInfo {
     pub first_element: u64,
     /// Whether the column was added to the schema after writing began.
     pub in_extension: bool,
-    /// What its pages take.
+    /// The sizes of its pages.
     pub sizes: Sizes,
 }
 
@@ -93,9 +93,9 @@ pub struct FieldInfo {
     pub columns: u64,
     /// Dotted path of the field from which this one is projected; its columns count there.
     pub projected_from: Option<String>,
-    /// Why this version cannot read the field.
+    /// The reason why this version cannot read the field.
     pub dropped: Option<String>,
-    /// What all its columns take together.
+    /// The total sizes of all its columns.
     pub sizes: Sizes,
 }
 
@@ -114,7 +114,7 @@ pub struct Summary {
     pub columns: u64,
     /// Stored bytes of anchor, header, footer and page lists.
     pub metadata_bytes: u64,
-    /// What all pages take together.
+    /// The total sizes of all pages.
     pub sizes: Sizes,
 }
 
@@ -280,7 +280,7 @@ fn add_up(source: &Metadata) -> Result<Vec<Sizes>> {
     Ok(sizes)
 }
 
-/// Tells what each column takes in each cluster that stores it, clusters in order.
+/// Visits the size of each column in each cluster that stores it, clusters in order.
 pub(super) fn each_column(source: &Metadata, mut tell: impl FnMut(&Cluster, ColumnId, Sizes)) -> Result<()> {
     let descriptor = source.descriptor();
     let mut seen = HashSet::new();

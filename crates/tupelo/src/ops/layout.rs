@@ -1,4 +1,4 @@
-//! The byte map of a file: what every single byte of it belongs to.
+//! The byte map of a file: the owner of every byte.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -22,18 +22,18 @@ use crate::{Error, Result};
 const BLOB_CLASS: &str = "RBlob";
 /// Memory of a piece and of the region that becomes of it, in bytes.
 const PIECE_MEMORY: u64 = (size_of::<Piece>() + size_of::<Region>()) as u64;
-/// Pieces are counted when there are so many.
+/// Pieces are counted once there are this many.
 const MIN_COUNTED_PIECES: usize = 1024;
 /// Name of the anchor of an attribute set among envelopes.
 const ANCHOR: &str = "anchor";
 
-/// What some bytes are.
+/// The kinds of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
     /// The header of the ROOT file, and the space it reserves.
     FileHeader,
-    /// A record that is no blob, its key included: an object, a directory, a list of keys, streamer info.
+    /// A record other than a blob, with its key: an object, a directory, a list of keys, streamer info.
     Record {
         /// C++ class.
         class_name: String,
@@ -46,7 +46,7 @@ pub enum Content {
     },
     /// The key in front of a blob. The content of the blob is a separate region.
     BlobKey,
-    /// Bytes that nothing uses any more.
+    /// Bytes that are no longer used.
     Gap,
     /// An envelope, or the anchor of an attribute set.
     Envelope {
@@ -77,7 +77,7 @@ pub enum Content {
         /// The ntuple; behind `@` the attribute set.
         ntuple: Arc<str>,
     },
-    /// Bytes that belong to nothing known.
+    /// Bytes of unknown content.
     Unaccounted,
 }
 
@@ -90,7 +90,7 @@ pub struct Region {
     pub offset: u64,
     /// How many.
     pub bytes: u64,
-    /// What they are.
+    /// Their kind.
     pub content: Content,
 }
 
@@ -103,7 +103,7 @@ pub struct Layout {
     pub regions: Vec<Region>,
     /// Stored bytes that several columns share; they stand in the map once.
     pub shared_bytes: u64,
-    /// What could not be read, and what lies on top of something else.
+    /// What could not be read, and what overlaps something else.
     pub remarks: Vec<Remark>,
     /// How pages are mapped to objects, where the anchor of an ntuple in an object store has it. Not in DAOS.
     pub mapping: Option<Mapping>,
@@ -129,7 +129,7 @@ impl DaosPages {
     }
 }
 
-/// Something that is wrong in a byte map.
+/// A problem in a byte map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The ntuple that could not be read as a whole; `None` where it is the file around the ntuples.
@@ -157,11 +157,11 @@ impl fmt::Display for Remark {
     }
 }
 
-/// Makes the byte map of a file, or of the objects of an ntuple in an object store. Damage ends no more than the knowledge of what is behind it: the map is made of all
-/// that can be read, and the rest is in the remarks.
+/// Makes the byte map of a file, or of the objects of an ntuple in an object store. Damage hides only what lies behind
+/// it: the map contains everything that can be read, and remarks describe the rest.
 ///
 /// # Errors
-/// Corrupt if there is no ROOT file; storage errors.
+/// Corrupt if this is not a ROOT file; storage errors.
 pub fn layout(file: &File) -> Result<Layout> {
     let mut map = Map { file, pieces: Vec::new(), remarks: Vec::new(), shares: Vec::new(), counted: 0 };
     if file.stored_objects().is_none() {
@@ -185,7 +185,7 @@ pub fn layout(file: &File) -> Result<Layout> {
 
 struct Map<'a> {
     file: &'a File,
-    /// In no order; they may lie on top of each other.
+    /// In no order; they may overlap.
     pieces: Vec<Piece>,
     remarks: Vec<Remark>,
     /// What the pieces take of the memory budget, and how many are counted.
@@ -325,7 +325,7 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// Counts the memory of pieces that were added, once they are so many.
+    /// Counts the memory of added pieces once there are enough of them.
     fn count(&mut self, least: usize) -> Result<()> {
         let added = self.pieces.len() - self.counted;
         if added >= least {
@@ -419,7 +419,7 @@ impl Map<'_> {
 }
 
 impl Layout {
-    /// Adds a file or object of so many bytes; its pieces are in order.
+    /// Adds a file or object of this many bytes; its pieces are in order.
     fn add(&mut self, object: Option<&Arc<str>>, size: u64, pieces: &[Piece]) {
         let region = |range: Range<u64>, content: Content| Region {
             object: object.cloned(),
@@ -441,7 +441,7 @@ impl Layout {
                     // ROOT writes the anchor of an attribute set as an object that no directory lists.
                     (Some(Content::Record { .. }), Content::Envelope { envelope: ANCHOR, .. }) if end <= at => {}
                     _ => {
-                        let twice = format_args!("{covered} bytes at offset {offset} belong to two things");
+                        let twice = format_args!("{covered} bytes at offset {offset} belong to two records");
                         self.remarks.push(Remark::of_file(twice));
                     }
                 }

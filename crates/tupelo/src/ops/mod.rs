@@ -33,7 +33,7 @@ pub struct Found {
     pub object: Option<Object>,
     /// Name of the attribute set.
     pub set: Option<String>,
-    /// What was opened, or why it could not be.
+    /// The opened ntuple, or the error.
     pub ntuple: Result<Ntuple>,
 }
 
@@ -41,7 +41,7 @@ pub struct Found {
 /// time, and no anchor is visited twice, so that the visit takes time in proportion to the file.
 ///
 /// # Errors
-/// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; those of `visit`.
+/// Not found if the file lacks the name; corrupt if the ntuples cannot be reached; those of `visit`.
 pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found) -> Result<()>) -> Result<()> {
     let file = file.clone().with_work_limit();
     if let Some(name) = name {
@@ -54,7 +54,7 @@ pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found)
     let names: RefCell<HashMap<u64, String>> = RefCell::default();
     let other_name = |_: &Object, seek_key: u64| {
         let names = names.borrow();
-        names.get(&seek_key).map(|other| Error::corrupt(format!("its anchor is that of ntuple '{other}'")))
+        names.get(&seek_key).map(|other| Error::corrupt(format!("its anchor belongs to ntuple '{other}'")))
     };
     file.each_listed(other_name, |Listed { object, seek_key, ntuple }| {
         let name = object.name();
@@ -79,7 +79,7 @@ fn with_attribute_sets(
     ntuple.descriptor().attribute_sets().iter().try_for_each(visit_set)
 }
 
-/// The text of an error without the names that `found` has anyway.
+/// The text of an error without the names that the report has anyway.
 fn reason(error: &Error, file: &File, name: &str) -> String {
     let path = name.split(['@', ';']).next().unwrap_or(name);
     error.without_context(&[file.name(), format!("ntuple '{path}'")])

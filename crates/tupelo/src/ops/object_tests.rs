@@ -172,7 +172,7 @@ fn a_failed_writer_leaves_nothing() {
     }
     let store = ObjectMemory::new();
     let error = create(&store, options("page")).unwrap().finish().unwrap_err().to_string();
-    assert!(error.ends_with("no ntuple was written, so nothing is stored"), "{error}");
+    assert!(error.ends_with("no ntuple was written; nothing was stored"), "{error}");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn exclusive_writers_need_conditions() {
     let exclusive = options("page").with_exclusive(true);
     let store = stored("page");
     let error = create(&store, exclusive).unwrap_err();
-    assert!(error.to_string().ends_with("it exists already"), "{error}");
+    assert!(error.to_string().ends_with("it already exists"), "{error}");
     let store = ObjectMemory::new();
     create(&store, exclusive).unwrap().abort().unwrap();
     store.ignore_conditions(true);
@@ -230,12 +230,12 @@ fn exclusive_writers_need_conditions() {
 }
 
 #[test]
-fn what_is_not_an_ntuple_is_not_replaced() {
+fn objects_other_than_ntuples_are_not_replaced() {
     for content in [&b"root file"[..], &[b' '; 10_000]] {
         let store = ObjectMemory::new();
         store.publish("dir/events", Bytes::copy_from_slice(content), &Condition::Absent).unwrap();
         let error = create(&store, options("page")).unwrap_err().to_string();
-        assert!(error.contains("something that is not an ntuple exists under this name"), "{error}");
+        assert!(error.contains("an object that is not an ntuple exists under this name"), "{error}");
         assert_eq!(store.get("dir/events", 1 << 20).unwrap().0, content);
     }
 }
@@ -248,7 +248,7 @@ fn objects_stay_where_the_result_is_unknown() {
     write(&file).unwrap();
     store.make_publish_ambiguous("dir/events");
     let error = file.finish().unwrap_err().to_string();
-    assert!(error.contains("objects may be left beside ntpl+memory:dir/events; "), "{error}");
+    assert!(error.contains("objects may remain beside ntpl+memory:dir/events; "), "{error}");
     assert!(verify_deep(&open_objects(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }
 
@@ -281,14 +281,11 @@ fn objects_that_are_missing_or_swapped_are_found() {
     replace(&store, &a, b_bytes.clone());
     replace(&store, &b, a_bytes.clone());
     let found = damages(&store, false);
-    assert!(
-        found.len() >= 2 && found.iter().all(|it| it.contains("it is another one than the page list means")),
-        "{found:?}"
-    );
+    assert!(found.len() >= 2 && found.iter().all(|it| it.contains("not the one in the page list")), "{found:?}");
     let error = open_objects(&store).unwrap().ntuple(None).unwrap().read_all().to_batch().unwrap_err();
     assert!(error.is_corrupt(), "{error}");
     let deep = damages(&store, true);
-    assert!(deep.contains(&format!("object {first} is not the one that was written")), "{deep:?}");
+    assert!(deep.contains(&format!("object {first} differs from what was written")), "{deep:?}");
     replace(&store, &a, a_bytes);
     replace(&store, &b, b_bytes.slice(1..));
     assert!(damages(&store, false).iter().any(|it| it.starts_with(&format!("object {second} has "))));
@@ -307,7 +304,7 @@ fn another_manifest_is_found() {
     let mut bytes = store.get(&key, 1 << 20).unwrap().0.to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     replace(&store, &key, bytes.into());
-    assert_eq!(damages(&store, false), ["manifest: it is not the one that the anchor names"]);
+    assert_eq!(damages(&store, false), ["manifest: it does not match the anchor"]);
     store.delete(&[key]).unwrap();
     assert!(damages(&store, false)[0].starts_with("manifest: an object of the ntuple is missing: "));
 }
@@ -322,7 +319,7 @@ fn another_page_list_is_found_by_readers() {
     extension.page_lists[0].digest ^= 1;
     replace(&store, "dir/events", anchor.write().unwrap().into());
     let error = open_objects(&store).unwrap().ntuple(None).unwrap().read_all().to_batch().unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("not the one that the anchor names"), "{error}");
+    assert!(error.is_corrupt() && error.to_string().contains("it does not match the anchor"), "{error}");
 }
 
 #[test]
@@ -331,7 +328,7 @@ fn a_store_takes_one_new_ntuple() {
     let file = create(&store, ObjectOptions::default()).unwrap();
     write(&file).unwrap();
     let error = file.ntuple("other", &nested_schema(), WriteOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("a URI of an object store names one ntuple"), "{error}");
+    assert!(error.contains("the URI of an object store names one ntuple"), "{error}");
     assert!(file.append("events", WriteOptions::default()).is_err());
     file.finish().unwrap();
     let file = open_objects(&store).unwrap();

@@ -90,10 +90,7 @@ fn check_sizes(
     expected.retain(|(name, object)| match sizes.get(name.as_str()) {
         Some(bytes) if *bytes == object.bytes => true,
         Some(bytes) => {
-            found(Error::corrupt(format!(
-                "object {name} has {bytes} bytes, and had {} when it was written",
-                object.bytes
-            )));
+            found(Error::corrupt(format!("object {name} has {bytes} bytes, but {} were written", object.bytes)));
             false
         }
         None => {
@@ -123,7 +120,7 @@ fn check_digests(
     let read = objects.namespace().get_ranges(&ranges).map_err(missing)?;
     for ((name, object), bytes) in batch.iter().zip(read) {
         if xxh3(&bytes) != object.digest {
-            found(Error::corrupt(format!("object {name} is not the one that was written")));
+            found(Error::corrupt(format!("object {name} differs from what was written")));
         }
     }
     Ok(())
@@ -149,7 +146,7 @@ fn check_large(
         pieces.iter().for_each(|piece| hasher.add(piece));
     }
     if hasher.finish() != object.digest {
-        found(Error::corrupt(format!("object {name} is not the one that was written")));
+        found(Error::corrupt(format!("object {name} differs from what was written")));
     }
     Ok(())
 }

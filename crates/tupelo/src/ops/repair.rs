@@ -18,10 +18,10 @@ use crate::{Error, Result, reader};
 /// States that are tried, the newest first.
 const MAX_STATES: usize = 64;
 
-/// Ntuples, by path, with the number of entries that they have.
+/// Ntuples by path, with their numbers of entries.
 type Entries = Vec<(String, u64)>;
 
-/// What was found and done.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// The file that can be read now.
@@ -32,11 +32,11 @@ pub struct Repaired {
     pub is_changed: bool,
     /// Parts that were cut off or damaged and are rewritten at the end.
     pub rewritten: Vec<&'static str>,
-    /// Bytes at the end that belong to nothing that can be read.
+    /// Bytes at the end that belong to nothing readable.
     pub lost_bytes: u64,
-    /// Ntuples, by path, with the number of entries that they have.
+    /// Ntuples by path, with their numbers of entries.
     pub ntuples: Vec<(String, u64)>,
-    /// What else [`verify`](verify::verify) says of the state.
+    /// Other findings of [`verify`](verify::verify) in the state.
     pub report: Report,
 }
 
@@ -69,7 +69,7 @@ pub fn repair_within(path: impl AsRef<Path>, memory_budget: u64) -> Result<Repai
         }
         let temporaries = temporaries_of(path)?;
         match temporaries.as_slice() {
-            [] => Err(Error::not_found("there is no such file, and no temporary file of its name")),
+            [] => Err(Error::not_found("neither the file nor a temporary file of its name exists")),
             [temporary] => {
                 let repaired = in_place(temporary, memory_budget)?;
                 publish_temporary(temporary, path)?;
@@ -77,7 +77,8 @@ pub fn repair_within(path: impl AsRef<Path>, memory_budget: u64) -> Result<Repai
             }
             several => {
                 let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
-                let what = "there is no such file, but several temporary ones; repair one of them by its own name";
+                let what =
+                    "the file does not exist, but several temporary files do; repair one of them by its own name";
                 Err(Error::invalid_argument(format!("{what}: {}", names.join(", "))))
             }
         }
@@ -105,7 +106,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     if is_temporary(path) && !has_checkpoint(&source, &states)? {
         let path = path.display();
         return Err(Error::not_found(format!(
-            "{path} has no checkpoint, because its writer was stopped before the first one; there is nothing to restore, \
+            "{path} contains no checkpoint, because its writer stopped before the first one; nothing can be restored, \
              so delete it"
         )));
     }
@@ -175,7 +176,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
                 }
             }
         }
-        (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; as it is: {error}"))),
+        (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; unrepaired: {error}"))),
     }
 }
 
@@ -209,12 +210,12 @@ fn are_kept(ntuples: &[(String, u64)], found: &Entries) -> bool {
 
 /// New records around the objects, for those that cannot be read.
 struct Rewrite {
-    /// What is appended, and then overwritten.
+    /// The bytes to append, and then to overwrite.
     appended: Vec<u8>,
     patches: Vec<(u64, Vec<u8>)>,
     /// What it is.
     parts: Vec<&'static str>,
-    /// The file as it will be.
+    /// The resulting file.
     ntuples: Entries,
     report: Report,
 }

@@ -1,4 +1,4 @@
-//! Every checksum compared and every page decoded, to the end, whatever is found on the way.
+//! Compares every checksum and decodes every page, to the end, whatever damage is found.
 
 mod trees;
 
@@ -26,7 +26,7 @@ const FETCH_BYTES: u64 = 16 << 20;
 /// Most bytes of text in the listed damages of a file, about 100 000 of them. Those beyond are only counted.
 const MAX_LISTED_BYTES: usize = 16 << 20;
 
-/// One damaged place, located as precisely as possible.
+/// A damaged place, located as precisely as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The ntuple; after `@` the attribute set. Empty for trees, other objects, and the file around them.
@@ -84,7 +84,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What was looked at and what was found.
+/// What was checked and what was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Ntuples, attribute sets included.
@@ -113,7 +113,7 @@ pub struct Report {
     pub unsupported: Vec<Damage>,
     /// Rules of the format that the file breaks and ROOT does not check. What they are about is read as ROOT reads it.
     pub deviations: Vec<Deviation>,
-    /// What the ntuples warn of: fields of which the pages were compared but not decoded.
+    /// Warnings of the ntuples: fields whose pages were compared but not decoded.
     pub warnings: Vec<String>,
     listed_bytes: usize,
 }
@@ -148,7 +148,7 @@ impl Report {
 /// are done, at most the size of the file unless columns share pages.
 ///
 /// # Errors
-/// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
+/// Not found if the file lacks the name; corrupt if the ntuples cannot be reached; storage errors.
 /// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
     check(file, name, false, progress).map_err(|error| named(error, file))
@@ -171,7 +171,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
     let mut add = |error: Error| report.add(Damage::whole("", error.to_string()), error.kind());
     match file.stored_objects().filter(|_| name.is_none()) {
         Some(stored) => {
-            // What prevents that the ntuple is opened is found below.
+            // Damage that prevents opening the ntuple is found below.
             let groups =
                 file.ntuple(None).map(|ntuple| ntuple.descriptor().cluster_groups().to_vec()).unwrap_or_default();
             let page_lists: Vec<_> = groups.iter().map(|group| group.page_list.locator).collect();
@@ -207,7 +207,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
 }
 
 /// As [`verify`], and the file around the ntuples: that its records follow each other without a break from the first
-/// byte to the last, and that no byte belongs to two things. Of an ntuple in an object store: that each object has the
+/// byte to the last, and that no byte belongs to two records. Of an ntuple in an object store: that each object has the
 /// digest of the manifest.
 ///
 /// # Errors

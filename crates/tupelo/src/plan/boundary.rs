@@ -12,7 +12,7 @@ use crate::source::Cluster;
 /// Columns whose pages are looked at to find out where pages end.
 const SAMPLED_COLUMNS: usize = 32;
 
-/// The entry after which reading best ends, so that few pages have to be decoded again by what goes on from there. It
+/// The best entry to end a chunk after, so that few pages must be decoded again by the next chunk. It
 /// is in the window, near its middle, if most columns have a page that ends there; else the first one after the window
 /// where they have, before the limit; else that in the window where at least some have. `place` moves an entry back to
 /// one that is allowed.

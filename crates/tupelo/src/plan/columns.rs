@@ -36,12 +36,12 @@ pub(crate) struct PageSlice {
     pub(crate) to: usize,
 }
 
-/// What is read of one column over some segments.
+/// The parts of one column to read over some segments.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnSlices {
     /// In the order of their elements in the output.
     pub(crate) slices: Vec<PageSlice>,
-    /// Elements that no page stores, and that are zero.
+    /// Elements that are zero and not stored in any page.
     pub(crate) unstored: u64,
 }
 
@@ -97,7 +97,7 @@ impl ClusterColumn {
     }
 }
 
-/// Checks that a column goes on where it ended in the cluster before.
+/// Checks that a column continues where it ended in the previous cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Continuity {
     /// By column: the number of the last cluster, and the element after it.
@@ -118,7 +118,7 @@ impl Continuity {
         let expected = before.filter(|(number, _)| number.checked_add(1) == Some(cluster.number)).map(|(_, end)| end);
         match expected {
             Some(end) if end != first && !descriptor.column(id)?.is_deferred() => Err(Error::corrupt(format!(
-                "column {id} begins at element {first} in cluster {} where element {end} is next",
+                "column {id} begins at element {first} in cluster {}, expected element {end}",
                 cluster.number
             ))),
             _ => Ok(()),
@@ -136,7 +136,7 @@ struct Extent {
     missing: u64,
 }
 
-/// What a segment needs of a column: stored elements, after some that are zero and not stored.
+/// The elements of a column that a segment needs: stored ones, after some that are zero and not stored.
 struct ElementRange {
     column: u32,
     zeros: u64,
@@ -178,7 +178,7 @@ impl<'m> ColumnTable<'m> {
 
     /// The field's `k`-th column in the cluster: that of the one representation that is not suppressed.
     fn primary(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<Option<u32>> {
-        let Some(id) = field.id else { return Err(Error::corrupt("the field is in no file")) };
+        let Some(id) = field.id else { return Err(Error::corrupt("the field is not stored")) };
         if let Some(found) = self.primary.get(&(cluster.number, id, k)) {
             return Ok(*found);
         }
@@ -231,7 +231,7 @@ impl<'m> ColumnTable<'m> {
         let (id, stored) = (column.id, column.elements());
         let mismatch = |total: u64| {
             Error::corrupt(format!(
-                "column {id} has {stored} elements in cluster {}, not {total}",
+                "column {id} has {stored} elements in cluster {}, expected {total}",
                 segment.cluster.number
             ))
         };
@@ -254,7 +254,7 @@ impl<'m> ColumnTable<'m> {
             && (stored > 0 && first != expected && !is_uncounted)
         {
             return Err(Error::corrupt(format!(
-                "column {id} begins at element {first} in cluster {}, not {expected}",
+                "column {id} begins at element {first} in cluster {}, expected {expected}",
                 segment.cluster.number
             )));
         }
@@ -268,12 +268,12 @@ impl<'m> ColumnTable<'m> {
             return Ok(());
         }
         let descriptor = self.metadata.descriptor();
-        let Some(id) = field.id else { return Err(Error::corrupt("the field is in no file")) };
+        let Some(id) = field.id else { return Err(Error::corrupt("the field is not stored")) };
         let cluster = &segment.cluster;
         // Below collections the number of items in the clusters before is not known.
         let end = segment.per_entry.and_then(|times| cluster.entry_range().end.checked_mul(times));
         if segment.per_entry.is_none() && !self.may_defer_items() {
-            let what = format!("cluster {} does not store the field, but has items of it", cluster.number);
+            let what = format!("cluster {} lacks the field, but has items of it", cluster.number);
             return Err(Error::corrupt(what));
         }
         let mut why = String::new();
@@ -284,11 +284,11 @@ impl<'m> ColumnTable<'m> {
             }
             why = match column.is_deferred() {
                 false => format!("column {id} is not deferred"),
-                true if column.starts_suppressed => format!("column {id} is suppressed, not zero, where it is missing"),
+                true if column.starts_suppressed => format!("missing elements of column {id} are not zero"),
                 true => format!("column {id} begins at element {}", column.first_element),
             };
         }
-        Err(Error::corrupt(format!("cluster {} does not store the field, but {why}", cluster.number)))
+        Err(Error::corrupt(format!("cluster {} lacks the field, but {why}", cluster.number)))
     }
 
     /// Whether columns below collections may be deferred, so that items without stored values are zero.
@@ -305,10 +305,10 @@ impl<'m> ColumnTable<'m> {
             Err(Error::corrupt(format!("{place} {what}")))
         };
         if missing > 0 && described.starts_suppressed {
-            return wrong(format!("stores it, and lacks {missing} elements although suppressed columns have no zeros"));
+            return wrong(format!("stores it and lacks {missing} elements, although suppressed columns have no zeros"));
         }
         if missing > 0 && missing < total && column.info.first_element != Some(first) {
-            return wrong(format!("has element {} first", column.info.first_element.unwrap_or_default()));
+            return wrong(format!("begins at element {}", column.info.first_element.unwrap_or_default()));
         }
         let expected = match segment.per_entry {
             Some(times) => first.saturating_sub(cluster.first_entry.saturating_mul(times)).min(total),
@@ -322,7 +322,7 @@ impl<'m> ColumnTable<'m> {
         }
     }
 
-    /// What a segment needs; `None` where the cluster is older than the field.
+    /// The elements that a segment needs; `None` if the cluster is older than the field.
     fn elements(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<ElementRange>> {
         let Some(Extent { column, stored, missing }) = self.extent(field, k, segment)? else {
             // Only here the exact number of elements is known: planning asks for more than there are.
@@ -430,7 +430,7 @@ impl<'m> ColumnTable<'m> {
         Ok(starts.map(|start| cluster.first_entry + start).collect())
     }
 
-    /// What the `k`-th column of a field in a whole cluster takes in memory once decoded, in bytes.
+    /// Memory of the decoded `k`-th column of a field in a whole cluster, in bytes.
     pub(crate) fn decoded_bytes(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<f64> {
         let Some(column) = self.of_field(field, k, cluster)? else { return Ok(0.0) };
         let column_type = column.encoding.column_type();

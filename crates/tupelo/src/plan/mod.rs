@@ -1,4 +1,4 @@
-//! Which pages a request reads: computed from the metadata before anything is fetched, as far as they tell.
+//! The pages of a request, computed from the metadata as far as possible before anything is fetched.
 
 mod boundary;
 mod columns;

@@ -1,4 +1,4 @@
-//! All that is known of a read before its first page is fetched.
+//! What is known about a read before its first page is fetched.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -98,7 +98,7 @@ mod tests {
         let mut background = Background::default();
         background.start(|| -> Result<()> { panic!("on purpose") });
         let error = background.next().unwrap_err();
-        assert!(error.to_string().contains("a thread is gone"), "{error}");
+        assert!(error.to_string().contains("a thread has ended"), "{error}");
     }
 
     /// Neither tasks that run nor tasks that have not begun delay a caller who is cancelled.

@@ -11,7 +11,8 @@ use super::Ntuple;
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, ErrorKind, Result};
 
-/// The attribute set that holds an application's metadata, one row of `key` and `value` (both `std::string`) per item.
+/// The attribute set that holds the metadata of an application: one entry of `key` and `value` (both `std::string`) per
+/// item.
 pub const METADATA_SET: &str = "metadata";
 /// The fields of [`METADATA_SET`]. A set of that name with other fields belongs to another program.
 pub(crate) fn metadata_schema() -> Schema {
@@ -19,14 +20,14 @@ pub(crate) fn metadata_schema() -> Schema {
     Schema { fields: vec![text("key"), text("value")] }
 }
 
-/// Field of a set with the first entry of the range of a row.
+/// Field of a set with the first entry of the range.
 pub(crate) const RANGE_START: &str = "_rangeStart";
 /// Field with the number of entries of the range.
 pub(crate) const RANGE_LENGTH: &str = "_rangeLen";
 /// Field with the attributes of the range.
 pub(crate) const USER_DATA: &str = "_userData";
 
-/// Rows of an attribute set: ranges of entries and their attributes.
+/// Entries of an attribute set: ranges of entries of the ntuple, and their attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
     ranges: Vec<Range<u64>>,
@@ -34,17 +35,17 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The range of entries of each row.
+    /// The range of entries that each attribute entry refers to.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// The attributes of each row, with one column per field of the set.
+    /// The attributes of each range, with one column per field of the set.
     pub fn values(&self) -> &RecordBatch {
         &self.values
     }
 
-    /// The rows whose range contains an entry.
+    /// The attributes whose range contains an entry.
     ///
     /// # Errors
     /// Errors of the Arrow filter kernel, which do not occur for a set that was read from a file.
@@ -52,7 +53,7 @@ impl Attributes {
         self.filter(|range| range.contains(&entry))
     }
 
-    /// The rows whose range contains all entries of `entries`.
+    /// The attributes whose range contains all entries of `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -60,7 +61,7 @@ impl Attributes {
         self.filter(|range| range.start <= entries.start && entries.end <= range.end)
     }
 
-    /// The rows whose range overlaps `entries`.
+    /// The attributes whose range overlaps `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -68,7 +69,7 @@ impl Attributes {
         self.filter(|range| range.start.max(entries.start) < range.end.min(entries.end))
     }
 
-    /// The rows whose range lies within `entries`.
+    /// The attributes whose range lies within `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -76,8 +77,8 @@ impl Attributes {
         self.filter(|range| entries.start <= range.start && range.end <= entries.end)
     }
 
-    /// The rows with their ranges mapped by `place`, which returns the new number of an entry. Rows whose range becomes
-    /// empty are dropped.
+    /// The attributes with their ranges mapped by `place`, which returns the new number of an entry. Attributes whose
+    /// range becomes empty are dropped.
     pub(crate) fn moved(&self, place: impl Fn(u64) -> u64) -> Result<Self> {
         let moved = |range: &Range<u64>| place(range.start)..place(range.end);
         let mut left = self.filter(|range| !moved(range).is_empty())?;
@@ -100,19 +101,19 @@ impl Attributes {
 }
 
 impl Ntuple {
-    /// All rows of an attribute set, in the order in which they were written.
+    /// All entries of an attribute set, in the order in which they were written.
     ///
     /// # Errors
-    /// Not found, with near names; corrupt if it cannot be read, or is no attribute set by its fields.
+    /// Not found, with near names; corrupt if it cannot be read or lacks the fields of an attribute set.
     pub fn attributes(&self, name: &str) -> Result<Attributes> {
         self.attribute_set(name)?.rows(false)
     }
 
-    /// All rows of this ntuple, which is an attribute set.
+    /// All entries of this ntuple, which is an attribute set.
     pub(crate) fn rows(&self, binary_strings: bool) -> Result<Attributes> {
         let set = self;
         let rows = set.read_all().with_binary_strings(binary_strings).to_batch()?;
-        let misfit = || set.context(Error::corrupt("it has not the fields of an attribute set"));
+        let misfit = || set.context(Error::corrupt("it lacks the fields of an attribute set"));
         let number = |field: &str| {
             let column = rows.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
             column.ok_or_else(misfit)
@@ -121,7 +122,9 @@ impl Ntuple {
         let data = rows.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
         let range = |(&start, &length): (&u64, &u64)| {
             let end = start.checked_add(length);
-            Ok(start..end.ok_or_else(|| set.context(Error::corrupt(format!("{length} entries from entry {start}"))))?)
+            Ok(start..end.ok_or_else(|| {
+                set.context(Error::corrupt(format!("{length} entries from entry {start} are too many")))
+            })?)
         };
         let ranges = starts.values().iter().zip(lengths.values()).map(range).collect::<Result<_>>()?;
         let (fields, columns, _) = StructArray::into_parts(data.clone());
@@ -140,8 +143,8 @@ impl Ntuple {
             None => Ok(BTreeMap::new()),
             Some(set) if set.is_metadata() => Ok(set.rows(false)?.pairs().unwrap_or_default()),
             Some(_) => Err(self.context(Error::unsupported(format!(
-                "attribute set '{METADATA_SET}' has other fields than the texts 'key' and 'value': it is another \
-                 program's; read it as an attribute set"
+                "attribute set '{METADATA_SET}' is of another program: its fields are not the strings 'key' and \
+                 'value'; read it as an attribute set"
             )))),
         }
     }
@@ -180,7 +183,7 @@ impl Ntuple {
         let schema = self.explicit_encodings(self.schema());
         match schema.fields.into_iter().find(|field| field.name == USER_DATA).map(|field| field.kind) {
             Some(Kind::Record(fields)) => Ok(Schema { fields }),
-            _ => Err(self.context(Error::corrupt("it has not the fields of an attribute set"))),
+            _ => Err(self.context(Error::corrupt("it lacks the fields of an attribute set"))),
         }
     }
 

@@ -29,24 +29,24 @@ pub struct Batches {
     schema: SchemaRef,
     size: Size,
     position: u64,
-    /// What was decoded last.
+    /// The chunk decoded last.
     chunk: Option<Chunk>,
-    /// What another thread decodes meanwhile: what comes next.
+    /// The next chunk, which another thread decodes meanwhile.
     ahead: Option<Spawned<Result<Chunk>>>,
 }
 
 /// Entries that were decoded at once.
 #[derive(Debug)]
 struct Chunk {
-    /// Those that the cut keeps.
+    /// The entries that the cut keeps.
     batch: RecordBatch,
     kept: Option<BooleanArray>,
     /// All of them.
     start: u64,
     end: u64,
-    /// Whether there was no memory for more.
+    /// Whether the memory limited their number.
     is_too_much: bool,
-    /// How many of the batch are handed out.
+    /// Number of entries of the batch already returned.
     given: usize,
 }
 
@@ -55,7 +55,7 @@ impl Read {
     /// may be nothing.
     ///
     /// # Errors
-    /// Invalid argument for 0; limit for very many entries of which no value is read.
+    /// Invalid argument for 0; limit for very many entries without values to read.
     pub fn batches(self, count: u64) -> Result<Batches> {
         if count == 0 {
             return Err(Error::invalid_argument("a batch must have at least one entry"));
@@ -69,7 +69,7 @@ impl Read {
     /// end as far as that can be, so that no page is decoded twice.
     ///
     /// # Errors
-    /// Corrupt where the page lists are damaged; limit for very many entries of which no value is read.
+    /// Corrupt where the page lists are damaged; limit for very many entries without values to read.
     pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
         self.check_stored()?;
         let bytes_per_entry = self.bytes_per_entry()?;
@@ -201,7 +201,7 @@ impl Batches {
             (true, _) => self.size.most_entries = self.size.batch_entries,
             // The next entries will be as large as these.
             (false, false) => self.size.fit(bytes as f64 / entries as f64),
-            // What is handed out says nothing of what is read.
+            // The size of returned entries does not tell the size of the read ones.
             (false, true) => {}
         }
         self.size.grow();
@@ -261,7 +261,7 @@ impl Iterator for ArrowBatches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Batches of which a cut leaves nothing are nothing to others.
+        // Batches that a cut leaves empty are skipped.
         let next = self.0.find(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
         next.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }

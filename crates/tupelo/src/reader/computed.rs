@@ -1,4 +1,4 @@
-//! What is computed of fields: columns, and which entries to keep.
+//! Values computed from fields: columns, and the entries to keep.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -21,11 +21,11 @@ struct Named {
     source: Source,
     /// The aliases that its expression names, by their places.
     aliases: Vec<usize>,
-    /// Its type, whatever the values are.
+    /// Its type, independent of the values.
     field: ArrowField,
 }
 
-/// Where values come from.
+/// The origin of values.
 #[derive(Debug)]
 enum Source {
     /// An expression, and the fields that it names.
@@ -36,7 +36,7 @@ enum Source {
     Given(ArrayRef),
 }
 
-/// Names that expressions may use, each behind those that its own expression uses: nothing recurses over them.
+/// Names that expressions may use, each after those that its own expression uses, so nothing recurses over them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Aliases {
     list: Vec<Arc<Named>>,
@@ -50,7 +50,7 @@ pub(super) struct ComputedColumn {
     known: Arc<Aliases>,
     /// The places of all aliases that it needs, also for others, in ascending order.
     needed: Vec<usize>,
-    /// All that is read for it, and for its aliases.
+    /// All fields read for it and for its aliases.
     read_fields: Vec<Field>,
 }
 
@@ -72,7 +72,7 @@ impl Named {
             false => source.schema().select(&fields).map_err(within)?,
         };
         if let Some(field) = fields.stored_fields().iter().find(|field| holds_objects(field)) {
-            let what = format!("field '{}' has an object of a ROOT streamer, which is no value", field.name);
+            let what = format!("field '{}' stores objects of a ROOT streamer, not values", field.name);
             return Err(within(Error::invalid_argument(what)));
         }
         if let ([alias], true) = (&aliases[..], expression.is_name()) {
@@ -106,7 +106,7 @@ impl Named {
             let Some(array) = value(alias, decoded) else {
                 return Err(Error::invalid_argument(format!("alias '{}' was not computed", alias.name)));
             };
-            // Texts that are not UTF-8 come as bytes.
+            // Strings that are not UTF-8 are returned as bytes.
             fields.push(Arc::new(alias.field.clone().with_data_type(array.data_type().clone())));
             arrays.push(array);
         }
@@ -140,19 +140,19 @@ impl Named {
 }
 
 impl Aliases {
-    /// Adds some, which may name each other in any order.
+    /// Adds aliases, which may refer to each other in any order.
     ///
     /// # Errors
-    /// Invalid argument for those that need each other, and for two of the same name; those of expressions.
+    /// Invalid argument for circular aliases, and for two of the same name; those of expressions.
     pub(super) fn add(&mut self, aliases: Vec<(String, Expression)>, source: &dyn EntrySource) -> Result<()> {
         let fails = |name: &str, what: &str| Err(Error::invalid_argument(what).within(format!("alias '{name}'")));
         let mut open = HashMap::new();
         for (index, (name, _)) in aliases.iter().enumerate() {
             if open.insert(name.clone(), index).is_some() || self.places.contains_key(name) {
-                return fails(name, "there is another of that name");
+                return fails(name, "the name is already in use");
             }
         }
-        // Who waits for each, and for how many each waits.
+        // The aliases that depend on each, and the number that each depends on.
         let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); aliases.len()];
         let mut counts = vec![0; aliases.len()];
         for (index, (_, expression)) in aliases.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Aliases {
             }
         }
         match counts.iter().position(|&count| count > 0) {
-            Some(index) => fails(&aliases[index].0, "it needs itself"),
+            Some(index) => fails(&aliases[index].0, "it depends on itself"),
             None => Ok(()),
         }
     }
@@ -182,16 +182,16 @@ impl Aliases {
     /// Adds values for all entries of the ntuple.
     ///
     /// # Errors
-    /// Invalid argument for a name that is used already, and where there are not as many values as entries.
+    /// Invalid argument for a name already in use, and if the number of values differs from that of entries.
     pub(super) fn give(&mut self, field: ArrowField, values: ArrayRef, entries: u64) -> Result<()> {
         let name = field.name().clone();
         let within = |e: Error| e.within(format!("column '{name}'"));
         if self.places.contains_key(&name) {
-            return Err(within(Error::invalid_argument("there is another of that name")));
+            return Err(within(Error::invalid_argument("the name is already in use")));
         }
         if values.len() as u64 != entries {
             let values = values.len();
-            let what = format!("{values} values for an ntuple of {entries} entries; give one value for each entry");
+            let what = format!("found {values} values for {entries} entries; pass one value for each entry");
             return Err(within(Error::invalid_argument(what)));
         }
         self.places.insert(name.clone(), self.list.len());
@@ -260,12 +260,12 @@ impl ComputedColumn {
         }
     }
 
-    /// Its type, whatever the values are.
+    /// Its type, independent of the values.
     pub(super) fn field(&self) -> &ArrowField {
         &self.named.field
     }
 
-    /// All that is read for it.
+    /// All fields read for it.
     pub(super) fn read_fields(&self) -> &[Field] {
         &self.read_fields
     }
@@ -288,7 +288,7 @@ impl ComputedColumn {
     }
 }
 
-/// To expressions the bytes of an object would be a text.
+/// Expressions would treat the bytes of an object as a string.
 fn holds_objects(field: &Field) -> bool {
     matches!(field.kind, Kind::Streamer) || field.children().iter().any(holds_objects)
 }
@@ -318,7 +318,7 @@ impl Cut {
         Ok(Self::Where(Box::new(computed)))
     }
 
-    /// All that is read for it.
+    /// All fields read for it.
     pub(super) fn read_fields(&self) -> &[Field] {
         match self {
             Self::Function { fields, .. } => fields.stored_fields(),
@@ -340,7 +340,7 @@ impl Cut {
         };
         if kept.len() != decoded.len() {
             let (answers, entries) = (kept.len(), decoded.len());
-            return Err(Error::invalid_argument(format!("a cut gave {answers} answers for {entries} entries")));
+            return Err(Error::invalid_argument(format!("the cut gave {answers} values for {entries} entries")));
         }
         let kept = match kept.nulls() {
             Some(nulls) => BooleanArray::new(kept.values() & nulls.inner(), None),

@@ -1,4 +1,4 @@
-//! DecodedFields fields of a set of entries. Each field is decoded once.
+//! Decoded fields of a set of entries. Each field is decoded once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::plan::Segment;
 use crate::schema::{Field, Kind};
 use crate::{Result, plan, pool};
 
-/// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
-/// decoded whole.
+/// Selected entries at most this far apart are read together with the entries between them, because most pages hold
+/// more entries and are decoded whole.
 const GAP_ENTRIES: usize = 1024;
 /// Many entries begin and end at multiples of [`ALIGNED_ENTRIES`], so that values lie in memory as in their pages, in
 /// whole lines of caches. Of few the next page would not be worth it.
@@ -29,15 +29,15 @@ const ALIGNED_ENTRIES: usize = 64;
 pub(super) struct DecodedFields<'n> {
     source: &'n dyn EntrySource,
     segments: Vec<Segment>,
-    /// Which entries of the segments are wanted, where these are not all.
+    /// The selected entries of the segments, unless all are selected.
     wanted: Option<BooleanArray>,
-    /// Values have to stay within one of so many shares of the memory budget.
+    /// Values must stay within one of this many shares of the memory budget.
     shares: Option<u64>,
     /// Whether fields may be requested several times.
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
-    /// ComputedColumn values of aliases, by name.
+    /// Computed values of aliases, by name.
     pub(super) aliases: HashMap<String, ArrayRef>,
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_read_together() {
+    fn near_ranges_are_read_together() {
         let count = 4 * MANY_ENTRIES + 7;
         let of = |kept: &[usize]| {
             let mut mask = vec![false; count];

@@ -1,4 +1,4 @@
-//! What a read would do, before it does it.
+//! What a read would do, without doing it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,13 +26,13 @@ pub struct Explanation {
     pub clusters: u64,
     /// The columns, those of the cut first, then in the order of the fields.
     pub columns: Vec<ExplainedColumn>,
-    /// Requests for the pages of all columns if they are fetched together, adjacent ranges merged as the storage prefers it.
-    /// There are more where more than 16 MiB are fetched, which is done in batches, and for a local file, of which each
-    /// thread reads the pages that it decodes, at most 256 KiB at once.
+    /// Requests for the pages of all columns if they are fetched together, adjacent ranges merged as the storage
+    /// prefers it. There are more if more than 16 MiB are fetched, which is done in batches, and for a local file,
+    /// where each thread reads the pages that it decodes, at most 256 KiB at once.
     pub requests: u64,
 }
 
-/// What is read of one column.
+/// The read of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExplainedColumn {

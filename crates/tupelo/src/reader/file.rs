@@ -1,4 +1,4 @@
-//! ROOT files and what is in them; ntuples in object stores.
+//! ROOT files and their contents; ntuples in object stores.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -51,12 +51,12 @@ fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
         let next = first.next()?;
         match next.is_copy_of(&first)? {
             true => open_stored(&next, page_checksums),
-            false => Err(Error::invalid_argument("it has an ntuple that was not written together with this one")),
+            false => Err(Error::invalid_argument("its ntuple was not written together with this one")),
         }
     };
     let opened = match open() {
         Err(error) if may_be_elsewhere(&error) => match open_next() {
-            Ok(ntuple) => ntuple.with_skipped(&[format!("the next store of the mirror is read: {error}")]),
+            Ok(ntuple) => ntuple.with_skipped(&[format!("using the next store of the mirror: {error}")]),
             Err(other) => return Err(and_next(error, &other)),
         },
         opened => opened?.with_next(open_next),
@@ -120,7 +120,7 @@ impl Object {
     }
 }
 
-/// An open ROOT file, or an ntuple in an object store, which is as a file that holds nothing else.
+/// An open ROOT file, or an ntuple in an object store, which acts like a file with nothing else in it.
 #[derive(Debug, Clone)]
 pub struct File {
     container: Container,
@@ -148,7 +148,7 @@ impl File {
     /// A file over bytes from anywhere.
     ///
     /// # Errors
-    /// Those of the source; corrupt if it is no ROOT file.
+    /// Those of the source; corrupt if it is not a ROOT file.
     pub fn new(source: Arc<dyn ByteSource>, page_checksums: bool) -> Result<Self> {
         let name = source.to_string();
         let open = || {
@@ -194,7 +194,7 @@ impl File {
     /// A file whose bytes are in memory, called `name` in errors. They are not copied.
     ///
     /// # Errors
-    /// Corrupt if it is no ROOT file.
+    /// Corrupt if it is not a ROOT file.
     pub fn of_bytes<T>(name: &str, bytes: T) -> Result<Self>
     where
         T: AsRef<[u8]> + Send + 'static,
@@ -278,9 +278,7 @@ impl File {
     pub(crate) fn root_file(&self) -> Result<&source::File> {
         match &self.container {
             Container::Root(file) => Ok(file),
-            Container::Objects(_) => {
-                Err(Error::unsupported("the ntuple is stored as objects, without a ROOT file around it"))
-            }
+            Container::Objects(_) => Err(Error::unsupported("the ntuple is stored as objects, not in a ROOT file")),
         }
     }
 
@@ -340,10 +338,11 @@ impl File {
     }
 
     /// The same file with directories that are rebuilt from the keys in it, if its directories lead to no object: its
-    /// writer was killed before it saved them, or the file was cut off. What a directory lists that can be read remains.
+    /// writer was killed before it saved them, or the file was cut off. Readable objects listed by directories are
+    /// kept.
     ///
     /// # Errors
-    /// Corrupt if it is no ROOT file; limit if the keys take more memory than the budget has.
+    /// Corrupt if it is not a ROOT file; limit if the keys exceed the memory budget.
     pub fn recovered(self) -> Result<Self> {
         let name = self.name();
         let container = match self.container {
@@ -498,7 +497,7 @@ impl File {
                 trees.push(last);
                 let names: Vec<_> = trees.iter().map(|object| format!("'{}'", object.path)).collect();
                 Err(Error::invalid_argument(format!(
-                    "the file holds {} trees, so one must be named as FILE:NAME: {}",
+                    "the file contains {} trees; specify one as FILE:NAME: {}",
                     names.len(),
                     names.join(", ")
                 )))
@@ -554,7 +553,7 @@ impl File {
         let object = self.find(file, Some(path))?;
         let newest = file.find_object(&object.path)?;
         if newest.is_some_and(|newest| newest.key.cycle != object.key.cycle) {
-            return Err(Error::invalid_argument("there is a newer cycle, and only the newest can be continued"));
+            return Err(Error::invalid_argument("a newer cycle exists, and only the newest can be continued"));
         }
         Ok((self.ntuple_of(&object)?, object.key.cycle))
     }
@@ -569,7 +568,7 @@ impl File {
         Ok(self.ntuple.get_or_init(|| opened).clone())
     }
 
-    /// Opens what an object of the directories is the anchor of.
+    /// Opens the ntuple whose anchor is an object of the directories.
     pub(crate) fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
         let file = self.root_file()?;
         match object.key.class_name.as_str() {
@@ -601,7 +600,7 @@ impl File {
                 ntuples.push(last);
                 let names: Vec<_> = ntuples.iter().map(|object| format!("'{}'", object.path)).collect();
                 Err(Error::invalid_argument(format!(
-                    "the file holds {} ntuples, so one must be named as FILE:NAME: {}",
+                    "the file contains {} ntuples; specify one as FILE:NAME: {}",
                     names.len(),
                     names.join(", ")
                 )))
@@ -610,7 +609,7 @@ impl File {
         }
     }
 
-    /// The error of an object that is no ntuple: says what it is, and what ntuples there are.
+    /// The error for an object that is not an ntuple: says what it is, and which ntuples exist.
     #[cold]
     fn not_an_ntuple(&self, object: &container::Object) -> Error {
         let names = self.ntuple_names().unwrap_or_default();
@@ -629,7 +628,7 @@ impl File {
             near => format!("{place} contains the ntuples {}{more}", near.join(", ")),
         };
         let of_tree = match TREE_CLASSES.contains(&object.key.class_name.as_str()) {
-            true => "; `tupelo import` makes an ntuple of a tree",
+            true => "; `tupelo import` converts a tree to an ntuple",
             false => "",
         };
         Error::unsupported(format!("{what}; {hint}{of_tree}"))
@@ -664,7 +663,7 @@ fn without(file: &source::File, what: &str) -> Result<Error> {
     }
 }
 
-/// What there is in a file without ntuples, for a message: the classes, most frequent first.
+/// The contents of a file without ntuples, for a message: the classes, most frequent first.
 fn other_objects(file: &source::File) -> Result<String> {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (object, is_newest) in file.listing()?.objects() {
@@ -673,7 +672,7 @@ fn other_objects(file: &source::File) -> Result<String> {
         }
     }
     let mut classes: Vec<_> = classes.into_iter().collect();
-    // What is most like an ntuple first.
+    // Classes most similar to ntuples first.
     classes.sort_by_key(|(class, paths)| (!TREE_CLASSES.contains(class), Reverse(paths.len())));
     let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
         [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),

@@ -10,7 +10,7 @@ use tupelo_storage::{display_name, is_daos_uri, is_object_uri, local_path};
 pub struct Location {
     /// Path or URL of the file.
     pub file: String,
-    /// The object's path in the file's directories, with `;CYCLE` if the newest is not meant.
+    /// The path of the object in the directories of the file, with `;CYCLE` unless the newest cycle is meant.
     pub object: Option<String>,
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_behind_the_file() {
+    fn names_follow_the_file() {
         let parse = |text| {
             let location = Location::parse(text);
             (location.file, location.object)

@@ -21,7 +21,7 @@ pub struct Objects {
     path: String,
     class_name: String,
     infos: Arc<StreamerInfos>,
-    /// Why there is no streamer info.
+    /// Why the streamer info cannot be read.
     problem: Option<String>,
 }
 
@@ -29,8 +29,8 @@ impl Ntuple {
     /// The objects of a streamer field, by its dotted path; a field below collections too.
     ///
     /// # Errors
-    /// Not found, with near names; invalid argument if it is no streamer field. Streamer info that cannot be read is
-    /// no error here: objects that would need it come as bytes.
+    /// Not found, with near names; invalid argument if it is not a streamer field. Unreadable streamer info is not an
+    /// error here: objects that need it are returned as bytes.
     pub fn objects(&self, path: &str) -> Result<Objects> {
         Objects::new(self.clone(), path).map_err(|e| self.context(e))
     }
@@ -44,7 +44,7 @@ impl Objects {
         };
         let field = items(field);
         if !matches!(field.kind, Kind::Streamer) {
-            let what = format!("field '{path}' is of type '{}', not a streamer field", field.display_type());
+            let what = format!("field '{path}' has type '{}', expected a streamer field", field.display_type());
             return Err(Error::invalid_argument(what));
         }
         let (infos, problem) = match ntuple.streamer_infos() {
@@ -60,11 +60,11 @@ impl Objects {
         &self.class_name
     }
 
-    /// The objects in a range of entries, in entry order; of a field below collections, all items one after the other.
-    /// What cannot be decoded is a [`Value::Opaque`] that says why.
+    /// The objects in a range of entries, in entry order; for a field below collections, all items one after the other.
+    /// Objects that cannot be decoded are a [`Value::Opaque`] with the reason.
     ///
     /// # Errors
-    /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
+    /// Corrupt, with field, column, cluster, page and offset, if data is damaged; storage errors.
     pub fn read(&self, entries: impl RangeBounds<u64>) -> Result<Vec<Value>> {
         let memory = self.memory();
         let batch = self.ntuple.read([&self.path])?.entries(entries).to_batch()?;
@@ -77,7 +77,7 @@ impl Objects {
             }
             column = inside(array);
         }
-        let what = format!("field '{}' does not come as bytes", self.path);
+        let what = format!("field '{}' is not read as bytes", self.path);
         Err(self.ntuple.context(Error::unsupported(what)))
     }
 
@@ -86,7 +86,7 @@ impl Objects {
         self.decode_within(bytes, &self.memory()).unwrap_or_else(|error| self.opaque(bytes, &error))
     }
 
-    /// One object, unless the memory ends.
+    /// One object, unless it exceeds the memory.
     fn decode_within(&self, bytes: &[u8], memory: &Memory) -> Result<Value, tupelo_format::Error> {
         match object::read(bytes, &self.class_name, &self.infos, memory) {
             Err(error) if error.kind() == tupelo_format::ErrorKind::Memory => Err(error),
@@ -120,7 +120,7 @@ fn items(mut field: &Field) -> &Field {
     field
 }
 
-/// What lists and frames hold.
+/// The items of lists and frames.
 fn inside(array: &ArrayRef) -> Option<ArrayRef> {
     match array.data_type() {
         DataType::LargeList(_) => Some(Arc::clone(array.as_list::<i64>().values())),

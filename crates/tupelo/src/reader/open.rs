@@ -100,8 +100,8 @@ impl OpenOptions {
     /// Opens the ntuple that the location names, or the only one in the file.
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open_file`]; not found, with near names, where there is no such ntuple; invalid argument
-    /// where the location names none and the file has several.
+    /// Those of [`OpenOptions::open_file`]; not found, with near names, if the ntuple does not exist; invalid argument
+    /// if the location names none and the file has several.
     pub fn open(self) -> Result<Ntuple> {
         let object = self.location.object.clone();
         self.open_file()?.ntuple(object.as_deref())
@@ -129,18 +129,18 @@ fn missing(path: Option<&Path>, error: tupelo_storage::Error) -> Error {
     let useful: Vec<_> = left.iter().filter(|path| may_be_repaired(path)).collect();
     let advice = match (names.as_slice(), useful.as_slice()) {
         ([], _) => return error.into(),
-        ([_], [_]) => format!("`tupelo verify --repair {}` gives it the name", path.display()),
+        ([_], [_]) => format!("`tupelo verify --repair {}` gives it this name", path.display()),
         (_, [.., newest]) => {
             format!("`tupelo verify --repair {}` repairs the newest under its own name", newest.display())
         }
         ([_], []) => {
-            "it has no checkpoint, so there is nothing to restore; delete it if no writer is running".to_owned()
+            "it contains no checkpoint, so nothing can be restored; delete it if no writer is running".to_owned()
         }
         (_, []) => {
-            "they have no checkpoint, so there is nothing to restore; delete them if no writer is running".to_owned()
+            "they contain no checkpoint, so nothing can be restored; delete them if no writer is running".to_owned()
         }
     };
-    let left = format!("a writer that was stopped or is still running has left {}", names.join(", "));
+    let left = format!("an interrupted or running writer left {}", names.join(", "));
     Error::not_found(format!("{error}; {left}: {advice}")).caused_by(error)
 }
 

@@ -88,11 +88,13 @@ enum Column {
 }
 
 impl Concatenation {
-    /// Room for so many rows.
+    /// Room for this number of entries.
     fn new(schema: SchemaRef, max_rows: usize) -> Result<Self> {
         let column = |field: &FieldRef| match field.data_type().primitive_width() {
             Some(width) if !field.is_nullable() => {
-                let len = max_rows.checked_mul(width).ok_or_else(|| Error::limit(format!("{max_rows} values")))?;
+                let len = max_rows
+                    .checked_mul(width)
+                    .ok_or_else(|| Error::limit(format!("{max_rows} values are too many")))?;
                 Ok(Column::Values { values: ValueBuffer::with_len(len)?, width })
             }
             _ => Ok(Column::Arrays(Vec::new())),
@@ -138,7 +140,7 @@ impl Concatenation {
                 Ok(arrow_select::concat::concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
             }
         })?;
-        // The number of rows must be set for batches without columns.
+        // The number of entries must be set for batches without columns.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.schema, columns, &options)?)
     }

@@ -34,13 +34,13 @@ pub struct Read {
     fields: Selection,
     entries: Range<u64>,
     binary_strings: bool,
-    /// What expressions may name besides fields.
+    /// The names that expressions may use besides fields.
     aliases: Arc<Aliases>,
-    /// Columns behind those of the schema.
+    /// Columns after those of the schema.
     computed: Vec<Arc<ComputedColumn>>,
     /// The name of a last column with the numbers of the entries.
     numbers: Option<String>,
-    /// Which of the entries to keep.
+    /// The cut that selects entries.
     cut: Option<Arc<Cut>>,
 }
 
@@ -83,8 +83,8 @@ impl Read {
         Self { source, fields, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
     }
 
-    /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
-    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are
+    /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules are described
+    /// [here](crate::schema#reading-as-another-schema). It replaces the selection of fields. Its top-level fields are
     /// found by name, and so are the members of records; what it leaves out is not read, and members that are not on
     /// disk are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the
     /// schema.
@@ -101,8 +101,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
-    /// rule, for one that cannot be read as what is wanted.
+    /// Not found, with near names, for a missing top-level field; invalid argument, with field, types and rule, for one
+    /// that cannot be read as the wanted type.
     pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
         self.fields = self.source.schema().read_as(wanted).map_err(|e| self.context(e))?;
         Ok(self)
@@ -118,9 +118,8 @@ impl Read {
         Ok(self)
     }
 
-    /// The same without the fields that dotted paths or globs name, and without all below them: of the patterns of
-    /// [`Ntuple::read`] those that are not wanted. A record of which nothing is left goes, too. Fields that are not
-    /// chosen anyway may be named.
+    /// The same without the fields that dotted paths or globs name, and without all fields below them. A record without
+    /// remaining members is removed, too. Fields that are not chosen anyway may be named.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
     /// let batch = ntuple.read(["Muon_*"])?.without(["Muon_genPart*"])?.to_batch()?;
@@ -162,19 +161,19 @@ impl Read {
         self
     }
 
-    /// Strings as `LargeBinary` instead of `LargeUtf8`, for data that are not UTF-8. Without this a column whose
-    /// strings are not UTF-8 comes as `LargeBinary` from [`Read::to_batch`] and is an error in a stream of batches,
-    /// whose schema is promised beforehand.
+    /// Strings as `LargeBinary` instead of `LargeUtf8`, for data that is not UTF-8. Without this, a column whose
+    /// strings are not UTF-8 is returned as `LargeBinary` by [`Read::to_batch`], and is an error in a stream of
+    /// batches, whose schema is fixed in advance.
     #[must_use]
     pub fn with_binary_strings(mut self, binary: bool) -> Self {
         self.binary_strings = binary;
         self
     }
 
-    /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It takes the place of
-    /// an earlier cut. It is shown the fields that the patterns choose, which need not be among those that are read, in
-    /// batches of any size. Those fields are read first; of the others, pages that hold no entry to keep are neither
-    /// read nor decoded, unless two such entries are within 1024 of each other.
+    /// Only the selected entries for which `cut` is true; null counts as false. It replaces an earlier cut. It gets the
+    /// fields that the patterns choose, which need not be among those that are read, in batches of any size. Those
+    /// fields are read first; of the others, pages that hold no entry to keep are neither read nor decoded, unless two
+    /// such entries are within 1024 of each other.
     /// ```no_run
     /// use arrow_array::{BooleanArray, cast::AsArray, types::Float32Type};
     ///
@@ -188,8 +187,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Not found, with near names, for a pattern that fits no field. Reading then gives the errors of `cut`, and
-    /// invalid argument where its answer is not as long as the batch.
+    /// Not found, with near names, for a pattern that fits no field. Reading then returns the errors of `cut`, and
+    /// invalid argument if its result differs in length from the batch.
     pub fn with_cut<S: AsRef<str>>(
         mut self,
         patterns: impl AsRef<[S]>,
@@ -210,8 +209,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::mask`] that are
-    /// about types. Reading then gives the others.
+    /// Not found, with near names, for names that are neither fields nor aliases, and type errors of
+    /// [`Expression::mask`]. Reading then returns the others.
     pub fn with_where(mut self, expression: &Expression) -> Result<Self> {
         let cut = Cut::of(self.compute("", expression)?).map_err(|e| self.context(e))?;
         self.cut = Some(Arc::new(cut));
@@ -222,12 +221,11 @@ impl Read {
         ComputedColumn::new(name, expression, &*self.source, &self.aliases).map_err(|e| self.context(e))
     }
 
-    /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use
-    /// as if they were fields, before fields of the same name. They may name each other, in any order.
+    /// Names for expressions, which later calls of [`Read::with_computed`] and [`Read::with_where`] may use like
+    /// fields; they take precedence over fields of the same name. They may refer to each other, in any order.
     ///
     /// # Errors
-    /// Invalid argument for aliases that need each other, and for two of the same name; those of
-    /// [`Read::with_computed`].
+    /// Invalid argument for circular aliases, and for two of the same name; those of [`Read::with_computed`].
     pub fn with_aliases(mut self, aliases: impl IntoIterator<Item = (String, Expression)>) -> Result<Self> {
         let added = Arc::make_mut(&mut self.aliases).add(aliases.into_iter().collect(), &*self.source);
         added.map_err(|e| self.context(e))?;
@@ -242,14 +240,14 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::evaluate`] that
-    /// are about types. Reading then gives the others.
+    /// Not found, with near names, for names that are neither fields nor aliases, and type errors of
+    /// [`Expression::evaluate`]. Reading then returns the others.
     pub fn with_computed(mut self, name: &str, expression: &Expression) -> Result<Self> {
         self.computed.push(Arc::new(self.compute(name, expression)?));
         Ok(self)
     }
 
-    /// Another column as by [`Read::with_computed`], by which name later expressions find it, as an alias.
+    /// Another column as with [`Read::with_computed`], whose name later expressions may use, as an alias.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
     /// let read = ntuple.read_all().with_defined("ht", &"sum(Jet_pt)".parse()?)?.with_where(&"ht > 500".parse()?)?;
@@ -257,14 +255,14 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Invalid argument for the name of a field or an alias that is there already; those of [`Read::with_computed`].
+    /// Invalid argument for the name of an existing field or alias; those of [`Read::with_computed`].
     pub fn with_defined(self, name: &str, expression: &Expression) -> Result<Self> {
         self.source.schema().check_new(name).map_err(|e| self.context(e))?;
         self.with_aliases([(name.to_owned(), expression.clone())])?.with_alias_column(name)
     }
 
-    /// Values for all entries of the ntuple, which later expressions and [`Read::with_computed`] find by the name of
-    /// the field, as an alias. Of them those of the entries are taken that are read.
+    /// Values for all entries of the ntuple, which later expressions and [`Read::with_computed`] may use by the name of
+    /// the field, as an alias. Only the values of the entries that are read are used.
     /// ```no_run
     /// # use std::sync::Arc;
     /// use arrow_array::Float32Array;
@@ -278,8 +276,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Invalid argument for the name of a field or an alias that is there already, and for fewer or more values than
-    /// the ntuple has entries.
+    /// Invalid argument for the name of an existing field or alias, and if the number of values differs from that of
+    /// entries.
     pub fn with_values(mut self, field: ArrowField, values: ArrayRef) -> Result<Self> {
         self.source.schema().check_new(field.name()).map_err(|e| self.context(e))?;
         let given = Arc::make_mut(&mut self.aliases).give(field, values, self.source.entries());
@@ -293,10 +291,10 @@ impl Read {
         Ok(self)
     }
 
-    /// The chosen fields, and behind them what is computed.
+    /// The chosen fields, followed by the computed columns.
     ///
     /// # Errors
-    /// Unsupported for what is computed and has no C++ type.
+    /// Unsupported for computed columns without a C++ type.
     pub fn schema_with_computed(&self) -> Result<Schema> {
         let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
         let mut schema = Schema::clone(&self.fields.schema);
@@ -311,7 +309,7 @@ impl Read {
         self
     }
 
-    /// Only what is computed: no field is handed out for itself.
+    /// Only the computed columns, without any of the fields.
     #[must_use]
     pub fn without_fields(mut self) -> Self {
         self.fields = Selection::default();
@@ -319,7 +317,7 @@ impl Read {
     }
 
     /// The same with the hidden sources of projected fields, so that these can be written as projected fields. A source
-    /// of which some projected fields are not chosen stays away.
+    /// is left out if some of its projected fields are not chosen.
     pub(crate) fn with_projected_sources(mut self) -> Self {
         if self.fields.is_evolved() {
             return self;
@@ -341,7 +339,7 @@ impl Read {
         self
     }
 
-    /// What is read.
+    /// The source of the entries.
     pub(crate) fn source(&self) -> &Arc<dyn EntrySource> {
         &self.source
     }
@@ -366,10 +364,10 @@ impl Read {
         self.entries.end - self.entries.start
     }
 
-    /// Everything chosen, in one batch.
+    /// The whole selection, in one batch.
     ///
     /// # Errors
-    /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
+    /// Corrupt, with field, column, cluster, page and offset, if data is damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         // Entries without values are only a number in a batch, unless values are made for them.
         if self.computes() || self.numbers.is_some() {
@@ -386,8 +384,8 @@ impl Read {
         to_batch().map_err(|e| self.context(e))
     }
 
-    /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the
-    /// first clusters.
+    /// Average memory of an entry while it is read, including the fields of a cut, in bytes, estimated from the first
+    /// clusters.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
@@ -429,7 +427,7 @@ impl Read {
         (new(self.cut_fields()), new(self.read_fields()))
     }
 
-    /// What is read to decide the cut, some of it perhaps twice.
+    /// The fields read to decide the cut, some perhaps twice.
     fn cut_fields(&self) -> Vec<&Field> {
         self.cut.iter().flat_map(|cut| cut.read_fields()).collect()
     }
@@ -438,31 +436,31 @@ impl Read {
         self.fields.stored_fields()
     }
 
-    /// All that is read, some of it perhaps twice.
+    /// All fields read, some perhaps twice.
     pub(super) fn read_fields(&self) -> Vec<&Field> {
         let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
         self.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
     }
 
-    /// Refuses to go through as many entries as a file says where it stores nothing of them.
+    /// Refuses very many entries for which the file stores nothing.
     pub(super) fn check_stored(&self) -> Result<()> {
         let count = self.entries.end - self.entries.start;
         if count <= MAX_UNSTORED_ENTRIES || self.read_fields().into_iter().any(Field::has_values) {
             return Ok(());
         }
         let what = format!(
-            "{count} entries, and no field with values is read; without values, at most {MAX_UNSTORED_ENTRIES} entries \
-             are read at once: read fewer, or choose other fields"
+            "{count} entries, but none of the fields stores values; without values, at most {MAX_UNSTORED_ENTRIES} \
+             entries can be read at once: read fewer, or select other fields"
         );
         Err(self.context(Error::limit(what)))
     }
 
-    /// Whether more is read than is handed out.
+    /// Whether more is read than is returned.
     pub(super) fn computes(&self) -> bool {
         self.cut.is_some() || !self.computed.is_empty()
     }
 
-    /// Where a chunk of batches best ends: see [`plan::batch_end`].
+    /// The best end of a chunk of batches: see [`plan::batch_end`].
     pub(super) fn batch_end(&self, window: &Range<u64>, limit: u64, place: &dyn Fn(u64) -> u64) -> Result<Option<u64>> {
         self.source.batch_end(&self.read_fields(), window, limit, place)
     }
@@ -475,8 +473,8 @@ impl Read {
         DecodedFields::new(&*self.source, segments, shares, self.computes())
     }
 
-    /// The entries that the cut keeps, and which they are; with `shares`, values stay within one of so many shares of the
-    /// memory budget.
+    /// The entries that the cut keeps, and which they are; with `shares`, values stay within one of this many shares of
+    /// the memory budget.
     pub(super) fn decode_columns(
         &self,
         entries: &Range<u64>,
@@ -487,7 +485,7 @@ impl Read {
         Ok((self.batch(&mut decoded)?, kept))
     }
 
-    /// What [`Read::batch`] needs.
+    /// Arguments of [`Read::batch`].
     fn needed_after_cut(&self) -> Needed<'_> {
         let mut needed = Needed::default();
         needed.fields.extend(self.stored_fields().iter().map(|field| field.id));

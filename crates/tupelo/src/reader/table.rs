@@ -11,7 +11,7 @@ use crate::schema::Schema;
 use crate::source::{Metrics, TreeCache};
 use crate::{Error, ErrorKind, Result};
 
-/// What has entries in a file: an ntuple or a tree. Cheap to clone, usable from many threads.
+/// An ntuple or a tree of a file. Cheap to clone, usable from many threads.
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_enums, reason = "callers treat each of them")]
 pub enum Table {
@@ -105,7 +105,7 @@ impl Table {
         both!(self, table => table.arrow_schema())
     }
 
-    /// What cannot be read of it, for a warning: fields of an ntuple, branches of a tree.
+    /// Warnings about what cannot be read: fields of an ntuple, branches of a tree.
     pub fn warnings(&self) -> Vec<String> {
         match self {
             Self::Ntuple(ntuple) => [ntuple.warnings(), &ntuple.skipped_stores()].concat(),
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    /// What changes when the table, or the file around it, is rewritten; see [`Ntuple::identity`].
+    /// An identifier that changes when the table, or the file around it, is rewritten; see [`Ntuple::identity`].
     ///
     /// # Errors
     /// Storage errors.
@@ -144,7 +144,7 @@ impl Table {
         both!(self, table => table.identity())
     }
 
-    /// Compares with the identity that the table had when it was opened before.
+    /// Compares with the identity of the table when it was opened before.
     ///
     /// # Errors
     /// Storage, if it has changed since.

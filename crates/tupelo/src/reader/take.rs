@@ -25,7 +25,7 @@ impl Read {
         let take = || {
             let count = self.source().entries();
             if let Some(beyond) = entries.iter().find(|&&entry| entry >= count) {
-                return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
+                return Err(Error::invalid_argument(format!("entry {beyond} is outside the {count} entries")));
             }
             let mut sorted = entries.to_vec();
             if !entries.is_sorted() {
@@ -48,7 +48,7 @@ impl Read {
         take().map_err(|e| self.context(e))
     }
 
-    /// Entries that ascend, and of those between them the near ones, which are left out again.
+    /// Reads ascending entries, together with nearby entries between them, which are dropped afterwards.
     fn take_sorted(&self, entries: &[u64], near: u64) -> Result<RecordBatch> {
         let runs = runs(entries, near);
         let range = entries.first().copied().unwrap_or(0)..entries.last().map_or(0, |last| last + 1);
@@ -108,7 +108,7 @@ fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> 
 fn take_places(batch: &RecordBatch, places: Vec<u64>) -> Result<RecordBatch> {
     let places = UInt64Array::from(places);
     let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
-    // The number of rows must be set for batches without columns.
+    // The number of entries must be set for batches without columns.
     let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
@@ -118,13 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_taken_together() {
+    fn near_entries_are_taken_together() {
         assert_eq!(runs(&[], 64), []);
         assert_eq!(runs(&[0, 1, 65, 200, 264, 1000], 64), [0..66, 200..265, 1000..1001]);
     }
 
     #[test]
-    fn what_is_taken_is_decoded_in_parts() {
+    fn taken_entries_are_decoded_in_parts() {
         let parts = |entries, near, most| parts(entries, near, most).collect::<Vec<_>>();
         assert_eq!(parts(&[], 64, 100), [&[] as &[u64]]);
         assert_eq!(parts(&[0, 60, 90, 120, 300], 64, 100), [&[0, 60, 90][..], &[120, 300]]);

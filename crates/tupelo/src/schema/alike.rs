@@ -10,11 +10,11 @@ use super::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
 
 impl Schema {
-    /// For each field of this schema the place of the same field in another one, which must have the same fields in
-    /// any order, and must not be stored more exactly than here.
+    /// For each field of this schema, the position of the same field in another one, which must have the same fields in
+    /// any order, and must not be stored with higher precision.
     ///
     /// # Errors
-    /// Invalid argument, which names the first field that is not the same.
+    /// Invalid argument, which names the first field that differs.
     pub(crate) fn order_of(&self, other: &Self) -> Result<Vec<usize>> {
         let places: HashMap<&str, usize> =
             other.fields.iter().enumerate().map(|(place, field)| (field.name.as_str(), place)).collect();
@@ -31,7 +31,7 @@ impl Schema {
             let more = other.fields.iter().find(|field| !known.contains_key(field.name.as_str()));
             let more = more.map_or_else(String::new, |field| format!(": '{}'", field.name));
             return Err(Error::invalid_argument(format!(
-                "{} fields where {} are expected{more}; choose fields",
+                "found {} fields, expected {}{more}; select fields",
                 other.fields.len(),
                 self.fields.len()
             )));
@@ -43,18 +43,18 @@ impl Schema {
 /// Whether values of another field can be written as those of a field.
 ///
 /// # Errors
-/// Invalid argument, which names what is not the same.
+/// Invalid argument, which names the difference.
 pub(crate) fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
     let differ = |what: String| Err(Error::invalid_argument(format!("field '{path}' {what}")));
     let is_same_kind = discriminant(&field.kind) == discriminant(&other.kind) && size(field) == size(other);
     let names = (&field.type_name, &other.type_name);
     let is_same_type = names.0 == names.1 || normalised(names.0) == normalised(names.1);
     if !is_same_type || !is_same_kind || field.projected_from != other.projected_from {
-        return differ(format!("is {}, not {}", told(other), told(field)));
+        return differ(format!("has type {}, expected {}", told(other), told(field)));
     }
     let names = (members(field), members(other));
     if names.0 != names.1 {
-        return differ(format!("has other members: '{}', not '{}'", names.1, names.0));
+        return differ(format!("has members '{}', expected '{}'", names.1, names.0));
     }
     if let Some(encoding) = field.encoding.filter(|encoding| is_lossy(field, *encoding))
         && field.encoding != other.encoding
@@ -77,7 +77,7 @@ fn told(field: &Field) -> String {
     }
 }
 
-/// What a kind has besides its subfields.
+/// The size of a kind, besides its subfields.
 fn size(field: &Field) -> Option<u64> {
     match field.kind {
         Kind::Bitset { size } | Kind::Array { size, .. } => Some(size),
@@ -121,14 +121,17 @@ mod tests {
         let schema = |fields: &[&Field]| Schema { fields: fields.iter().copied().cloned().collect() };
         let refused = |one: &Schema, other: &Schema| one.order_of(other).unwrap_err().to_string();
         let wide = number("x", Primitive::Double, "double");
-        assert_eq!(refused(&schema(&[&x]), &schema(&[&wide])), "field 'x' is double, not float");
+        assert_eq!(refused(&schema(&[&x]), &schema(&[&wide])), "field 'x' has type double, expected float");
         assert!(refused(&schema(&[&x]), &schema(&[])).contains("field 'x' is missing"));
         let y = number("y", Primitive::Float, "float");
-        assert!(refused(&schema(&[&x]), &schema(&[&x, &y])).contains("2 fields where 1 are expected: 'y'"));
+        assert!(refused(&schema(&[&x]), &schema(&[&x, &y])).contains("found 2 fields, expected 1: 'y'"));
         let record = |field: &Field| Field::new("r", "", Kind::Record(vec![field.clone()]));
-        assert_eq!(refused(&schema(&[&record(&x)]), &schema(&[&record(&wide)])), "field 'r.x' is double, not float");
+        assert_eq!(
+            refused(&schema(&[&record(&x)]), &schema(&[&record(&wide)])),
+            "field 'r.x' has type double, expected float"
+        );
         let members = refused(&schema(&[&record(&x)]), &schema(&[&record(&y)]));
-        assert_eq!(members, "field 'r' has other members: 'y', not 'x'");
+        assert_eq!(members, "field 'r' has members 'y', expected 'x'");
     }
 
     /// Values of 32 bits would have gone into 16 without a word.

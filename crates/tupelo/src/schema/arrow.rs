@@ -1,8 +1,8 @@
 //! Field tree ⇄ Arrow schema.
 //!
-//! What Arrow has no word for travels in the field metadata under the keys of [`metadata`]. Fields that have no layer
-//! of their own in Arrow (optionals, which become nulls, and wrappers, which become their subfield) put their
-//! subfield's keys beside their own, with `/0` appended once for every such layer.
+//! Properties that Arrow cannot express are stored in the field metadata under the keys of [`metadata`]. Fields that
+//! have no layer of their own in Arrow (optionals, which become nulls, and wrappers, which become their subfield) put
+//! their subfield's keys beside their own, with `/0` appended once for every such layer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tupelo_format::type_name::{TypeName, fundamental, normalised, template};
 use super::{Field, Kind, Primitive, Schema, data_type};
 use crate::{Error, Result};
 
-/// Levels of an Arrow type that are converted, because the stack is limited. More than [`MAX_FIELD_DEPTH`]: bitsets have a
-/// level in Arrow that their fields have not.
+/// Levels of an Arrow type that are converted, because the stack is limited. More than [`MAX_FIELD_DEPTH`]: bitsets
+/// have a level in Arrow that their fields lack.
 const MAX_ARROW_DEPTH: usize = 2 * MAX_FIELD_DEPTH;
 
 /// A `double` that is stored as a `float`.
@@ -26,7 +26,7 @@ const DOUBLE32: &str = "Double32_t";
 pub mod metadata {
     /// C++ type name.
     pub const TYPE: &str = "rntuple.type";
-    /// C++ type as its author spelt it.
+    /// C++ type in its original spelling.
     pub const ALIAS: &str = "rntuple.alias";
     /// Description of a field, or of the ntuple on the schema.
     pub const DESCRIPTION: &str = "rntuple.description";
@@ -52,14 +52,14 @@ pub(crate) const PAIR: [&str; 2] = ["key", "value"];
 const VALUELESS: &str = "valueless";
 
 impl Schema {
-    /// The Arrow schema of what reading gives. `compressed` says whether the source is, since the encodings that are
-    /// defaults, which need no mention, differ.
+    /// The Arrow schema of reading. `compressed` tells whether the source is compressed, which determines the default
+    /// encodings, left out of the metadata.
     pub fn to_arrow(&self, compressed: bool) -> ArrowSchema {
         ArrowSchema::new(self.fields.iter().map(|field| to_arrow(field, compressed)).collect::<Vec<_>>())
     }
 
-    /// The field tree that an Arrow schema asks to be written. A nullable field becomes an optional; see
-    /// [`tighten`](super::tighten) for schemas that call everything nullable.
+    /// The field tree to write for an Arrow schema. A nullable field becomes an optional; see
+    /// [`tighten`](super::tighten) for schemas in which everything is nullable.
     ///
     /// # Errors
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
@@ -81,7 +81,7 @@ impl Schema {
 
 #[cold]
 fn too_deep(depth: usize, name: &str) -> Error {
-    let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+    let what = format!("its type is nested {depth} deep, limit is {MAX_FIELD_DEPTH}");
     Error::invalid_argument(what).in_field(name)
 }
 
@@ -290,15 +290,15 @@ fn encoding_text(encoding: &Encoding) -> String {
     }
 }
 
-/// Reads what [`encoding_text`] writes.
+/// Parses the output of [`encoding_text`].
 ///
 /// # Errors
-/// Invalid argument that says how encodings are spelt.
+/// Invalid argument that explains the syntax of encodings.
 pub(crate) fn parse_encoding(text: &str) -> Result<Encoding> {
     let wrong = || {
         Error::invalid_argument(format!(
-            "'{text}' is no column encoding; it is a column type of the format, with bits for Real32Trunc(BITS) and \
-             bits and range for Real32Quant(BITS,MIN,MAX)"
+            "'{text}' is not a column encoding; expected a column type of the format, with bits for Real32Trunc(BITS) \
+             and bits and range for Real32Quant(BITS,MIN,MAX)"
         ))
     };
     let (name, arguments) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
@@ -320,7 +320,7 @@ pub(crate) fn parse_encoding(text: &str) -> Result<Encoding> {
     }
 }
 
-/// What metadata say of one layer.
+/// The metadata of one layer.
 struct Layer<'a> {
     entries: &'a HashMap<String, String>,
     suffix: String,
@@ -341,7 +341,7 @@ impl Layer<'_> {
 
     fn number(&self, key: &str) -> Result<Option<u32>> {
         self.get(key)
-            .map(|text| text.parse().map_err(|_| Error::invalid_argument(format!("{key} is '{text}', not a number"))))
+            .map(|text| text.parse().map_err(|_| Error::invalid_argument(format!("{key} '{text}' is not a number"))))
             .transpose()
     }
 }
@@ -486,12 +486,12 @@ fn plain_kind(data_type: &DataType, base: &str, layer: &Layer<'_>) -> Result<Kin
         DataType::Dictionary(_, values) => return plain_kind(values, base, layer),
         DataType::Null => {
             return Err(Error::invalid_argument(
-                "the data are all empty or missing, so their type is unknown; declare it before the first data",
+                "all data are empty or missing, so their type is unknown; declare it before writing data",
             ));
         }
         other => {
             return Err(Error::unsupported(format!(
-                "the Arrow type {other} has no C++ type that RNTuple stores; cast it to a number, a string, a list or a struct"
+                "Arrow type {other} has no C++ type in RNTuple; cast it to a number, a string, a list or a struct"
             )));
         }
     })
@@ -500,7 +500,7 @@ fn plain_kind(data_type: &DataType, base: &str, layer: &Layer<'_>) -> Result<Kin
 /// The pair below a map, whatever its struct fields are called.
 fn pair(field: &FieldRef) -> Result<Box<Field>> {
     let DataType::Struct(members) = field.data_type() else {
-        return Err(Error::unsupported("a map's items must be structs of key and value"));
+        return Err(Error::unsupported("items of a map must be structs of key and value"));
     };
     let items = members.iter().enumerate().map(|(i, f)| from_arrow(&format!("_{i}"), f)).collect::<Result<Vec<_>>>()?;
     let type_name = match field.metadata().get(metadata::TYPE) {
@@ -548,7 +548,7 @@ fn derive_type_name(kind: &Kind) -> Result<String> {
     Ok(match kind {
         Kind::Primitive(primitive) => primitive.type_name().to_owned(),
         Kind::String => "std::string".to_owned(),
-        Kind::Streamer => return Err(Error::invalid_argument("a streamer field needs its class name")),
+        Kind::Streamer => return Err(Error::invalid_argument("a streamer field needs a class name")),
         Kind::Cardinality { wide } => format!("ROOT::RNTupleCardinality<std::uint{}_t>", if *wide { 64 } else { 32 }),
         Kind::Bitset { size } => format!("std::bitset<{size}>"),
         Kind::Array { size, item } => {

@@ -76,7 +76,7 @@ impl Columns {
         self.representations.is_empty()
     }
 
-    /// The first column of the representation that loses least.
+    /// The first column of the most precise representation.
     fn widest(&self) -> Option<Encoding> {
         let first = self.representations.iter().filter_map(|columns| columns.first());
         // `max_by_key` takes the last of equals; the first representation is the writer's favourite.
@@ -154,11 +154,11 @@ fn kind(disk: &DiskField, columns: &Columns, children: Vec<Field>) -> Result<Kin
     }
 }
 
-/// Refused here and not when values are decoded, because Arrow's lists of fixed size have no room for more.
+/// Refused here, before values are decoded, because Arrow's fixed-size lists cannot hold more.
 fn fixed_size(items: u64) -> Result<u64> {
     match i32::try_from(items) {
         Ok(_) => Ok(items),
-        Err(_) => Err(Error::limit(format!("a fixed array of {items} items, at most {} are read", i32::MAX))),
+        Err(_) => Err(Error::limit(format!("fixed array of {items} items exceeds the limit of {}", i32::MAX))),
     }
 }
 
@@ -175,7 +175,7 @@ fn leaf(type_name: &str, columns: &Columns) -> Option<Kind> {
         return Some(Kind::Cardinality { wide });
     }
     let natural = columns.widest().and_then(|encoding| natural(encoding.column_type()))?;
-    // An unknown leaf type is what its column is.
+    // An unknown leaf type has the type of its column.
     let primitive = fundamental(type_name).and_then(Primitive::from_name).unwrap_or(natural);
     let fits = columns
         .representations

@@ -35,7 +35,7 @@ impl Glob {
     }
 }
 
-/// A name as a pattern that matches nothing else.
+/// A name as a pattern that matches only itself.
 pub(crate) fn escaped(name: &str) -> String {
     name.chars()
         .flat_map(|c| if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') { vec!['[', c, ']'] } else { vec![c] })

@@ -61,7 +61,7 @@ mod tests {
         Field::new(name, "float", Kind::Primitive(Primitive::Float))
     }
 
-    /// A collection of an importer with `members`, of which `shown` are projected.
+    /// A collection of an importer with `members`; `shown` of them are projected.
     fn imported(name: &str, members: &[&str], shown: &[&str]) -> Schema {
         let record = Field::new("_0", "", Kind::Record(members.iter().map(|member| float(member)).collect()));
         let schema = Schema { fields: vec![float("met"), Field::new(name, "", Kind::Collection(Box::new(record)))] };

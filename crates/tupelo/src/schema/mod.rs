@@ -1,4 +1,4 @@
-//! The user's field tree: what an ntuple's fields mean, independent of where their bytes lie.
+//! The field tree of the user: the meaning of the fields of an ntuple, independent of the location of their bytes.
 //!
 //! A [`Schema`] is made from a descriptor when reading ([`Schema::from_descriptor`]) and from an Arrow schema when
 //! writing ([`Schema::from_arrow`]); both go to Arrow by [`Schema::to_arrow`]. The structure of the fields decides;
@@ -72,7 +72,7 @@ impl Primitive {
     ];
 }
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// One fundamental value.
@@ -122,7 +122,7 @@ pub struct Field {
     pub name: String,
     /// Normalised C++ type; empty for untyped records and collections.
     pub type_name: String,
-    /// The type as its author spelt it, where that differs.
+    /// The type in its original spelling, if that differs.
     pub type_alias: String,
     /// Free text.
     pub description: String,
@@ -130,13 +130,13 @@ pub struct Field {
     pub type_version: u32,
     /// ROOT's checksum of the C++ class.
     pub checksum: Option<u32>,
-    /// Whether the C++ side keeps the collection as a structure of arrays.
+    /// Whether the collection is a structure of arrays in C++.
     pub soa: bool,
     /// Dotted path of the field from which this one is projected.
     pub projected_from: Option<String>,
-    /// How the field's own first column is (or is to be) stored; `None` leaves it to the defaults.
+    /// How the first column of the field itself is, or will be, stored; `None` leaves it to the defaults.
     pub encoding: Option<Encoding>,
-    /// What the field is.
+    /// The kind of the field.
     pub kind: Kind,
     /// See [`Field::is_hidden`].
     pub(crate) hidden: bool,
@@ -145,7 +145,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field with a name and a type and nothing special about it.
+    /// A plain field with a name and a type.
     pub(crate) fn new(name: impl Into<String>, type_name: impl Into<String>, kind: Kind) -> Self {
         Self {
             name: name.into(),
@@ -163,7 +163,7 @@ impl Field {
         }
     }
 
-    /// Makes a projected field one that is stored. The size of a collection becomes a number.
+    /// Converts a projected field to a stored one. The size of a collection becomes a number.
     pub(crate) fn store(&mut self) {
         self.projected_from = None;
         if let Kind::Cardinality { wide } = self.kind {
@@ -264,7 +264,7 @@ impl Field {
 impl TryFrom<&arrow_schema::Field> for Field {
     type Error = Error;
 
-    /// The field that an Arrow field asks for, as in [`Schema::from_arrow`].
+    /// The field for an Arrow field, as in [`Schema::from_arrow`].
     fn try_from(field: &arrow_schema::Field) -> Result<Self> {
         let mut schema = Schema::from_arrow(&arrow_schema::Schema::new(vec![field.clone()]))?;
         Ok(schema.fields.swap_remove(0))
@@ -298,7 +298,7 @@ fn walk<'a>(field: &'a Field, path: String, paths: &mut Vec<(String, &'a Field)>
     }
     paths.push((path.clone(), field));
     if matches!(inner.kind, Kind::Variant(_)) {
-        // A variant is only itself with all its alternatives.
+        // A variant needs all its alternatives.
         return;
     }
     for child in inner.children() {

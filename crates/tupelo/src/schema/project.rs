@@ -21,7 +21,7 @@ const COLLECTIONS: [(&str, bool); 8] = [
 const MAPS: [&str; 4] = ["std::map", "std::unordered_map", "std::multimap", "std::unordered_multimap"];
 
 impl Schema {
-    /// The schema with a projected field behind those it has; see [`Schema::projection`].
+    /// The schema with another projected field at the end; see [`Schema::projection`].
     ///
     /// # Errors
     /// As there.
@@ -32,8 +32,8 @@ impl Schema {
     }
 
     /// A top-level field `name` that shows the values of the field of the dotted path `source`, without storing them
-    /// again; nothing is written to it. Of what lies inside of collections it is a collection: `jets.pt` as `jet_pt` is
-    /// a `std::vector<float>`.
+    /// again; nothing is written to it. Projecting a field inside collections gives a collection: `jets.pt` as `jet_pt`
+    /// is a `std::vector<float>`.
     ///
     /// `type_name` is the C++ type of the whole new field, where it is not the type of the source (with a `std::vector`
     /// for every collection above it): another kind of collection, such as `ROOT::VecOps::RVec<float>` or
@@ -47,7 +47,7 @@ impl Schema {
     pub fn projection(&self, name: &str, source: &str, type_name: Option<&str>) -> Result<Field> {
         let project = || {
             if self.fields.iter().any(|field| field.name == name) {
-                return Err(Error::invalid_argument(format!("there is a field '{name}' already")));
+                return Err(Error::invalid_argument(format!("field '{name}' already exists")));
             }
             let source = self.source(source)?;
             let mut field = source.project(type_name)?;
@@ -68,7 +68,7 @@ impl Schema {
             let field = fields.iter().find(|field| field.name == name).ok_or_else(no_such)?;
             if let Some(origin) = &field.projected_from {
                 return Err(Error::invalid_argument(format!(
-                    "'{path}' is projected itself; project from '{}' instead",
+                    "'{path}' is itself projected; project from '{}' instead",
                     origin.replace("._0", "")
                 )));
             }
@@ -78,7 +78,7 @@ impl Schema {
     }
 }
 
-/// The field to project, and how one gets there.
+/// The field to project, and the path to it.
 struct Source<'a> {
     /// The collections on the way, each with its path on disk.
     above: Vec<(&'a Field, String)>,
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         self.field = Some(field);
     }
 
-    /// Goes through collections to what has members; gives these.
+    /// Descends through collections to a field with members, and returns these.
     fn descend(&mut self) -> Result<&'a [Field]> {
         while let Some(field) = self.field.filter(|field| field.is_transparent()) {
             match &field.kind {
@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What lies inside of collections, with such collections around it.
+/// A field inside collections, with such collections around it.
 fn wrapped(
     above: &[(&Field, String)],
     wanted: Option<&str>,
@@ -145,7 +145,7 @@ fn wrapped(
         ("", false) => String::new(),
         ("", true) => {
             return Err(Error::invalid_argument(format!(
-                "'{path}' is an optional, and the format has none of records without a C++ type; name the type"
+                "'{path}' is an optional of records without a C++ type, which is not supported; name the type"
             )));
         }
         (item, false) => format!("std::vector<{item}>"),
@@ -208,7 +208,7 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
         plain => match (wanted, plain) {
             (Some(text), _) => {
                 return Err(Error::invalid_argument(format!(
-                    "'{path}' is a {} and stays one: as {text} its values would have to be stored again",
+                    "'{path}' is a {} and cannot be shown as {text}: its values would have to be stored again",
                     field.display_type()
                 )));
             }
@@ -219,7 +219,7 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
     Ok(Field { projected_from: Some(path.to_owned()), encoding: None, kind, id: None, ..field.clone() })
 }
 
-/// A collection as one of another type, with items as `item` makes them of the type that the new one wants.
+/// A collection as one of another type; `item` converts its items to the type that the new collection needs.
 fn collection(
     field: &Field,
     path: &str,
@@ -258,7 +258,7 @@ fn sizes(field: &Field, path: &str, wide: bool) -> Result<Field> {
             Ok(projected(name, Kind::Cardinality { wide }, path))
         }
         _ => Err(Error::invalid_argument(format!(
-            "'{path}' is a {}, which has no number of items; a cardinality is projected from a collection",
+            "'{path}' is a {} without a number of items; a cardinality needs a collection",
             field.display_type()
         ))),
     }
@@ -272,7 +272,7 @@ fn cardinality(text: &str) -> Result<Option<bool>> {
     match name.arguments.as_slice() {
         [size] if fundamental(size) == Some("std::uint32_t") => Ok(Some(false)),
         [size] if fundamental(size) == Some("std::uint64_t") => Ok(Some(true)),
-        _ => Err(Error::invalid_argument(format!("'{text}': sizes are std::uint32_t or std::uint64_t"))),
+        _ => Err(Error::invalid_argument(format!("'{text}': sizes must be std::uint32_t or std::uint64_t"))),
     }
 }
 
@@ -282,7 +282,7 @@ fn projected(type_name: String, kind: Kind, path: &str) -> Field {
 
 fn parse(text: &str) -> Result<TypeName<'_>> {
     let name = TypeName::parse(text).filter(|name| !name.base.is_empty());
-    name.ok_or_else(|| Error::invalid_argument(format!("'{text}' is no C++ type name")))
+    name.ok_or_else(|| Error::invalid_argument(format!("'{text}' is not a C++ type name")))
 }
 
 /// The name of a template as the format spells it.
@@ -290,7 +290,7 @@ fn standard_base(base: &str) -> &str {
     template(base).unwrap_or(base)
 }
 
-/// Whether a template is something else than a collection.
+/// Whether a template is not a collection.
 fn is_other_shape(base: &str) -> bool {
     matches!(
         base,
@@ -301,13 +301,13 @@ fn is_other_shape(base: &str) -> bool {
 #[cold]
 fn forbidden(path: &str, field: &Field, what: &str) -> Error {
     let shown = field.display_type();
-    Error::invalid_argument(format!("'{path}' is a {shown}, and nothing can be projected {what}"))
+    Error::invalid_argument(format!("'{path}' is a {shown}; fields cannot be projected {what}"))
 }
 
 #[cold]
 fn unlike(path: &str, field: &Field, text: &str) -> Error {
     Error::invalid_argument(format!(
-        "'{path}' is a {} and cannot be shown as {text}, which has another structure",
+        "'{path}' is a {} and cannot be shown as {text}, which differs in structure",
         field.display_type()
     ))
 }
@@ -413,26 +413,26 @@ mod tests {
     }
 
     #[test]
-    fn what_the_format_forbids_is_refused() {
+    fn projections_forbidden_by_the_format_are_refused() {
         let cardinality = "ROOT::RNTupleCardinality<std::uint64_t>";
         for (source, type_name, expected) in [
-            ("v", None, "'v' is a std::variant<float>, and nothing can be projected from variants"),
-            ("w.x", None, "nothing can be projected out of variants"),
+            ("v", None, "'v' is a std::variant<float>; fields cannot be projected from variants"),
+            ("w.x", None, "fields cannot be projected out of variants"),
             ("p", None, "from fixed arrays"),
-            ("p.x", None, "'p' is a std::array<Point,2>, and nothing can be projected out of fixed arrays"),
+            ("p.x", None, "'p' is a std::array<Point,2>; fields cannot be projected out of fixed arrays"),
             ("jets.pos", None, "from fixed arrays"),
             ("jets", None, "'jets._0.pos' is a std::array<float,3>"),
-            ("a", Some("double"), "'a' is a float and stays one"),
-            ("l", Some("std::vector<double>"), "'l._0' is a float and stays one"),
-            ("s", Some("TH1D"), "'s' is a TH1F and stays one"),
-            ("a", Some("std::vector<float>"), "stays one"),
-            ("l", Some("float"), "another structure"),
-            ("l", Some("std::optional<float>"), "another structure"),
-            ("l", Some("std::map<float,float>"), "stays one"),
-            ("l", Some("std::vector<float"), "no C++ type name"),
-            ("m", Some("std::vector<std::tuple<float>>"), "another structure"),
-            ("a", Some(cardinality), "a float, which has no number of items"),
-            ("v", Some(cardinality), "no number of items"),
+            ("a", Some("double"), "'a' is a float and cannot be shown as"),
+            ("l", Some("std::vector<double>"), "'l._0' is a float and cannot be shown as"),
+            ("s", Some("TH1D"), "'s' is a TH1F and cannot be shown as"),
+            ("a", Some("std::vector<float>"), "cannot be shown as"),
+            ("l", Some("float"), "differs in structure"),
+            ("l", Some("std::optional<float>"), "differs in structure"),
+            ("l", Some("std::map<float,float>"), "cannot be shown as"),
+            ("l", Some("std::vector<float"), "not a C++ type name"),
+            ("m", Some("std::vector<std::tuple<float>>"), "differs in structure"),
+            ("a", Some(cardinality), "a float without a number of items"),
+            ("v", Some(cardinality), "without a number of items"),
             ("jets", Some("ROOT::RNTupleCardinality<std::int8_t>"), "std::uint32_t or std::uint64_t"),
         ] {
             let error = schema().projection("b", source, type_name).unwrap_err();
@@ -441,13 +441,13 @@ mod tests {
             assert!(error.to_string().contains(expected), "{source} as {type_name:?}: {error}");
         }
         assert!(schema().projection("b", "jets.Pt", None).unwrap_err().to_string().contains("'jets.pt'"));
-        assert!(schema().projection("a", "l", None).unwrap_err().to_string().contains("a field 'a' already"));
+        assert!(schema().projection("a", "l", None).unwrap_err().to_string().contains("field 'a' already exists"));
     }
 
     #[test]
-    fn a_projection_is_no_source() {
+    fn a_projection_is_not_a_source() {
         let schema = schema().with_projection("b", "jets.pt", None).unwrap();
         let error = schema.projection("c", "b", None).unwrap_err();
-        assert!(error.to_string().ends_with("'b' is projected itself; project from 'jets' instead"), "{error}");
+        assert!(error.to_string().ends_with("'b' is itself projected; project from 'jets' instead"), "{error}");
     }
 }

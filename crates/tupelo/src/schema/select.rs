@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 impl Schema {
     /// The part of the schema that dotted paths or globs name: `Muon_pt`, `Muon_*`, `jets.pt`, `jets.*`. A path
-    /// selects everything below it; what lies above it stays as a frame around it. Without patterns, all that is
+    /// selects everything below it; the fields above it remain as its parents. Without patterns, all that is
     /// [listed](Self::listed); globs choose hidden fields only where they fit no other.
     ///
     /// # Errors
@@ -26,7 +26,8 @@ impl Schema {
         Ok(Self { fields: fields.filter_map(|field| prune(field, &field.name, &wanted)).collect() })
     }
 
-    /// The schema without the fields of some paths and all below them. What has nothing left below it goes, too.
+    /// The schema without the fields of some paths and all below them. Fields without remaining subfields are removed,
+    /// too.
     pub(crate) fn without(&self, unwanted: &HashSet<&str>) -> Self {
         let touched: HashSet<&str> = unwanted.iter().flat_map(|path| prefixes(path)).collect();
         let paths = self.paths();
@@ -136,13 +137,13 @@ fn prune(field: &Field, path: &str, wanted: &HashSet<&str>) -> Option<Field> {
         Kind::Collection(item) => Kind::Collection(Box::new(prune(item, path, wanted)?)),
         Kind::Map(pair) => Kind::Collection(Box::new(prune(pair, path, wanted)?)),
         Kind::Optional(item) => Kind::Optional(Box::new(prune(item, path, wanted)?)),
-        // A variant is only itself with all its alternatives.
+        // A variant needs all its alternatives.
         Kind::Variant(_) => return None,
         Kind::Primitive(_) | Kind::String | Kind::Streamer | Kind::Cardinality { .. } | Kind::Bitset { .. } => {
             return None;
         }
     };
-    // What lost a member is not the class any more that its name promises.
+    // A record without one of its members no longer has the named class.
     let untyped = matches!(kind, Kind::Record(_) | Kind::Collection(_));
     let type_name = if untyped { String::new() } else { field.type_name.clone() };
     Some(Field { kind, type_name, checksum: None, type_version: 0, soa: false, ..field.clone() })
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_gone_with_all_below_it() {
+    fn excluded_fields_are_removed_with_their_subfields() {
         let left = |unwanted: &[&str]| {
             let left = schema().without(&unwanted.iter().copied().collect());
             left.paths().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_nothing_is_an_error_that_lists_near_names() {
+    fn patterns_without_a_match_are_errors_that_list_near_names() {
         let error = schema().select(&["jets.Pt"]).unwrap_err();
         assert!(error.is_not_found());
         assert!(error.to_string().contains("'jets.pt'"), "{error}");

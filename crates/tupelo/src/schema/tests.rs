@@ -96,12 +96,12 @@ fn plain_arrow_types_get_cpp_types() {
 }
 
 #[test]
-fn what_has_no_cpp_type_is_refused_by_name() {
+fn arrow_types_without_a_cpp_type_are_refused_by_name() {
     let time = DataType::Timestamp(TimeUnit::Second, None);
     let schema = ArrowSchema::new(vec![ArrowField::new("when", time, false)]);
     let error = Schema::from_arrow(&schema).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().starts_with("field 'when': the Arrow type Timestamp"), "{error}");
+    assert!(error.to_string().starts_with("field 'when': Arrow type Timestamp"), "{error}");
     let record = DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into());
     let array = DataType::FixedSizeList(Arc::new(ArrowField::new("item", record, false)), 2);
     let schema = ArrowSchema::new(vec![ArrowField::new("pairs", array, false)]);
@@ -148,7 +148,7 @@ fn nullable_without_nulls_is_not_optional() {
 }
 
 #[test]
-fn members_of_what_is_missing_are_not_optional() {
+fn members_of_missing_records_are_not_optional() {
     let x = Float32Array::from(vec![Some(1.0), None, Some(2.0)]);
     let y = Float32Array::from(vec![None, None, Some(2.0)]);
     let fields = ["x", "y"].map(|name| ArrowField::new(name, DataType::Float32, true));

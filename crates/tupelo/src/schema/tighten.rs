@@ -8,8 +8,8 @@ use arrow_schema::{DataType, FieldRef, Schema as ArrowSchema};
 
 use super::arrow::{metadata, standard_base};
 
-/// The batch's schema with only those fields nullable that hold nulls, or whose C++ type says so. Many libraries call
-/// everything nullable; written as it stands, all would become optionals.
+/// The schema of a batch in which only those fields are nullable that contain nulls, or whose C++ type requires it.
+/// Many libraries mark everything as nullable; written unchanged, all fields would become optionals.
 pub fn tighten(batch: &RecordBatch) -> ArrowSchema {
     let fields = batch.schema();
     let fields = fields.fields().iter().zip(batch.columns()).map(|(field, array)| tight(field, array));

@@ -128,7 +128,8 @@ impl Attempt {
             used.extend(visible.and_then(|number| number.parse::<u32>().ok()));
             let (attempt, numbers) = free_number(&used, is_caged).ok_or_else(|| {
                 Error::limit(
-                    "no number is free for another attempt to write the ntuple; a day after `tupelo gc` they are free again",
+                    "all numbers for attempts to write the ntuple are in use; run `tupelo gc` and try again a day \
+                     later",
                 )
             })?;
             let record = Record {
@@ -142,7 +143,7 @@ impl Attempt {
                 return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers, record });
             }
         }
-        Err(Error::limit("many writers begin at the same time"))
+        Err(Error::limit("too many writers begin at the same time; try again"))
     }
 }
 
@@ -163,7 +164,7 @@ pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Res
     }
 }
 
-/// The number of the attempt of which this is the key of the record.
+/// The number of the attempt whose record has this key.
 pub(crate) fn attempt_of_record(key: &str, folder: &str) -> Option<u32> {
     u32::from_str_radix(key.strip_prefix(folder)?, 16).ok()
 }

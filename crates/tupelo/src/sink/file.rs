@@ -113,7 +113,9 @@ impl FileSink {
         let at = sink.position();
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         if bytes > MAX_KEY_BYTES {
-            return Err(Error::limit(format!("a blob of {bytes} bytes; ROOT files can hold {MAX_KEY_BYTES}")));
+            return Err(Error::limit(format!(
+                "blob of {bytes} bytes exceeds the limit of {MAX_KEY_BYTES} of ROOT files"
+            )));
         }
         let key = blob_key(at, bytes, datime)?;
         let mut all = Vec::with_capacity(pieces.len() + 1);
@@ -205,7 +207,7 @@ impl PageSink for FileSink {
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
         state.change()?;
         let Some(open) = state.paths.get_mut(path) else {
-            return Err(Error::invalid_argument(format!("ntuple '{path}' is not being written")));
+            return Err(Error::invalid_argument(format!("ntuple '{path}' is not open for writing")));
         };
         let listed = match open.cycle {
             Some(cycle) => state.layout.replace(path, cycle, ANCHOR_CLASS, title, payload),
@@ -271,7 +273,7 @@ impl Target for FileSink {
     /// Refuses a path at which a new ntuple would shadow another object, or could not be found.
     fn check_free(&self, path: &str) -> Result<()> {
         match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
-            Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
+            Some(taken) => Err(Error::invalid_argument(taken + "; use another name for the ntuple")),
             None => Ok(()),
         }
     }
@@ -314,7 +316,7 @@ impl Target for FileSink {
         let open = state.paths.first_open().map(|path| format!("'{path}' was not finished"));
         if let Some(why) = state.closed.clone().or(open) {
             let kept = state.abort(&why)?;
-            let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
+            let what = format!("{why}; the file was not written{}", kept_aside(kept.as_deref()));
             return Err(Error::invalid_argument(what));
         }
         state.put_tail().inspect_err(|_| state.is_reported = true)?;
@@ -333,10 +335,10 @@ impl Target for FileSink {
         let mut state = self.lock().ok()?;
         state.sink.as_ref()?;
         let name = &self.name;
-        match state.abort("the file's writer is gone") {
+        match state.abort("the writer of the file was dropped") {
             Ok(None) if state.is_reported => None,
             Ok(kept) => Some(format!("{name} was not finished{}", kept_aside(kept.as_deref()))),
-            Err(error) => Some(format!("{name} was not finished, and could not be cleaned up: {error}")),
+            Err(error) => Some(format!("{name} was not finished and could not be cleaned up: {error}")),
         }
     }
 }
@@ -355,7 +357,7 @@ fn kept_aside(kept: Option<&str>) -> String {
 impl State {
     fn sink(&mut self) -> Result<&mut Box<dyn ByteSink>> {
         if let Some(why) = &self.closed {
-            return Err(Error::invalid_argument(format!("{why}, so nothing more can be written")));
+            return Err(Error::invalid_argument(format!("{why}; nothing more can be written")));
         }
         self.sink.as_mut().ok_or_else(|| Error::invalid_argument("the file is closed"))
     }
@@ -374,22 +376,22 @@ impl State {
     /// Marks the file as poisoned by an error: its layout must not be published.
     #[cold]
     fn poison(&mut self, error: Error) -> Error {
-        self.closed.get_or_insert_with(|| format!("the file's directories could not be written ({error})"));
+        self.closed.get_or_insert_with(|| format!("the directories of the file could not be written ({error})"));
         self.is_reported = true;
         error
     }
 
-    /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
-    /// changed.
     /// Refuses an object that cannot be added.
     fn check_object(&self, path: &str, class_name: &str, title: &str, object_bytes: usize) -> Result<()> {
         if let Some(taken) = self.layout.conflict(path, class_name) {
-            return Err(Error::invalid_argument(taken + "; give the object another one"));
+            return Err(Error::invalid_argument(taken + "; use another name for the object"));
         }
         let fits = self.layout.check_add(path, class_name, title, object_bytes);
         fits.map_err(|error| Error::invalid_argument(error.to_string()))
     }
 
+    /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
+    /// changed.
     fn put_tail(&mut self) -> Result<()> {
         self.sink()?;
         if !self.is_changed {
@@ -477,7 +479,10 @@ mod tests {
         *lies.lock().unwrap() = false;
         for error in [file.checkpoint(), file.blob(&[b"x"]).map(|_| ()), file.begin("n", "", None), file.commit()] {
             let text = error.unwrap_err().to_string();
-            assert!(text.contains("the file's directories could not be written (blobs from byte"), "{text}");
+            assert!(
+                text.contains("the directories of the file could not be written (invalid range of blobs from byte"),
+                "{text}"
+            );
         }
         assert_eq!(target.bytes(), None);
         assert!(file.lock().unwrap().is_reported);

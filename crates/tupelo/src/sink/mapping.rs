@@ -9,7 +9,8 @@ use tupelo_storage::Keys;
 use super::sizes::{format_bytes, parse_bytes};
 use crate::{Error, Result};
 
-/// An object with more bytes than this is split: 1 GiB. Locators have 32 bits for offsets, of which ROOT means to use 30.
+/// An object with more bytes than this is split: 1 GiB. Locators have 32 bits for offsets; ROOT intends to use 30 of
+/// them.
 const MAX_OBJECT_BYTES: u64 = 1 << 30;
 
 /// How the pages of an ntuple become objects of a store. Locators record it page by page, so that readers need not know
@@ -49,11 +50,11 @@ impl Mapping {
         match self {
             Self::Auto => Ok(Self::Page),
             Self::Cage(_) | Self::PageGroup if matches!(keys, Keys::Daos { separate_pages: true, .. }) => {
-                let what = format!("daos_objects=page stores each page in a separate object, and '{self}' does not");
+                let what = format!("daos_objects=page stores each page in a separate object, but '{self}' does not");
                 Err(Error::invalid_argument(format!("{what}; use the mapping page")))
             }
             Self::Cluster => Err(Error::invalid_argument(
-                "a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group",
+                "DAOS does not support the mapping 'cluster'; use page, cage:SIZE or page-group",
             )),
             chosen => Ok(chosen),
         }

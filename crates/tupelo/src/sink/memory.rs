@@ -38,7 +38,7 @@ impl MemorySink {
         Locator::Object { location, bytes: stored_bytes }
     }
 
-    /// The object that a locator leads to.
+    /// The object of a locator.
     pub(crate) fn object(&self, locator: &Locator) -> Vec<u8> {
         let Locator::Object { location, .. } = locator else { panic!("{locator}") };
         self.state().objects[location].clone()

@@ -131,7 +131,7 @@ pub(crate) trait Target: PageSink {
     /// The same target for one ntuple, which can be [abandoned](PageSink::abandon).
     fn for_ntuple(&self) -> Arc<dyn PageSink>;
 
-    /// The file, for objects that are no ntuples.
+    /// The file, for objects other than ntuples.
     fn file(&self) -> Result<&FileSink>;
 
     /// Adds layouts of classes beside the ntuples.
@@ -157,8 +157,8 @@ fn check_process(owner: u32, what: &str) -> Result<()> {
     match owner == here {
         true => Ok(()),
         false => Err(Error::invalid_argument(format!(
-            "the {what} is being written by process {owner}, and a writer belongs to the process that opened it; process \
-             {here} must open its own {what}"
+            "process {here} cannot use a {what} opened for writing by process {owner}; open its own {what} in each \
+             process"
         ))),
     }
 }

@@ -75,7 +75,7 @@ struct State {
     is_reported: bool,
 }
 
-/// What became of the ntuple.
+/// The state of the ntuple.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Progress {
     #[default]
@@ -111,7 +111,7 @@ impl ObjectSink {
                     ErrorKind::Changed,
                     "create",
                     name,
-                    "it exists already",
+                    "it already exists",
                 )));
             }
             Ok((condition, Some(bytes))) => match StoreAnchor::read(&bytes, &keys, base) {
@@ -133,8 +133,8 @@ impl ObjectSink {
             && is_exclusive
             && !namespace.honours_conditions(&format!("{folder}probe"))?
         {
-            let why = "the store ignores the conditions If-None-Match and If-Match, so that two writers could replace \
-                       each other's ntuple";
+            let why = "the store ignores the conditions If-None-Match and If-Match, so two writers could replace each \
+                       other's ntuple";
             return Err(Error::unsupported(why).within(name));
         }
         let uploads = Uploads::new(Arc::clone(&namespace));
@@ -154,7 +154,7 @@ impl ObjectSink {
     fn open(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.lock()?;
         match &state.closed {
-            Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
+            Some(why) => Err(Error::invalid_argument(format!("{why}; nothing more can be written"))),
             None => Ok(state),
         }
     }
@@ -164,7 +164,7 @@ impl ObjectSink {
         let mut state = self.open()?;
         let (first, end) = (state.next, state.next.saturating_add(objects as u64));
         if end > self.inner.attempt.numbers.end {
-            return Err(Error::limit("too many objects; choose a mapping with larger ones"));
+            return Err(Error::limit("too many objects; choose a mapping with larger objects"));
         }
         state.next = end;
         state.stored_bytes += bytes;
@@ -293,9 +293,9 @@ impl ObjectSink {
 
 #[cold]
 fn collected() -> Error {
-    let what =
-        "`tupelo gc` removed objects of the ntuple while it was written; run again, and choose an --older-than for gc";
-    Error::invalid_argument(format!("{what} that is longer than your longest writer takes"))
+    let what = "`tupelo gc` removed objects of the ntuple while it was written; write it again, and run gc with an \
+                --older-than";
+    Error::invalid_argument(format!("{what} longer than the longest write"))
 }
 
 /// Refuses an ntuple that exists with the default class of metadata, where another class was chosen: pages of both would have
@@ -306,8 +306,8 @@ fn check_metadata_class(namespace: &dyn Namespace, base: &str) -> Result<()> {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => {
-            let what = format!("it exists with daos_metadata_class={DEFAULT_METADATA_CLASS}");
-            Err(Error::invalid_argument(format!("{what}; use this class, or another name")))
+            let what = format!("it already exists with daos_metadata_class={DEFAULT_METADATA_CLASS}");
+            Err(Error::invalid_argument(format!("{what}; use this class or another name")))
         }
     }
 }
@@ -350,21 +350,21 @@ fn check_name(namespace: &Arc<dyn Namespace>, base: &str, name: &str) -> Result<
 /// Refuses names that would be mistaken for something else.
 fn check_base(base: &str, name: &str) -> Result<()> {
     if name.contains(".objects/") {
-        let what = "objects of another ntuple are in this folder; choose another one";
+        let what = "this folder contains the objects of another ntuple; choose another folder";
         return Err(Error::invalid_argument(what).within(name));
     }
     if !base.contains(':') {
         return Ok(());
     }
     let uri = name.rsplit_once(':').map_or(name, |(uri, _)| uri);
-    let what = "the URI of an object store names one ntuple, and takes no :NAME after it";
+    let what = "the URI of an object store names one ntuple and must not end with :NAME";
     Err(Error::invalid_argument(format!("{what}; write to {uri} instead")).within(name))
 }
 
 #[cold]
 fn not_an_ntuple(name: &str, why: &str) -> Error {
-    let what = "something that is not an ntuple exists under this name, and is not replaced";
-    Error::invalid_argument(format!("{what} ({why}); delete it first, or choose another name")).within(name)
+    let what = "an object that is not an ntuple exists under this name and is not replaced";
+    Error::invalid_argument(format!("{what} ({why}); delete it first or choose another name")).within(name)
 }
 
 impl PageSink for ObjectSink {
@@ -382,7 +382,7 @@ impl PageSink for ObjectSink {
 
     fn begin(&self, path: &str, _: &str, cycle: Option<u16>) -> Result<()> {
         if cycle.is_some() {
-            return Err(Error::unsupported("an ntuple in an object store cannot be continued; write a new one"));
+            return Err(Error::unsupported("cannot continue an ntuple in an object store; write a new one"));
         }
         let mut state = self.open()?;
         match state.ntuple {
@@ -390,7 +390,9 @@ impl PageSink for ObjectSink {
                 state.ntuple = Progress::Open(path.to_owned());
                 Ok(())
             }
-            _ => Err(Error::invalid_argument("a URI of an object store names one ntuple; write others to other URIs")),
+            _ => {
+                Err(Error::invalid_argument("the URI of an object store names one ntuple; write others to other URIs"))
+            }
         }
     }
 
@@ -507,7 +509,9 @@ impl PageSink for ObjectSink {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        Err(Error::unsupported("only local files have checkpoints; remote ones appear when they are complete"))
+        Err(Error::unsupported(
+            "checkpoints are supported only in local files; remote files appear when they are complete",
+        ))
     }
 
     fn end(&self, _: &str) {
@@ -531,12 +535,12 @@ impl PageSink for ObjectSink {
 impl Target for ObjectSink {
     fn check_free(&self, path: &str) -> Result<()> {
         if path.contains('/') {
-            let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
+            let what = format!("'{path}': object stores have no directories; use a name without slashes");
             return Err(Error::invalid_argument(what));
         }
         let base = &self.inner.base;
         if self.is_in_container() && path != base {
-            let what = format!("'{path}': the ntuple in a DAOS container has the name of its URI, which is '{base}'");
+            let what = format!("'{path}': the ntuple in a DAOS container must have the name in its URI, '{base}'");
             return Err(Error::invalid_argument(what));
         }
         Ok(())
@@ -547,7 +551,7 @@ impl Target for ObjectSink {
     }
 
     fn file(&self) -> Result<&FileSink> {
-        let what = "an object store holds ntuples only; write trees to a ROOT file";
+        let what = "object stores support only ntuples; write trees to a ROOT file";
         Err(Error::unsupported(what))
     }
 
@@ -557,7 +561,8 @@ impl Target for ObjectSink {
     }
 
     fn put_object(&self, _: &str, _: &str, object: &Object, _: Compression) -> Result<()> {
-        let what = format!("an object store holds one ntuple, and no {}; write it to a ROOT file", object.class_name());
+        let what =
+            format!("object stores support only ntuples, found a {}; write it to a ROOT file", object.class_name());
         Err(Error::unsupported(what))
     }
 
@@ -574,7 +579,7 @@ impl Target for ObjectSink {
             (missing, _) => {
                 let why = missing.unwrap_or_else(|| "the ntuple was not published".to_owned());
                 self.remove(&mut state, &why)?;
-                return Err(Error::invalid_argument(format!("{why}, so nothing is stored")));
+                return Err(Error::invalid_argument(format!("{why}; nothing was stored")));
             }
         };
         let completed = self.complete(&mut state, links).and_then(|done| self.check_kept(&state).map(|()| done));
@@ -589,7 +594,7 @@ impl Target for ObjectSink {
             Err(error) if error.kind() == ErrorKind::Changed => Err(self.removed_after(&mut state, error.into())),
             // It is not certain that the anchor is not visible.
             Err(error) => {
-                let kept = format!("objects may be left beside {}; `tupelo gc` removes them", self.inner.name);
+                let kept = format!("objects may remain beside {}; `tupelo gc` removes them", self.inner.name);
                 state.is_reported = true;
                 Err(Error::from(error).with_note(&kept))
             }

@@ -30,7 +30,7 @@ impl Paths {
             return Err(Error::invalid_argument(format!("'{path}' is already being written")));
         }
         if cycle.is_some() && self.finished.contains(path) {
-            let what = "was finished by this writer; finish the file, and open it again to continue it";
+            let what = "was finished by this writer; to continue it, finish the file and open it again";
             return Err(Error::invalid_argument(format!("ntuple '{path}' {what}")));
         }
         if self.directories.contains_key(path) {

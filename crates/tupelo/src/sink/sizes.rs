@@ -4,7 +4,7 @@
 /// `kB`, `MB`, `GB` powers of 1000. Upper and lower case are the same.
 ///
 /// # Errors
-/// The sentence that says what is wrong, also for 0.
+/// An error message, also for 0.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

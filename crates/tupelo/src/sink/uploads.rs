@@ -24,7 +24,7 @@ const THREADS: usize = 2;
 pub(super) struct Uploads {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The process that has the threads. A forked child has not.
+    /// The process that has the threads. A forked child does not have them.
     process: u32,
 }
 
@@ -158,7 +158,7 @@ impl Uploads {
         while threads.len() < THREADS {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new().name("tupelo-put".to_owned()).spawn(move || shared.send_all());
-            threads.push(thread.map_err(|error| Error::limit("a thread cannot be started").caused_by(error))?);
+            threads.push(thread.map_err(|error| Error::limit("cannot start a thread").caused_by(error))?);
         }
         Ok(())
     }

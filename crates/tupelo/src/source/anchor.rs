@@ -9,7 +9,7 @@ use tupelo_storage::Keys;
 use super::keys::{DEFAULT_METADATA_CLASS, DaosKeys, ObjectKeys};
 use crate::{Error, Result};
 
-/// What the anchor says.
+/// The content of the anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoreAnchor {
     pub(crate) links: AnchorLinks,
@@ -116,7 +116,7 @@ impl StoreAnchor {
         let is_named = self.attribute_sets.iter().any(|(known, digest)| known == name && *digest == own);
         match is_named || self.attribute_sets.is_empty() {
             true => Ok(()),
-            false => Err(Error::corrupt("it is not the one that the anchor names")),
+            false => Err(Error::corrupt("it does not match the anchor")),
         }
     }
 
@@ -125,7 +125,7 @@ impl StoreAnchor {
     pub(crate) fn check_head(&self, head: [&[u8]; 2]) -> Result<()> {
         match self.head_digests {
             Some(digests) if digests != head.map(xxh3) => Err(Error::corrupt(
-                "header and footer do not belong to the anchor; if the ntuple was replaced just now, open it again",
+                "header and footer do not match the anchor; if the ntuple was just replaced, open it again",
             )),
             _ => Ok(()),
         }

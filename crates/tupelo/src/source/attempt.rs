@@ -14,7 +14,7 @@ const RANDOM_CHARS: usize = 12;
 /// Those of them at the end that say in which store of a mirror the ntuple is.
 const STORE_CHARS: usize = 2;
 
-/// The names of new attempts to write one ntuple to so many stores: they differ in their last two digits only.
+/// The names of new attempts to write one ntuple to this many stores: they differ only in their last two digits.
 ///
 /// # Errors
 /// More than 256 stores.
@@ -22,7 +22,7 @@ pub(crate) fn new_names(stores: usize) -> Result<Vec<String>> {
     let random = uuid::Uuid::new_v4().simple().to_string();
     let common = format!("{}-{}", jiff::Timestamp::now().strftime(TIME), &random[..RANDOM_CHARS - STORE_CHARS]);
     let number = |store| {
-        let number = u8::try_from(store).map_err(|_| Error::limit("more than 256 members of a mirror"))?;
+        let number = u8::try_from(store).map_err(|_| Error::limit("mirror has more than 256 members"))?;
         Ok(format!("{common}{number:02x}"))
     };
     (0..stores).map(number).collect()
@@ -42,8 +42,8 @@ pub(crate) fn without_store(name: &str) -> Option<&str> {
     name.split_at_checked(name.len().checked_sub(STORE_CHARS)?).map(|(common, _)| common).filter(|_| is_attempt(name))
 }
 
-/// The time that a writer may take from the seal of its record until the ntuple is visible: 10 minutes. So long `tupelo gc`
-/// keeps the objects of a sealed attempt, whatever their age.
+/// The time that a writer may take from sealing its record until the ntuple is visible: 10 minutes. `tupelo gc` keeps
+/// the objects of a sealed attempt for this time, whatever their age.
 pub const PUBLISHING_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The word after which a record has the time when its writer was about to make the ntuple visible.

@@ -8,10 +8,10 @@ use tupelo_format::container::{self, Attempt, Directory, FetchedRanges, Key, Obj
 use super::{File, Reservation};
 use crate::{Error, Result};
 
-/// What was read of the directories so far, with what it takes of the memory budget.
+/// The directories read so far, with their share of the memory budget.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
-    /// Those that names led through, by the offset of their key; the top directory at 0.
+    /// The directories visited by lookups, by the offset of their key; the top directory at 0.
     opened: Mutex<HashMap<u64, Opened>>,
     listing: OnceLock<Listing>,
 }
@@ -71,7 +71,7 @@ impl File {
         }
     }
 
-    /// Damage of a file that is shorter than its header says, which then is the reason.
+    /// The damage of a file that is shorter than its header says, which is then given as the reason.
     #[cold]
     fn or_cut_off(&self, error: Error) -> Error {
         match self.attempt(container::read_header) {

@@ -23,7 +23,7 @@ pub(crate) struct Blob {
 
 /// The number that no cluster has.
 const METADATA: u32 = u32::MAX;
-/// What stands for the column of a page list, and of header and footer.
+/// The column numbers of page lists, and of header and footer.
 const PAGE_LIST: u32 = 0;
 const HEAD: u32 = 1;
 
@@ -66,7 +66,7 @@ const SEPARATE: &str = " separate";
 pub(crate) const DEFAULT_METADATA_CLASS: &str = "SX";
 /// The name of the record of an attempt in its folder.
 pub(crate) const RECORD: &str = "record";
-/// Records of attempts are shorter.
+/// Maximum size of the record of an attempt.
 pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 10;
 
 impl DaosKeys {
@@ -146,7 +146,7 @@ impl ObjectKeys {
             Self::Numbered { .. } => Ok(Blob::numbered(number)),
             Self::Daos(_) => match u32::try_from(cluster) {
                 Ok(cluster) if cluster != METADATA => Ok(Blob { cluster, column, number }),
-                _ => Err(Error::limit(format!("cluster {cluster} in a DAOS container"))),
+                _ => Err(Error::limit(format!("cluster number {cluster} is too large for DAOS"))),
             },
         }
     }

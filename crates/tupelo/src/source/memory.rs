@@ -1,4 +1,4 @@
-//! How much memory a file may make its reader take.
+//! Limits the memory that a file can make its reader use.
 //!
 //! A file's metadata and what one reading request has in flight are counted before they are allocated. Values that the
 //! caller asked for may be more than the budget, where the file has stored enough bytes for them.
@@ -13,14 +13,14 @@ use super::{Blob, BlobRange};
 use crate::error::Remedy;
 use crate::{Error, Result};
 
-/// Memory that a file may make its reader take by default: 1 GiB.
+/// Default memory budget of an open file: 1 GiB.
 pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 /// Values may exceed the memory budget if they take at most this multiple of the stored bytes that they come from.
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
 
 /// Sealed pages that are fetched together, in bytes, if the memory budget allows it.
 const FETCH_BYTES: u64 = 16 << 20;
-/// So many times are pages fetched at the same time.
+/// Number of page batches fetched at the same time.
 pub(crate) const CONCURRENT_FETCHES: usize = 8;
 
 /// The memory that one open file may take; clones count together.
@@ -30,7 +30,7 @@ pub(crate) struct MemoryBudget {
     used_bytes: Arc<AtomicU64>,
 }
 
-/// Memory that is given back when this is dropped.
+/// Memory that is released on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     used_bytes: Arc<AtomicU64>,
@@ -61,7 +61,7 @@ impl MemoryBudget {
             None => {
                 drop(reserved);
                 let (left, limit) = (self.left(), self.limit_bytes);
-                let wanted = format!("{what}: {bytes} bytes of memory wanted where {left} of {limit} are left");
+                let wanted = format!("{what}: needs {bytes} bytes of memory, {left} of {limit} left");
                 Err(Error::limit(wanted).with_remedy(Remedy::MemoryBudget))
             }
         }
@@ -105,12 +105,12 @@ pub(crate) struct RequestMemory {
     released: Condvar,
 }
 
-/// What a reading request has, in bytes.
+/// The memory of a reading request, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     /// Tables of pages, sealed pages, pages being decoded.
     flight: u64,
-    /// The part of it that threads give back when they are done with a run of pages.
+    /// The part of it that threads release after a run of pages.
     scratch: u64,
     /// Values, and what is needed to make them.
     values: u64,
@@ -144,7 +144,7 @@ impl Extents {
     }
 }
 
-/// Scratch memory of one thread, given back when this is dropped.
+/// Scratch memory of one thread, released on drop.
 pub(crate) struct ScratchReservation<'r> {
     request: &'r RequestMemory,
     bytes: u64,
@@ -161,8 +161,8 @@ impl Drop for ScratchReservation<'_> {
 }
 
 impl RequestMemory {
-    /// Refuses values above one of so many shares of the budget, whatever is stored for them, because the caller did not
-    /// ask for so many at once. `None` changes nothing.
+    /// Refuses values above one of this many shares of the budget, whatever is stored for them, because the caller did
+    /// not request that many at once. `None` changes nothing.
     #[must_use]
     pub(crate) fn shared(self, shares: Option<u64>) -> Self {
         match shares {
@@ -186,14 +186,14 @@ impl RequestMemory {
         counts.stored = counts.stored.max(bytes);
     }
 
-    /// Notes that baskets of so many stored bytes are about to become values.
+    /// Notes that baskets of this many stored bytes are about to become values.
     pub(crate) fn add_stored(&self, stored_bytes: u64) {
         // Pages may share their bytes; together they are at most the size of the file.
         let mut counts = self.counts();
         counts.stored = counts.stored.saturating_add(stored_bytes).min(self.file_bytes);
     }
 
-    /// Whether the stored bytes are enough for so many bytes of values.
+    /// Whether the stored bytes justify this many bytes of values.
     fn is_backed(&self, values: u64, stored: u64) -> bool {
         !self.strict && values <= stored.saturating_mul(MAX_BUDGET_EXPANSION)
     }
@@ -204,8 +204,8 @@ impl RequestMemory {
         let values = counts.values.saturating_add(bytes);
         if values.saturating_add(counts.flight) > self.limit_bytes && !self.is_backed(values, counts.stored) {
             let (stored, allowed) = (counts.stored, self.limit_bytes.saturating_sub(counts.flight));
-            let wanted = format!("{values} bytes of memory wanted for the values of {stored} stored bytes");
-            let refused = Error::limit(format!("{wanted}, {allowed} are allowed"));
+            let wanted = format!("the values of {stored} stored bytes need {values} bytes of memory");
+            let refused = Error::limit(format!("{wanted}, {allowed} left"));
             return Err(refused.with_remedy(Remedy::FewerEntries));
         }
         counts.values = values;
@@ -241,7 +241,7 @@ impl RequestMemory {
         }
     }
 
-    /// Gives back what [`RequestMemory::reserve`] reserved.
+    /// Releases what [`RequestMemory::reserve`] reserved.
     pub(crate) fn release(&self, bytes: u64) {
         let mut counts = self.counts();
         counts.flight = counts.flight.saturating_sub(bytes);
@@ -266,7 +266,7 @@ impl RequestMemory {
 
 #[cold]
 fn too_much(bytes: u64, left: u64, what: impl fmt::Display) -> Error {
-    let refused = Error::limit(format!("{what}: {bytes} bytes of memory wanted where {left} are left"));
+    let refused = Error::limit(format!("{what}: needs {bytes} bytes of memory, {left} left"));
     refused.with_remedy(Remedy::FewerEntries)
 }
 
@@ -282,7 +282,7 @@ mod tests {
         let first = budget.reserve(60, "a").unwrap();
         assert_eq!(
             budget.clone().reserve(41, "b").unwrap_err().to_string(),
-            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
+            "b: needs 41 bytes of memory, 40 of 100 left; allow a larger memory budget"
         );
         let second = budget.reserve(40, "b").unwrap();
         assert_eq!(budget.left(), 0);
@@ -325,7 +325,7 @@ mod tests {
         request.add_pages(&[page(1, 12, 13), page(1, 9, 11), page(2, 0, 1)]);
         request.reserve_values(3 * 1024).unwrap();
         assert!(request.reserve_values(1).is_err());
-        // Gaps between pages are no pages.
+        // Gaps between pages do not count as pages.
         let request = MemoryBudget::new(1000).request(u64::MAX);
         request.add_pages(&[page(1, 0, 1), page(1, 1000, 1001)]);
         request.reserve_values(2 * 1024).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_leaves_room_for_values_without_stored_bytes() {
+    fn data_in_flight_leaves_room_for_values_without_stored_bytes() {
         let request = MemoryBudget::new(1000).request(50);
         request.reserve(600, "pages").unwrap();
         assert!(request.reserve(401, "pages").is_err());
@@ -355,7 +355,7 @@ mod tests {
             let held = request.reserve_scratch(600, "pages").unwrap();
             let waiting = scope.spawn(|| request.reserve_scratch(900, "pages").map(drop));
             let too_much = request.reserve_scratch(901, "pages").map(drop).unwrap_err();
-            assert!(too_much.to_string().starts_with("pages: 901 bytes of memory wanted where 900 are left"));
+            assert!(too_much.to_string().starts_with("pages: needs 901 bytes of memory, 900 left"));
             drop(held);
             waiting.join().unwrap().unwrap();
         });

@@ -67,7 +67,7 @@ pub(crate) struct Metadata {
     _reserved: [Reservation; 2],
 }
 
-/// The page lists that were used last, by cluster group.
+/// The most recently used page lists, by cluster group.
 #[derive(Debug, Default)]
 struct PageLists {
     lists: HashMap<usize, CachedList>,
@@ -137,7 +137,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// What is shared with the other ntuples of the file.
+    /// The state shared with the other ntuples of the file.
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
@@ -163,7 +163,7 @@ impl Metadata {
         &self.descriptor
     }
 
-    /// Where the ntuple is stored.
+    /// The store of the ntuple.
     pub(crate) fn store(&self) -> &dyn PageStore {
         &*self.store
     }
@@ -196,7 +196,7 @@ impl Metadata {
             read => read?,
         }
         let read = self.page_lists().get(group);
-        read.ok_or_else(|| Error::corrupt(format!("there is no cluster group {group}")))
+        read.ok_or_else(|| Error::corrupt(format!("cluster group {group} does not exist")))
     }
 
     /// Reads page lists with one vector read, and keeps them.
@@ -218,8 +218,8 @@ impl Metadata {
         Ok(())
     }
 
-    /// Reads the page lists of several groups with few requests, as far as that works: what fails is read again by
-    /// itself when it is needed.
+    /// Reads the page lists of several groups with few requests, if possible: a list that fails is read again
+    /// separately when it is needed.
     fn prefetch_page_lists(&self, groups: Range<usize>) {
         let records = self.descriptor.cluster_groups();
         let missing: Vec<usize> = {

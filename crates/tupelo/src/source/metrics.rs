@@ -31,7 +31,7 @@ pub struct Metrics {
     pub pages: u64,
     /// Bytes of those pages once decompressed (`szUnzip`).
     pub unpacked_bytes: u64,
-    /// Waiting for the storage (`timeWallRead`, `timeCpuRead`).
+    /// Time spent waiting for the storage (`timeWallRead`, `timeCpuRead`).
     pub read: Time,
     /// Comparing checksums and decompressing (`timeWallUnzip`, `timeCpuUnzip`).
     pub decompress: Time,
@@ -59,17 +59,17 @@ impl Metrics {
         ratio(self.unpacked_bytes as f64, self.page_bytes as f64)
     }
 
-    /// Bytes a second from the storage, while it was waited for (`bwRead`).
+    /// Bytes per second from the storage, during the time spent waiting for it (`bwRead`).
     pub fn read_bandwidth(&self) -> f64 {
         ratio(self.read_bytes as f64, self.read.wall.as_secs_f64())
     }
 
-    /// Decompressed bytes a second of decompressing, a thread (`bwUnzip`).
+    /// Decompressed bytes per second of decompression and thread (`bwUnzip`).
     pub fn decompress_bandwidth(&self) -> f64 {
         ratio(self.unpacked_bytes as f64, self.decompress.wall.as_secs_f64())
     }
 
-    /// Decompressed bytes a second of all that reading took (`bwReadUnzip`).
+    /// Decompressed bytes per second of total reading time (`bwReadUnzip`).
     pub fn bandwidth(&self) -> f64 {
         ratio(self.unpacked_bytes as f64, self.elapsed.as_secs_f64())
     }
@@ -106,7 +106,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// One line a number, for people.
+/// One line per number, for people.
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -139,7 +139,7 @@ impl fmt::Display for Metrics {
     }
 }
 
-/// Counts while reading; without them nothing is counted, and no clock is asked.
+/// Counters of a read; without them nothing is counted, and no clock is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters(Option<Arc<Counts>>);
 
@@ -189,7 +189,7 @@ impl Counters {
         }
     }
 
-    /// What was counted so far; none if nothing is.
+    /// The counts so far; `None` if counting is off.
     pub(crate) fn read(&self, threads: usize) -> Option<Metrics> {
         let counts = self.0.as_ref()?;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

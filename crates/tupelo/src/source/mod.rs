@@ -50,10 +50,10 @@ use crate::{Error, Result};
 
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
-/// What was read last is kept in this part of the memory budget.
+/// Recent reads are kept in this part of the memory budget.
 const RECENT_BUDGET_PART: u64 = 2;
 
-/// A ROOT file of which head and tail are at hand.
+/// A ROOT file whose head and tail have been fetched.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     source: Arc<dyn ByteSource>,
@@ -81,7 +81,7 @@ impl File {
     }
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
-        // What was kept so far counts in the budget before.
+        // What was kept so far counts in the previous budget.
         Self { session: self.session.with_memory_budget(bytes), directories: Arc::default(), ..self }
     }
 
@@ -106,7 +106,7 @@ impl File {
         Self { source: Arc::new(RecentSource::new(self.source, max_bytes)), ..self }
     }
 
-    /// What is shared with the ntuples of the file.
+    /// The state shared with the ntuples of the file.
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
@@ -118,7 +118,7 @@ impl File {
         Ok(fetched)
     }
 
-    /// Runs a step of the format until it has the bytes that it wants.
+    /// Runs a step of the format until it has the bytes that it needs.
     pub(crate) fn attempt<T>(&self, step: impl Fn(&FetchedRanges) -> Attempt<T>) -> Result<T> {
         self.attempt_reserved(step).map(|(done, _)| done)
     }
@@ -139,7 +139,7 @@ impl File {
         let mut fetched = fetched.with_memory_limit(limit);
         let mut fetched_bytes = 0u64;
         for _ in 0..MAX_ROUNDS {
-            // What the last round made is gone.
+            // The results of the last round were dropped.
             fetched.memory().reset(fetched_bytes);
             match step(&fetched) {
                 Ok(done) => {
@@ -152,13 +152,13 @@ impl File {
                     fetched_bytes = wanted.fold(fetched_bytes, u64::saturating_add);
                     if fetched_bytes > limit {
                         let wanted = format!("metadata of {fetched_bytes} stored bytes");
-                        let refused = Error::limit(format!("{wanted} where {limit} bytes of memory are left"));
+                        let refused = Error::limit(format!("{wanted} exceeds the {limit} bytes of memory left"));
                         return Err(refused.with_remedy(Remedy::MemoryBudget));
                     }
                     fetched = self.provide(fetched, &ranges)?;
                 }
             }
         }
-        Err(Error::limit(format!("the file's structure needs more than {MAX_ROUNDS} rounds of reading")))
+        Err(Error::limit(format!("the structure of the file needs more than {MAX_ROUNDS} rounds of reading")))
     }
 }

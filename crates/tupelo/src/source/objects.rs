@@ -30,7 +30,7 @@ const MANIFEST_BUDGET_PART: u64 = 4;
 /// Page lists are read with header and footer if all together have at most this number of bytes and part of the memory.
 const MAX_EARLY_BYTES: u64 = 4 << 20;
 const EARLY_BUDGET_PART: u64 = 8;
-/// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
+/// The size that is assumed if the anchor does not give it, which limits the accepted sizes of page lists: 1 TiB.
 const UNKNOWN_BYTES: u64 = 1 << 40;
 
 /// An ntuple in a store.
@@ -62,8 +62,8 @@ struct Members {
     storage: Storage,
 }
 
-/// Whether another store of a mirror may give what this one does not: it cannot be reached or refuses access, or what it has
-/// is missing or damaged.
+/// Whether another store of a mirror may help: this one cannot be reached or refuses access, or its objects are missing
+/// or damaged.
 pub(crate) fn may_be_elsewhere(error: &Error) -> bool {
     match error.storage_kind() {
         Some(kind) => kind != ErrorKind::Cancelled,
@@ -87,7 +87,7 @@ impl Members {
             match self.open_at(at, uri, name, session) {
                 Ok(objects) => return Ok(Objects { skipped: skipped.into(), ..objects }),
                 Err(error) if self.uris.len() > 1 && may_be_elsewhere(&error) => {
-                    skipped.push(format!("{} is not read: {error}", display_name(uri)));
+                    skipped.push(format!("{} was skipped: {error}", display_name(uri)));
                     failed = Some(match failed {
                         Some(first) => and_next(first, &error),
                         None => error,
@@ -96,7 +96,7 @@ impl Members {
                 Err(error) => return Err(error),
             }
         }
-        Err(failed.unwrap_or_else(|| Error::invalid_argument("no other store has the ntuple")))
+        Err(failed.unwrap_or_else(|| Error::invalid_argument("no other store contains the ntuple")))
     }
 
     fn open_at(&self, at: usize, uri: &str, name: &str, session: &Session) -> Result<Objects> {
@@ -109,7 +109,7 @@ impl Members {
         let others = Self { uris: others, storage: self.storage.clone() };
         let objects = Objects { others, session: session.clone(), ..Objects::open(namespace, &base, name)? };
         if objects.has_next() {
-            // It cannot be read when the store answers no more.
+            // It cannot be read once the store no longer answers.
             objects.attempt()?;
         }
         Ok(objects)
@@ -157,7 +157,7 @@ impl Objects {
         let attempt = match (&self.anchor.keys, self.anchor.attempt.as_deref()) {
             (ObjectKeys::Numbered { .. }, attempt) => attempt.and_then(without_store).map(str::to_owned),
             (ObjectKeys::Daos(keys), Some(number)) => {
-                let number: u32 = number.parse().map_err(|_| Error::corrupt("its attempt has no number"))?;
+                let number: u32 = number.parse().map_err(|_| Error::corrupt("its attempt lacks a number"))?;
                 match self.namespace.get(&keys.attempt(number), MAX_RECORD_BYTES) {
                     Ok((record, _)) => {
                         let record = String::from_utf8_lossy(&record);
@@ -183,7 +183,7 @@ impl Objects {
                 return Err(Error::no_such("ntuple", base, known.iter().map(String::as_str)));
             }
             Err(error) if error.is_not_found() && base.contains(':') => {
-                return Err(Error::from(error).with_note("the URI of an object store takes no :NAME after it"));
+                return Err(Error::from(error).with_note("the URI of an object store must not end with :NAME"));
             }
             Err(error) => return Err(error.into()),
         };
@@ -275,13 +275,13 @@ impl Objects {
             // Its records take the same memory again, and the names of objects in messages more.
             let left = self.session.budget().left() / MANIFEST_BUDGET_PART;
             if bytes > left {
-                let refused = Error::limit(format!("{bytes} bytes where {left} bytes of memory are left for it"));
+                let refused = Error::limit(format!("needs {bytes} bytes of memory, {left} left"));
                 return Err(refused.with_remedy(Remedy::MemoryBudget));
             }
             let (stored, _) =
                 self.namespace.get(&self.anchor.keys.key(Blob::numbered(object)), bytes).map_err(missing)?;
             if (stored.len() as u64, xxh3(&stored)) != (bytes, digest) {
-                return Err(Error::corrupt("it is not the one that the anchor names"));
+                return Err(Error::corrupt("it does not match the anchor"));
             }
             self.session.parse(|memory| Manifest::read(&stored, memory)).map(|(manifest, _)| manifest)
         };
@@ -342,7 +342,7 @@ impl ObjectStore {
         }
         let left = self.objects.session.budget().left();
         if bytes > left {
-            let what = format!("metadata of {bytes} stored bytes where {left} bytes of memory are left");
+            let what = format!("metadata of {bytes} stored bytes exceeds the {left} bytes of memory left");
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
         }
         // Small page lists come with the head: that saves a round trip.
@@ -381,7 +381,7 @@ fn object(locator: &Locator) -> Result<(u64, u64)> {
         Locator::ObjectRange { object, offset, .. } | Locator::Cage { object, offset, .. } => {
             Ok((object.into(), offset.into()))
         }
-        other => Err(Error::unsupported(format!("{other} in an object store"))),
+        other => Err(Error::unsupported(format!("found {other} in an object store"))),
     }
 }
 
@@ -410,7 +410,8 @@ impl PageStore for ObjectStore {
         let base = &*self.objects.base;
         match self.keys() {
             ObjectKeys::Daos(_) if found != base => {
-                let what = format!("the container has no ntuple '{base}', but '{found}', whose name has the same hash");
+                let what =
+                    format!("the container lacks ntuple '{base}', but has '{found}', whose name has the same hash");
                 Err(Error::not_found(what).within(&self.objects.name))
             }
             _ => Ok(()),
@@ -450,7 +451,7 @@ impl PageStore for ObjectStore {
                 None => *kind != EnvelopeType::PageList || self.objects.anchor.page_lists.is_empty(),
             };
             if !is_named {
-                return Err(Error::corrupt("it is not the one that the anchor names").within("page list"));
+                return Err(Error::corrupt("it does not match the anchor").within("page list"));
             }
         }
         Ok(read)
@@ -469,7 +470,7 @@ impl PageStore for ObjectStore {
         Ok(Box::new(Self { objects }))
     }
 
-    /// There is no file around the ntuple; its footer describes the classes.
+    /// The ntuple is not in a file; its footer describes the classes.
     fn streamer_infos(&self) -> Result<StreamerInfos> {
         Ok(StreamerInfos::default())
     }
@@ -485,7 +486,7 @@ impl PageStore for ObjectStore {
         let blob = self.keys().of_page(cluster, column, number)?;
         let bytes = page.locator.stored_bytes();
         if bytes > MAX_PAGE_BYTES {
-            return Err(Error::limit(format!("a page of {bytes} stored bytes, at most {MAX_PAGE_BYTES} are read")));
+            return Err(Error::limit(format!("page of {bytes} stored bytes exceeds the limit of {MAX_PAGE_BYTES}")));
         }
         let checksum = if page.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
         // No overflow: the offset has 32 bits.

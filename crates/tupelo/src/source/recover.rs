@@ -1,5 +1,4 @@
-//! What a damaged file has without its header and directories: the keys of its records, and the file as it would be with
-//! others.
+//! Recovery of damaged files: the keys of their records, and the file as it would be with other directories.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +14,7 @@ use crate::Result;
 
 /// Bytes that are read at a record, which is enough for most keys.
 const HEAD_BYTES: u64 = 512;
-/// Where no record is, the next one is looked for in pieces of this size.
+/// In gaps, the next record is searched for in pieces of this size.
 const SEARCH_BYTES: u64 = 4 << 20;
 /// A key that lies on the border of two pieces must be in one of them as a whole.
 const OVERLAP_BYTES: u64 = 64;
@@ -23,11 +22,10 @@ const OVERLAP_BYTES: u64 = 64;
 const KEY_MEMORY: u64 = 1024;
 
 impl File {
-    /// The same file with directories that are rebuilt from the keys in it; unchanged where its directories lead to
-    /// objects.
+    /// The same file with directories rebuilt from its keys; unchanged if its directories lead to objects.
     ///
     /// # Errors
-    /// Corrupt if there is no ROOT file; limit if the keys take more memory than the budget has.
+    /// Corrupt if this is not a ROOT file; limit if the keys exceed the memory budget.
     pub(crate) fn recovered(self) -> Result<Self> {
         if self.attempt(container::is_listed)? {
             return Ok(self);

@@ -9,15 +9,15 @@ use tupelo_format::wire::Cursor;
 use super::MAX_PAGE_BYTES;
 use crate::{Error, Result};
 
-/// No codec of the format expands by more, so a page that claims to is damaged: zstd's best is a block of 128 KiB
-/// that repeats one byte, which takes four.
+/// No codec of the format compresses better, so a page that claims to is damaged: zstd's best is a block of 128 KiB
+/// that repeats one byte, in four bytes.
 const MAX_EXPANSION: u64 = 1 << 15;
 
 /// Bytes of a page once it is decompressed, if `stored_bytes` can hold that much.
 pub(crate) fn packed_bytes(page: &PageInfo, stored_bytes: u64, encoding: &Encoding) -> Result<u64> {
     let packed_bytes = match encoding.packed_bytes(page.elements.into()) {
         Some(bytes) if bytes <= MAX_PAGE_BYTES => bytes,
-        _ => return Err(Error::limit(format!("a page of {} elements is over 1 GiB", page.elements))),
+        _ => return Err(Error::limit(format!("page of {} elements exceeds 1 GiB", page.elements))),
     };
     if stored_bytes > packed_bytes || packed_bytes / MAX_EXPANSION > stored_bytes {
         return Err(Error::corrupt(format!("{stored_bytes} stored bytes cannot hold a page of {packed_bytes}")));
@@ -30,7 +30,7 @@ pub(crate) fn checked<'a>(page: &PageInfo, sealed: &'a [u8], verify: bool) -> Re
     let (stored, checksum) = match page.has_checksum {
         true => match sealed.split_last_chunk::<CHECKSUM_BYTES>() {
             Some((stored, checksum)) => (stored, Some(checksum)),
-            None => return Err(FormatError::corrupt("page without its checksum").into()),
+            None => return Err(FormatError::corrupt("page is too short for its checksum").into()),
         },
         false => (sealed, None),
     };
@@ -53,7 +53,8 @@ pub(crate) fn compare(page: &PageInfo, stored: &[u8], checksum: Option<&[u8; CHE
     if let Some(digest) = page.digest.filter(|&digest| digest != computed) {
         let (digest, computed) = (hex(digest), hex(computed));
         return Err(Error::corrupt(format!(
-            "the page is whole, but it is another one than the page list means (XXH3 {computed}, not {digest}): it was misdirected, or overwritten later"
+            "the page is intact, but not the one in the page list (expected XXH3 {digest}, found {computed}): it was \
+             misdirected or overwritten later"
         )));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What everything that is opened through one file shares.
+//! The state shared by everything opened through one file.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Session {
         &self.counters
     }
 
-    /// Counts metadata that are about to be read.
+    /// Counts metadata that is about to be read.
     pub(super) fn take_work(&self, metadata: MetadataBytes) -> Result<()> {
         self.work.as_ref().map_or(Ok(()), |work| work.take(metadata))
     }

@@ -1,4 +1,4 @@
-//! Where an ntuple is stored: the one place where locators become byte ranges.
+//! The stores of ntuples: the only place where locators become byte ranges.
 
 use std::fmt;
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// Size of everything stored, other ntuples in the same file included, in bytes.
     fn size(&self) -> u64;
 
-    /// What the back end is good at.
+    /// The hints of the back end.
     fn hints(&self) -> Hints;
 
     /// Payloads with more stored bytes are split into several blobs; 0 for never.
@@ -68,7 +68,7 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// Fetches envelopes as they are stored, with as few requests as the hints allow.
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>>;
 
-    /// The error that explains damage: what was changed since it was opened is not damaged.
+    /// The error that explains apparent damage: a store that changed since it was opened is not damaged.
     fn unless_changed(&self, error: Error) -> Error {
         error
     }
@@ -179,13 +179,13 @@ impl PageStore for FileStore {
         let (offset, bytes) = page.locator.in_file()?;
         let size = self.file.size();
         if bytes > MAX_PAGE_BYTES && bytes <= size {
-            return Err(Error::limit(format!("a page of {bytes} stored bytes, at most {MAX_PAGE_BYTES} are read")));
+            return Err(Error::limit(format!("page of {bytes} stored bytes exceeds the limit of {MAX_PAGE_BYTES}")));
         }
         let checksum = if page.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
         match offset.checked_add(bytes).and_then(|end| end.checked_add(checksum)) {
             Some(end) if end <= size => Ok(BlobRange { blob: FILE, start: offset, end }),
             _ => {
-                let what = format!("{bytes} bytes at offset {offset} lie past the end of the file ({size} bytes)");
+                let what = format!("{bytes} bytes at offset {offset} extend past the end of the file ({size} bytes)");
                 Err(Error::corrupt(what))
             }
         }

@@ -149,7 +149,7 @@ impl TreeSource {
                     Some(end) => Ok(Some(*offset..end)),
                     None => {
                         let what =
-                            format!("{bytes} bytes at byte {offset} lie past the end of the file ({size} bytes)");
+                            format!("{bytes} bytes at byte {offset} extend past the end of the file ({size} bytes)");
                         Err(Error::corrupt(what))
                     }
                 }

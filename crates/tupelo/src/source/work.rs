@@ -11,10 +11,10 @@ use crate::{Error, Result};
 const STORED_PER_BYTE: u64 = 16;
 /// Unpacked bytes of metadata for each byte of the file.
 const UNPACKED_PER_BYTE: u64 = 128;
-/// What may be read of any file, in bytes.
+/// Bytes that may be read from any file.
 const LEAST_BYTES: u64 = 64 << 20;
 
-/// What an operation may still read.
+/// The bytes that an operation may still read.
 #[derive(Debug)]
 pub(super) struct Work {
     stored: AtomicU64,
@@ -50,8 +50,8 @@ impl Work {
         match take(&self.stored, metadata.stored) && take(&self.unpacked, metadata.unpacked) {
             true => Ok(()),
             false => Err(Error::limit(
-                "the ntuples of the file share their metadata, and reading them all would take far longer than the \
-                 size of the file warrants; open this one by its name",
+                "the ntuples of the file share their metadata, and reading all of them would take far longer than the \
+                 file size warrants; open this one by its name",
             )),
         }
     }

@@ -89,12 +89,12 @@ impl AttributeSetWriter {
         Self { set }
     }
 
-    /// Appends values for ranges of entries: row `i` of `values` belongs to `ranges[i]`. The columns are the fields of the
-    /// set's schema, in order. Ranges may overlap, be empty, and extend past the entries written so far.
+    /// Appends values for ranges of entries: entry `i` of `values` belongs to `ranges[i]`. The columns are the fields
+    /// of the set's schema, in order. Ranges may overlap, be empty, and extend past the entries written so far.
     ///
     /// # Errors
-    /// Invalid argument if the numbers of ranges and rows differ, a range is reversed or columns do not match the schema:
-    /// then nothing is written. Storage errors, after which the ntuple cannot be finished.
+    /// Invalid argument if the numbers of ranges and values differ, a range is reversed or columns do not match the
+    /// schema: then nothing is written. Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner).append(ranges, values)
     }
@@ -109,7 +109,7 @@ fn set_schema(schema: &Schema) -> Result<Schema> {
             _ if field.projected_from.is_some() => "a projected field",
             _ => return field.children().iter().try_for_each(check),
         };
-        Err(Error::invalid_argument(format!("'{}' is {forbidden}, which attribute sets cannot have", field.name)))
+        Err(Error::invalid_argument(format!("'{}' is {forbidden}, which attribute sets do not support", field.name)))
     }
     schema.fields.iter().try_for_each(check)?;
     let number = |name| Field::new(name, "std::uint64_t", Kind::Primitive(Primitive::UInt64));
@@ -119,10 +119,14 @@ fn set_schema(schema: &Schema) -> Result<Schema> {
 
 fn set_batch(ranges: &[Range<u64>], values: &RecordBatch) -> Result<RecordBatch> {
     if ranges.len() != values.num_rows() {
-        return Err(Error::invalid_argument(format!("{} ranges for {} rows", ranges.len(), values.num_rows())));
+        return Err(Error::invalid_argument(format!(
+            "expected one range per entry, found {} ranges for {} entries",
+            ranges.len(),
+            values.num_rows()
+        )));
     }
     if let Some(range) = ranges.iter().find(|range| range.start > range.end) {
-        return Err(Error::invalid_argument(format!("the range {range:?} ends before it begins")));
+        return Err(Error::invalid_argument(format!("range {range:?} ends before it begins")));
     }
     let starts = UInt64Array::from_iter_values(ranges.iter().map(|range| range.start));
     let lengths = UInt64Array::from_iter_values(ranges.iter().map(|range| range.end - range.start));
@@ -143,7 +147,7 @@ pub(super) struct Metadata {
     is_changed: bool,
     /// The number of entries at the last write.
     written_for: Option<u64>,
-    /// Whether a set of the name has another schema, or rows that are not metadata: it is not changed then.
+    /// Whether a set of this name has another schema, or entries that are not metadata: it is not changed then.
     is_foreign: bool,
 }
 
@@ -171,7 +175,7 @@ impl Metadata {
         if self.is_foreign {
             return Err(Error::invalid_argument(format!(
                 "the ntuple has an attribute set '{METADATA_SET}' of another program, which is not a list of key-value \
-                 pairs for all entries; write an attribute set of another name"
+                 pairs for all entries; use another name for the attribute set"
             )));
         }
         match value {
@@ -183,7 +187,7 @@ impl Metadata {
     }
 }
 
-/// The set is rewritten as a whole after each change: it is small, and rows of an attribute set cannot be removed.
+/// The set is rewritten as a whole after each change: it is small, and entries of an attribute set cannot be removed.
 impl LinkedSet for Metadata {
     fn write(
         &mut self,

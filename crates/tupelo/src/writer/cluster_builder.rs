@@ -26,7 +26,7 @@ const SEALING_BYTES: u64 = 2 * PIECE_BYTES;
 /// The compression ratio that is assumed before the first page is compressed, as by ROOT.
 const FIRST_RATIO: f64 = 0.5;
 
-/// What was written since the writer was created; entries and clusters include those that existed before.
+/// The progress since the writer was created; entries and clusters include those that existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteProgress {
     /// Entries.
@@ -213,10 +213,10 @@ impl ClusterBuilder {
         if !is_whole && batch.num_columns() != stored {
             let what = match self.fields.len() - stored {
                 0 => format!("{stored} fields"),
-                projected => format!("{stored} fields, besides {projected} projected ones"),
+                projected => format!("{stored} fields and {projected} projected fields"),
             };
             let columns = batch.num_columns();
-            return Err(Error::invalid_argument(format!("a batch of {columns} columns for an ntuple of {what}")));
+            return Err(Error::invalid_argument(format!("batch has {columns} columns, but the ntuple has {what}")));
         }
         Ok(is_whole)
     }
@@ -258,7 +258,7 @@ impl ClusterBuilder {
     /// index of that for each physical column.
     pub(super) fn check_sealed(&self, cluster: SealedCluster, writers: &[Option<usize>]) -> Result<Vec<SealedColumn>> {
         if cluster.entries == 0 {
-            return Err(Error::invalid_argument("a sealed cluster without entries"));
+            return Err(Error::invalid_argument("sealed cluster has no entries"));
         }
         let columns = sealed::by_writer(cluster.columns, writers, &self.columns)?;
         sealed::check_elements(&self.fields, &columns, cluster.entries).map(|()| columns)
@@ -463,7 +463,7 @@ impl UnsealedPage {
     }
 }
 
-/// The pieces of so many entries of a batch.
+/// The pieces of a batch, of this many entries each.
 fn pieces(batch: &RecordBatch, entries: usize) -> impl Iterator<Item = RecordBatch> {
     let starts = (0..batch.num_rows()).step_by(entries);
     starts.map(move |start| batch.slice(start, entries.min(batch.num_rows() - start)))

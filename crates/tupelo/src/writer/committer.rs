@@ -45,8 +45,8 @@ pub(super) enum Place {
 
 /// An attribute set to which the footer links.
 pub(super) trait LinkedSet: fmt::Debug + Send {
-    /// Writes pending data for an ntuple of so many entries. If the set has changed, returns its links and the records
-    /// that only this state uses; records that no state uses any more are added to `old`.
+    /// Writes pending data for an ntuple of this many entries. If the set has changed, returns its links and the
+    /// records that only this state uses; records that no state uses any more are added to `old`.
     fn write(
         &mut self,
         sink: &Arc<dyn PageSink>,
@@ -128,7 +128,7 @@ impl Committer {
         check_name(name)?;
         if name.contains(';') {
             return Err(Error::invalid_argument(format!(
-                "the name '{name}' contains ';', which ROOT files keep for cycles"
+                "the name '{name}' contains ';', which ROOT reserves for cycles"
             )));
         }
         let mut model = Model::default();
@@ -232,7 +232,7 @@ impl Committer {
     pub(super) fn extend(&mut self, schema: &Schema, path: Option<&str>, entries: u64) -> Result<AddedFields> {
         if self.contexts > 0 {
             return Err(Error::invalid_argument(format!(
-                "fields cannot be added while {} fill contexts write clusters of their own; finish them first",
+                "cannot add fields while {} fill contexts write their own clusters; finish them first",
                 self.contexts
             )));
         }
@@ -513,11 +513,11 @@ impl Committer {
     /// Returns an error if data could never become visible.
     pub(super) fn check_usable(&self) -> Result<()> {
         match &self.poisoned {
-            None if self.is_finished => Err(Error::invalid_argument("it is finished, so nothing more can be written")),
+            None if self.is_finished => Err(Error::invalid_argument("it is finished; nothing more can be written")),
             None => self.sink.check_open(),
             Some(why) => {
                 self.sink.reported();
-                Err(Error::invalid_argument(format!("{why}, so nothing more can be written")))
+                Err(Error::invalid_argument(format!("{why}; nothing more can be written")))
             }
         }
     }

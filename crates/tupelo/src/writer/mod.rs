@@ -110,8 +110,8 @@ impl FileWriter {
     /// is finished. If one of these copies fails, that is an error, and the others are visible.
     ///
     /// # Errors
-    /// Invalid argument if something that is no ntuple exists under the URI; those of system, network and servers. When
-    /// the writer is finished: changed, if another writer has created or replaced the ntuple since.
+    /// Invalid argument if something other than an ntuple exists under the URI; those of system, network and servers.
+    /// When the writer is finished: changed, if another writer has created or replaced the ntuple since.
     pub fn create_objects(uri: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
         Self::create_mirrored(&mirror_members(uri)?, storage, options)
     }
@@ -159,7 +159,7 @@ impl FileWriter {
         let path = path.as_ref();
         let path = match path.to_str() {
             Some(name) => local_path(name).ok_or_else(|| {
-                let what = "a remote file cannot be changed in place; write a new one";
+                let what = "cannot change a remote file in place; write a new one";
                 Error::unsupported(what).within(display_name(name))
             })?,
             None => path,
@@ -220,8 +220,8 @@ impl FileWriter {
     /// | list of records | a list for each member, with one counter; or a vector of objects |
     ///
     /// # Errors
-    /// Unsupported for fields that have no branch (maps, optional values, variants, pairs) and for an object store; invalid
-    /// argument for names of other objects and options out of range.
+    /// Unsupported for fields that cannot be stored in a branch (maps, optional values, variants, pairs) and for an
+    /// object store; invalid argument for names of other objects and options out of range.
     pub fn tree(&self, path: &str, schema: &Schema, options: TreeOptions) -> Result<TreeWriter> {
         TreeWriter::create(&*self.sink, path, schema, options)
             .map_err(|error| error.within(format!("tree '{path}'")).within(self.sink.name()))
@@ -245,9 +245,8 @@ impl FileWriter {
     pub fn append(&self, path: &str, options: WriteOptions) -> Result<NtupleWriter> {
         let open = || {
             let file = self.existing.as_ref();
-            let file = file.ok_or_else(|| {
-                Error::invalid_argument("entries can only be added to a file that was opened for update")
-            })?;
+            let file =
+                file.ok_or_else(|| Error::invalid_argument("entries can only be added to a file opened for update"))?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
             let place = Place::Listed(ntuple.path().to_owned());
             let (committer, builder) = Committer::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
@@ -320,7 +319,7 @@ impl FileWriter {
     pub fn copy_object(&self, from: &File, name: &str, compression: Compression) -> Result<()> {
         from.with_object(name, |object, bytes, infos| {
             if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
-                return Err(Error::invalid_argument("a tree is more than an object"));
+                return Err(Error::invalid_argument("a tree cannot be written as an object; use the writer of trees"));
             }
             let copy = || {
                 let sink = self.sink.file()?;

@@ -167,7 +167,7 @@ impl NtupleWriter {
         let mut make = || {
             committer.check_usable()?;
             if name == METADATA_SET && lock(&self.metadata).has_set() {
-                let what = format!("attribute set '{name}' holds the ntuple's metadata; use set_metadata");
+                let what = format!("attribute set '{name}' contains the metadata of the ntuple; use set_metadata");
                 return Err(Error::invalid_argument(what));
             }
             if committer.sets.iter().any(|(set, _)| set == name) {
@@ -178,7 +178,9 @@ impl NtupleWriter {
             if let Some(before) = &before
                 && !before.has_user_data(schema)
             {
-                return Err(Error::invalid_argument(format!("attribute set '{name}' exists with another schema")));
+                return Err(Error::invalid_argument(format!(
+                    "attribute set '{name}' already exists with another schema"
+                )));
             }
             let set = Set::new(Arc::clone(committer.sink()), name, schema, before.as_ref(), &committer.options)?;
             let set = Arc::new(Mutex::new(set));
@@ -195,11 +197,11 @@ impl NtupleWriter {
     }
 
     /// Sets a value in the metadata. They are stored as the attribute set
-    /// [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
+    /// [`METADATA_SET`](crate::reader::METADATA_SET), with an entry of `key` and `value` for each.
     ///
     /// # Errors
-    /// Invalid argument if the ntuple has a set of that name with other fields, or with rows that do not cover all entries:
-    /// it belongs to another program and is kept unchanged.
+    /// Invalid argument if the ntuple has a set of that name with other fields, or with ranges that do not cover all
+    /// entries: it belongs to another program and is kept unchanged.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         self.change_metadata(key, Some(value))
     }
@@ -235,7 +237,7 @@ impl NtupleWriter {
     pub fn checkpoint(&mut self) -> Result<()> {
         if !lock(&self.shared).has_checkpoints {
             return Err(Error::unsupported(
-                "only local files have checkpoints; remote ones appear when they are complete",
+                "checkpoints are supported only in local files; remote files appear when they are complete",
             ));
         }
         self.flush_cluster()?;
@@ -322,7 +324,7 @@ impl Drop for FillContext {
         if !self.is_finished && entries > 0 {
             committer
                 .poisoned
-                .get_or_insert_with(|| format!("a fill context was dropped with {entries} entries unwritten"));
+                .get_or_insert_with(|| format!("a fill context was dropped with {entries} unwritten entries"));
         }
     }
 }

@@ -204,7 +204,9 @@ impl WriteOptions {
         let sizes = [("page", self.page_bytes, MAX_PAGE_BYTES), ("cluster", self.cluster_bytes, i64::MAX as u64)];
         for (what, bytes, most) in sizes {
             if bytes == 0 || bytes > most {
-                return Err(Error::invalid_argument(format!("{what} size of {bytes} bytes; it must be 1 to {most}")));
+                return Err(Error::invalid_argument(format!(
+                    "{what} size of {bytes} bytes is out of range: expected 1 to {most}"
+                )));
             }
         }
         Ok(())

@@ -133,7 +133,7 @@ impl Model {
             let is_untyped = matches!(field.kind, Kind::Record(_)) && field.type_name.is_empty();
             if !is_untyped {
                 return Err(Error::invalid_argument(format!(
-                    "members can be added to untyped records outside of collections only; '{name}' of '{path}' is a {}",
+                    "members can only be added to untyped records outside collections; '{name}' of '{path}' is a {}",
                     field.display_type()
                 )));
             }
@@ -156,7 +156,7 @@ impl Model {
     /// Adds fields; after an error the model is unchanged.
     fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<AddedFields> {
         let mark = self.mark();
-        // ProjectionSources first: a projected field may refer to a later field.
+        // Sources of projections come first: a projected field may refer to a later field.
         let sources = ProjectionSources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
         let fields: Vec<_> = schema.fields.iter().map(|field| resolve(field, &sources)).collect();
         let added = AddedFields {
@@ -252,7 +252,7 @@ impl<'o> Builder<'o> {
         for (field, is_projected) in fields {
             let path = format!("{}{}", place.prefix, field.name);
             if self.model.ids.contains_key(&path) {
-                return Err(Error::invalid_argument(format!("a field '{path}' already exists")));
+                return Err(Error::invalid_argument(format!("field '{path}' already exists")));
             }
             let context = Context {
                 parent: place.parent,
@@ -362,8 +362,8 @@ impl<'o> Builder<'o> {
                 (0, Some(encoding)) if compressed => encoding,
                 (0, Some(encoding)) => unsplit(field, encoding)?,
                 (0, None) => {
-                    let default =
-                        default_column_type(field, compressed).ok_or_else(|| Error::unsupported("no column"))?;
+                    let default = default_column_type(field, compressed)
+                        .ok_or_else(|| Error::unsupported("the field has no column"))?;
                     of(default)?
                 }
                 _ if field.kind == Kind::Streamer => of(ColumnType::Byte)?,
@@ -377,7 +377,8 @@ impl<'o> Builder<'o> {
                 (_, Some(first)) if k == 0 => first,
                 _ => 0,
             };
-            let deferred = i64::try_from(first).map_err(|_| Error::limit(format!("element {first}")))?;
+            let deferred =
+                i64::try_from(first).map_err(|_| Error::limit(format!("first element {first} is too large")))?;
             self.added.records.columns.push(ColumnRecord {
                 column_type: encoding.column_type().code(),
                 bits: encoding.bits(),
@@ -415,8 +416,7 @@ impl<'o> Builder<'o> {
 }
 
 fn of(column_type: ColumnType) -> Result<Encoding> {
-    Encoding::of(column_type)
-        .ok_or_else(|| Error::unsupported(format!("{} needs more than its name", column_type.name())))
+    Encoding::of(column_type).ok_or_else(|| Error::unsupported(format!("{} needs parameters", column_type.name())))
 }
 
 /// Split encodings only help compression; without it ROOT does not use them, except for `Double32_t`.

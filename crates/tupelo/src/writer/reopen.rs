@@ -40,19 +40,19 @@ struct Columns<'n> {
 pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened> {
     if !options.field_compression.is_empty() || !options.field_encoding.is_empty() {
         return Err(Error::invalid_argument(
-            "compression and encodings of single fields can only be set when an ntuple is created",
+            "compression and encodings of individual fields can only be set when an ntuple is created",
         ));
     }
     if let Some(warning) = ntuple.warnings().first() {
         return Err(Error::unsupported(format!(
-            "entries cannot be added to an ntuple that is not fully understood: {warning}"
+            "cannot add entries to an ntuple with unsupported features: {warning}"
         )));
     }
     let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
     let max_blob_bytes = source.store().max_blob_bytes();
     if max_blob_bytes != 0 && max_blob_bytes < MAX_KEY_BYTES {
         return Err(Error::unsupported(format!(
-            "its blobs are split at {max_blob_bytes} bytes, which this writer does not support"
+            "its blobs are split at {max_blob_bytes} bytes, which is not supported for writing"
         )));
     }
     let (header, footer) = source.envelopes()?;
@@ -107,7 +107,7 @@ impl Columns<'_> {
     /// Creates writers for a field's columns, in the representation of the last cluster.
     fn own_columns(&mut self, field: &Field) -> Result<()> {
         let descriptor = self.source.descriptor();
-        let id = field.id.ok_or_else(|| Error::invalid_argument("the field is not stored in a file"))?;
+        let id = field.id.ok_or_else(|| Error::invalid_argument("the field is not stored in the file"))?;
         let representations = &descriptor.field(id)?.representations;
         let mut chosen = representations.first();
         let mut ends = Vec::new();
@@ -129,13 +129,13 @@ impl Columns<'_> {
                 return Err(Error::corrupt(format!("column {k} of the field is missing")));
             };
             let column = descriptor.column(id)?;
-            let encoding = column.encoding.ok_or_else(|| Error::unsupported(format!("column {id} is unknown")))?;
+            let encoding = column.encoding.ok_or_else(|| Error::unsupported(format!("column {id} does not exist")))?;
             if let ColumnKind::Fixed(width) = memory
                 && usize::from(encoding.bits()) != width * 8
             {
                 let name = encoding.column_type().name();
                 return Err(Error::unsupported(format!(
-                    "values cannot be added to a '{}' in a {name} column",
+                    "cannot add values to a '{}' in a {name} column",
                     field.type_name
                 )));
             }

@@ -53,8 +53,8 @@ impl SealedColumn {
             match is_size && is_digest && page.elements <= i32::MAX as u32 {
                 true => Ok(()),
                 false => Err(Error::invalid_argument(format!(
-                    "page {number} of {} elements and {} bytes, {CHECKSUM_BYTES} of them the checksum if it has one, is \
-                     not a sealed page",
+                    "page {number} of {} elements and {} bytes (including any checksum of {CHECKSUM_BYTES} bytes) is \
+                     not a valid sealed page",
                     page.elements,
                     page.bytes.len()
                 ))),
@@ -71,7 +71,7 @@ pub(super) fn by_writer(
 ) -> Result<Vec<SealedColumn>> {
     if columns.len() != writers.len() {
         let (given, expected) = (columns.len(), writers.len());
-        return Err(Error::invalid_argument(format!("a sealed cluster of {given} columns, expected {expected}")));
+        return Err(Error::invalid_argument(format!("sealed cluster has {given} columns, expected {expected}")));
     }
     let mut ordered: Vec<Option<SealedColumn>> = columns_written.iter().map(|_| None).collect();
     for (index, (column, writer)) in columns.into_iter().zip(writers).enumerate() {
@@ -84,7 +84,7 @@ pub(super) fn by_writer(
             (None, None) => {}
             (None, Some(_)) => return Err(within(Error::invalid_argument("its pages are missing"))),
             (Some(_), None) => {
-                let what = "its pages are of a representation that is not being written";
+                let what = "its pages belong to a representation that is not written";
                 return Err(within(Error::invalid_argument(what)));
             }
         }
@@ -99,7 +99,7 @@ pub(super) fn check_elements(fields: &[Option<FieldWriter>], columns: &[SealedCo
     for field in fields.iter().flatten() {
         let values = values(field, columns).map_err(|e| e.within(format!("field '{}'", field.path)))?;
         if let Some(values) = values.filter(|values| *values != entries) {
-            let what = format!("{values} values in column {} for {entries} entries", field.column);
+            let what = format!("found {values} values in column {} for {entries} entries", field.column);
             return Err(Error::invalid_argument(what).within(format!("field '{}'", field.path)));
         }
     }
@@ -115,7 +115,7 @@ fn values(field: &FieldWriter, columns: &[SealedColumn]) -> Result<Option<u64>> 
     let divide = |elements: u64, size: u64| match elements.checked_rem(size) {
         Some(0) => Ok(Some(elements / size)),
         None if elements == 0 => Ok(None),
-        _ => fail(format!("{elements} elements are not a multiple of the size {size}")),
+        _ => fail(format!("{elements} elements are not a multiple of size {size}")),
     };
     match &field.kind {
         Kind::Bitset { size } => own().map_or(Ok(None), |elements| divide(elements, *size)),
@@ -132,7 +132,7 @@ fn values(field: &FieldWriter, columns: &[SealedColumn]) -> Result<Option<u64>> 
         Kind::Optional(_) | Kind::Variant(_) => {
             let (own, inner) = (own(), children.into_iter().flatten().fold(0, u64::saturating_add));
             match own.filter(|own| inner > *own) {
-                Some(own) => fail(format!("{inner} values in at most {own}")),
+                Some(own) => fail(format!("found {inner} values, expected at most {own}")),
                 None => Ok(own),
             }
         }

@@ -162,7 +162,7 @@ fn a_refused_batch_leaves_no_trace() {
     let expected = expected.finish();
     let mut built = Built::new(&nested_schema(), options());
     for range in [0..100, 100..1000, 1000..1010] {
-        // One piece, several pieces, and several batches of which the last one is bad.
+        // One piece, several pieces, and several batches with a bad last one.
         for entries in [1, 50, 5000] {
             let bad = nested(range.start..range.start + entries, true);
             let error = built.write(std::slice::from_ref(&bad)).unwrap_err().to_string();
@@ -314,7 +314,7 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     fn pages(cluster: &mut SealedCluster, column: usize) -> &mut Vec<encode::SealedPage> {
         &mut cluster.columns[column].as_mut().unwrap().pages
     }
-    refused(&|cluster| cluster.entries = 0, "without entries");
+    refused(&|cluster| cluster.entries = 0, "has no entries");
     refused(&|cluster| drop(cluster.columns.pop()), "columns, expected");
     refused(&|cluster| cluster.columns[1] = None, "column 1: its pages are missing");
     refused(&|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");

@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
     pub(super) fn run(mut self, ntuple: &Ntuple, path: &str) -> Result<Option<WriteProgress>> {
         if let Some(warning) = ntuple.warnings().first() {
             return Err(Error::unsupported(format!(
-                "pages cannot be copied from an ntuple that is not fully understood: {warning}"
+                "cannot copy pages from an ntuple with unsupported features: {warning}"
             )));
         }
         self.max_growth = if self.sink.shares_pages() { MAX_GROWTH } else { MAX_GROWTH_UNSHARED };
@@ -120,7 +120,7 @@ impl<'a> Transfer<'a> {
             (record.anchor, record.anchor_length) = self.sink.put_anchor(&set.name, &links)?;
         }
         let footer = self.put(EnvelopeType::Footer, footer.write())?;
-        // The footer has what older versions lack.
+        // The footer contains what older versions lack.
         let version = ntuple.source().store().anchor().version.max(FORMAT_VERSION);
         Ok(Some(AnchorLinks { version, header: header_link, footer }))
     }
@@ -183,13 +183,13 @@ impl<'a> Transfer<'a> {
         let bytes: u64 = ranges.iter().map(BlobRange::bytes).sum();
         let left = ntuple.source().session().budget().left();
         if bytes > left {
-            let what = format!("a cluster of {bytes} stored bytes where {left} bytes of memory are left");
+            let what = format!("cluster of {bytes} stored bytes exceeds the {left} bytes of memory left");
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
         }
         self.done.stored_bytes += bytes;
         ranges.iter().for_each(|range| self.extents.add(range));
         if self.done.stored_bytes > self.extents.bytes().saturating_mul(self.max_growth) {
-            return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
+            return Err(Error::corrupt("its pages overlap: their total size exceeds the stored bytes"));
         }
         let fetched = ntuple.answer(&|it| {
             let fetched = if std::ptr::eq(it.source(), from.source()) {
@@ -200,7 +200,7 @@ impl<'a> Transfer<'a> {
                 let range =
                     |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();
                 let ranges: Option<Vec<BlobRange>> = pages.iter().map(range).collect();
-                it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("other page lists than before"))?)?
+                it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("the page lists have changed"))?)?
             };
             pages
                 .iter()

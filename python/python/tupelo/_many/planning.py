@@ -279,7 +279,7 @@ def _difference(first: Any, other: Any) -> str | None:
     if types[0] == types[1]:
         types = [one[name], two[name]]
     return (
-        f"field '{name}' has the type {types[1]}, not {types[0]}; leave the field out, read the files one by one with "
+        f"field '{name}' has type {types[1]}, expected {types[0]}; leave the field out, read the files one by one with "
         "tupelo.iterate, or convert it with Ntuple.arrays(schema=…)"
     )
 

@@ -302,7 +302,7 @@ def describe_difference(first: Mapping[str, str], other: Mapping[str, str]) -> s
         if name not in first:
             return f"field '{name}' exists only there"
         if first[name] != kind:
-            return f"field '{name}' has the type {kind}, not {first[name]}"
+            return f"field '{name}' has type {kind}, expected {first[name]}"
     missing = [name for name in first if name not in other]
     return f"field '{missing[0]}' is missing" if missing else "its fields are in a different order"
 

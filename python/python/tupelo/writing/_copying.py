@@ -21,6 +21,7 @@ def copy(
     request: _select.Request,
     path: str | os.PathLike[str],
     source: NtupleLocation,
+    inputs: Iterable[str | None],
     name: str | None,
     options: Mapping[str, Any],
     progress: Progress,
@@ -32,7 +33,7 @@ def copy(
                 f"{short_repr(column)} is an expression, not a field; give it a name: "
                 f"with_columns({{'name': {column!r}}})"
             )
-    target = check_output(path, [source.absolute_path])
+    target = check_output(path, inputs)
     if name is not None:
         check_name(name)
     own = dict(options)

@@ -138,7 +138,8 @@ def _check_checkpoints(path: str, options: WriteOptions) -> None:
     is_requested = any(value not in known for value, known in zip(chosen, usual, strict=True))
     if is_requested and (_core.is_remote(path) or _core.is_object_uri(path)):
         raise UnsupportedError(
-            f"{_core.display_name(path)}: only local files have checkpoints; remote ones appear when they are complete"
+            f"{_core.display_name(path)}: checkpoints are supported only in local files; remote files appear when they "
+            "are complete"
         )
 
 

@@ -23,11 +23,11 @@ use crate::parse::Bytes;
 
 /// Export ntuples or trees as TTrees, which ROOT and uproot read
 ///
-/// With several IN, their entries become one tree; the fields must be the same. Lists become arrays with a counter
-/// (nx/I and x[nx]/F) or vectors, records a branch for each member or one of objects. Fields that no branch can hold
-/// (maps, optional values, variants, pairs) and branches that cannot be read are left out with a warning, and the exit
-/// status is 1 unless --skip-unreadable or --exclude is given. Selected lists bring their counters. Attribute sets and
-/// metadata are not exported. OUT appears when it is complete.
+/// The entries of several IN become one tree; their fields must be the same. Lists become arrays with a counter (nx/I
+/// and x[nx]/F) or vectors; records become one branch per member or one branch of objects. Fields that a branch cannot
+/// hold (maps, optional values, variants, pairs) and branches that cannot be read are left out with a warning, and the
+/// exit status is 1 unless --skip-unreadable or --exclude is given. The counters of selected lists are included.
+/// Attribute sets and metadata are not exported. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo export [OPTIONS] <IN[:NAME]>... <OUT[:TREE]>")]
 #[command(after_help = "Examples:
@@ -49,23 +49,24 @@ pub(crate) struct Args {
     range: super::super::EntryRange,
     #[command(flatten)]
     condition: super::super::Condition,
-    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505 [default: zstd:5]
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a ROOT setting such as 505 [default:
+    /// zstd:5]
     #[arg(long, value_name = "CODEC")]
     compression: Option<Compression>,
-    /// When a cluster ends: after N entries, after -N compressed bytes (the following clusters have as many entries as the
-    /// first), or 0 for never [default: -30000000]
+    /// Size of clusters: N entries, -N compressed bytes (later clusters have as many entries as the first), or 0 for a
+    /// single cluster [default: -30000000]
     #[arg(long, value_name = "N", default_value_t = DEFAULT_AUTO_FLUSH, hide_default_value = true, allow_hyphen_values = true)]
     auto_flush: i64,
-    /// Size of a basket, in bytes before compression [default: 32000]
+    /// Size of a basket in bytes, before compression [default: 32000]
     #[arg(long, value_name = "SIZE")]
     basket_bytes: Option<Bytes>,
-    /// Keep the size of baskets after the first cluster, in place of one basket in a cluster for each branch
+    /// Keep the basket size after the first cluster, instead of writing one basket per branch and cluster
     #[arg(long)]
     fixed_baskets: bool,
-    /// To how many levels members of records get branches of their own, from 0 to 99 [default: 99]
+    /// Number of levels to which members of records are split into branches, from 0 to 99 [default: 99]
     #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_SPLIT_LEVEL, hide_default_value = true)]
     split_level: u8,
-    /// How lists of numbers are stored: counter (arrays with a counter) or vector (std::vector) [default: counter]
+    /// Storage of lists of numbers: counter (arrays with a counter) or vector (std::vector) [default: counter]
     #[arg(long, value_name = "FORM", default_value = "counter", hide_default_value = true, value_parser = jagged)]
     jagged: Jagged,
     #[command(flatten)]
@@ -101,8 +102,9 @@ impl Args {
     fn options(&self) -> Result<TreeOptions, Failure> {
         let basket_bytes = match self.basket_bytes {
             None => DEFAULT_BASKET_BYTES,
-            Some(Bytes(bytes)) => u32::try_from(bytes)
-                .map_err(|_| Failure::usage(format_args!("--basket-bytes {bytes}: a basket has at most 256 MiB")))?,
+            Some(Bytes(bytes)) => u32::try_from(bytes).map_err(|_| {
+                Failure::usage(format_args!("--basket-bytes {bytes}: a basket can have at most 256 MiB"))
+            })?,
         };
         Ok(TreeOptions::default()
             .with_compression(self.compression.unwrap_or(Compression::DEFAULT))
@@ -113,7 +115,7 @@ impl Args {
             .with_jagged(self.jagged))
     }
 
-    /// What branches can hold of the chosen fields.
+    /// The chosen fields that branches can hold.
     fn choose(&self, table: &Table, options: &TreeOptions, undecodable: Option<&[Skipped]>) -> Result<Chosen, Failure> {
         let selecting = Selecting { matched: None, entries: 0..table.entries(), with_counters: true, undecodable };
         let mut chosen = self.fields.select(table, Some(&self.condition), &selecting)?;
@@ -126,13 +128,13 @@ impl Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (inputs, output) = args.operands.split("export")?;
-    // There is only one yet.
+    // There is only one so far.
     let Format::TTree = args.to;
     let storage = args.reading.storage()?;
     let locations = find(inputs, storage)?;
     let to = args.target.locate(output, None)?;
     if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} is given more than once; its entries are exported each time"));
+        console.warn(&format!("{repeated} occurs more than once; its entries are exported each time"));
     }
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
@@ -177,7 +179,7 @@ struct Part {
     location: Location,
     identity: String,
     entries: Range<u64>,
-    /// What cannot be decoded.
+    /// The branches that cannot be decoded.
     undecodable: Vec<Skipped>,
 }
 

@@ -24,18 +24,17 @@ use crate::interrupt::Interrupt;
 use crate::parse::{Patterns, patterns};
 use crate::table::things;
 
-/// Entries that are compared by default, half of them at the begin and half at the end.
+/// Number of entries compared by default, half of them at the beginning and half at the end.
 const SAMPLE_ENTRIES: u64 = 1000;
 
 /// Import TTrees as ntuples, and compare the result
 ///
-/// Without TREE, every tree of IN is imported. With several IN, trees with the same name are concatenated. Branches
-/// become fields of the same C++ types, split objects become records, and classes are not named, so that every program
-/// reads the ntuple. Arrays with a counter become one collection, and appear under their names as projected fields, as
-/// ROOT's importer does it; selected arrays bring their counters. OUT appears when it is complete; then it is read again
-/// and compared with the trees, and the exit status is 1 if there is a difference. Branches that cannot be read, or have
-/// no form in an ntuple, are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is
-/// given.
+/// Without TREE, every tree of IN is imported. Trees with the same name in several IN are concatenated. Branches become
+/// fields of the same C++ types; split objects become records without a class name, so that every program can read the
+/// ntuple. As in ROOT's importer, arrays with a common counter become one collection and appear under their own names
+/// as projected fields; the counters of selected arrays are included. OUT appears when it is complete; it is then read
+/// again and compared with the trees, and the exit status is 1 if they differ. Branches that cannot be read or stored
+/// in an ntuple are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is given.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
@@ -52,24 +51,24 @@ pub(crate) struct Args {
     fields: super::super::Fields,
     #[command(flatten)]
     range: super::super::EntryRange,
-    /// Give a top-level field another name; may be repeated
+    /// Rename a top-level field; may be repeated
     #[arg(long, value_name = "OLD=NEW", value_parser = rename)]
     rename: Vec<(String, String)>,
-    /// What replaces dots in names, which an ntuple cannot have; names of ATLAS auxiliary stores always get colons
-    /// [default: _]
+    /// Character that replaces dots in names, which an ntuple does not allow; names of ATLAS auxiliary stores always
+    /// get colons [default: _]
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
     dots: char,
     /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
-    /// Compare the ntuple with the trees, entry by entry: a sample of 1000 entries of each tree of each file, half of them
-    /// at its begin and half at its end, all entries (full), or none [default: sample]
+    /// Compare the ntuple with the trees, entry by entry: a sample of 1000 entries of each tree of each file, half from
+    /// its beginning and half from its end; all entries (full); or none [default: sample]
     #[arg(long, value_name = "EXTENT", default_value = "sample", hide_default_value = true, value_parser = extent)]
     validate: u64,
-    /// Write what was compared, with a histogram of each numeric field, to a JSON file
+    /// Write the results of the comparison to a JSON file, with a histogram of each numeric field
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Copy objects that are neither trees nor ntuples, such as histograms, under the same paths: all, or those whose path
+    /// Copy objects other than trees and ntuples, such as histograms, under the same paths: all, or those whose path
     /// matches; may be repeated
     #[arg(long, value_name = "PATTERNS", num_args = 0..=1, require_equals = true, default_missing_value = "**")]
     objects: Vec<Patterns>,
@@ -105,7 +104,7 @@ struct Job {
     import: Import,
     /// Where its trees are.
     trees: Vec<Location>,
-    /// What is left out of them.
+    /// The branches left out of them.
     skipped: Vec<Skipped>,
 }
 
@@ -118,7 +117,7 @@ impl Job {
     }
 }
 
-/// The plan for a tree by itself, and what is chosen of it.
+/// The plan for a single tree, and the fields chosen from it.
 fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan, Chosen), Failure> {
     let Some(tree) = table.tree().cloned() else {
         let wrong = format_args!("{}: '{}' is an ntuple", table.file_name(), table.path());
@@ -128,7 +127,7 @@ fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan, Chosen), Failur
         .with_renames(args.rename.iter().cloned())
         .with_dots(args.dots)
         .with_collections(!args.no_collections);
-    // The plan finds out what can be decoded.
+    // The plan determines what can be decoded.
     let selecting = Selecting { with_counters: true, ..Selecting::default() };
     let mut chosen = args.fields.select(table, None, &selecting)?;
     let entries = args.range.of(tree.entries());
@@ -144,7 +143,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let to = args.target.locate(output, None)?;
     args.ntuple.check_checkpoint(&to)?;
     if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} is given more than once; its entries are imported each time"));
+        console.warn(&format!("{repeated} occurs more than once; its entries are imported each time"));
     }
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
@@ -156,7 +155,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         for job in &jobs {
             if args.target.destination(writer, &job.name)? == Destination::Existing {
                 return Err(
-                    Failure::usage("an import cannot extend an ntuple").with_hint("--as NAME uses another name")
+                    Failure::usage("`tupelo import` cannot extend an ntuple").with_hint("--as NAME uses another name")
                 );
             }
         }
@@ -191,7 +190,7 @@ fn jobs(
             chosen.tell(&table, console);
             let skipped = chosen.skipped;
             if plan.schema().fields.is_empty() && !is_one {
-                console.warn(&format!("tree '{}' is left out: it has no branch that can be imported", tree.path()));
+                console.warn(&format!("tree '{}' is left out: none of its branches can be imported", tree.path()));
                 left_out += skipped.len();
                 continue;
             }
@@ -215,7 +214,7 @@ fn jobs(
     }
     args.skipping.finish(locations.len(), console)?;
     match jobs.is_empty() {
-        true => Err(Failure::new("no tree has a branch that can be imported")),
+        true => Err(Failure::new("none of the trees has a branch that can be imported")),
         false => Ok((jobs, left_out)),
     }
 }
@@ -254,7 +253,7 @@ fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, conso
     for location in locations.iter().filter(|location| !patterns.is_empty() && read.insert(location.file.clone())) {
         let file = args.reading.open_file(location, console)?;
         for path in copy_objects(&file, writer, &patterns, compression, &mut known)? {
-            let left_out = format!("{}: '{path}' is not copied: another input has it", file.name());
+            let left_out = format!("{}: '{path}' is not copied: another input contains it", file.name());
             console.warn(&left_out);
         }
     }
@@ -301,7 +300,7 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
         if let Some(field) = validation.fields.iter().find(|field| !field.is_equal()) {
             let entry = field.first_difference.unwrap_or(0);
             let what = format!(
-                "{}: field '{}' is not equal to branch '{}' in entry {entry}",
+                "{}: field '{}' differs from branch '{}' in entry {entry}",
                 job.name, field.field, field.branch
             );
             different.get_or_insert(what);

@@ -16,13 +16,13 @@ use crate::table::{count, things};
 /// Inputs and output of a command that writes a ROOT file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Operands {
-    /// The inputs and, without --output, last the output, each as FILE or FILE:NAME. FILE of an input may have
-    /// wildcards; without NAME of the output, what is written keeps its name
+    /// Inputs and, without --output, the output last, each as FILE or FILE:NAME. FILE of an input may contain
+    /// wildcards; without NAME in the output, the written ntuple or tree keeps its name
     // Not two arguments, since options could then not stand between them.
     #[arg(value_name = "FILE[:NAME]", required = true)]
     files: Vec<String>,
-    /// The output; all FILE are then inputs. --force replaces an existing local file only if it is named by this option,
-    /// so that a forgotten output never replaces the last input. With several inputs, --append needs it too
+    /// Output; all FILE are then inputs. --force replaces an existing local file only if this option names it, so that
+    /// a forgotten output never replaces the last input. With several inputs, --append needs it too
     #[arg(short, long, value_name = "OUT[:NAME]")]
     output: Option<String>,
 }
@@ -35,8 +35,7 @@ impl Operands {
             (None, [inputs @ .., output]) if !inputs.is_empty() => Ok((inputs, output)),
             (None, files) => {
                 let only = files.first().map_or("", String::as_str);
-                let missing =
-                    Failure::usage(format_args!("{only} is the only file: {command} needs an input and an output"));
+                let missing = Failure::usage(format_args!("{command} needs an input and an output, found only {only}"));
                 Err(missing.with_hint(format!("tupelo {command} IN... -o OUT")))
             }
         }
@@ -49,14 +48,14 @@ impl Operands {
             Some(path) => path.exists() && (self.files.len() > 2 || !target.can_append()),
             None => self.files.len() > 2,
         };
-        // An output that is also an input has another error.
+        // An output that is also an input gives another error.
         let is_refused_anyway = inputs.contain(to) && !target.can_append();
         if self.output.is_some() || !target.changes_existing() || !may_be_input || is_refused_anyway {
             return Ok(());
         }
         let name = display_name(&to.file);
-        let what = format_args!("{name} is the last of {} files, and may be an input", self.files.len());
-        Err(Failure::usage(what).with_hint(format!("-o {name} says that it is the output")))
+        let what = format_args!("{name} is the last of {} files and might be an input", self.files.len());
+        Err(Failure::usage(what).with_hint(format!("use -o {name} if it is the output")))
     }
 }
 
@@ -74,8 +73,8 @@ pub(crate) fn check_report(path: &Path, to: &Location, inputs: &Inputs) -> Resul
 /// What to do about files that cannot be opened. They are all tried before the command fails.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Skipping {
-    /// Leave out files that cannot be opened, with a warning for each; without this option an error lists all of them.
-    /// Damage in the data of a file that can be opened remains an error
+    /// Skip files that cannot be opened, with a warning for each; without this option, an error lists all of them.
+    /// Damage in a file that can be opened is still an error
     #[arg(long)]
     skip_errors: bool,
     #[arg(skip)]
@@ -123,7 +122,7 @@ impl Skipping {
         let is_output = |file: &&str| Format::of(Path::new(file)).is_some() && !Path::new(file).exists();
         let output = found.iter().map(|(location, _)| location.file.as_str()).find(is_output);
         Err(match output {
-            Some(output) => failure.with_hint(format!("-o {} names it as the output", display_name(output))),
+            Some(output) => failure.with_hint(format!("use -o {} to make it the output", display_name(output))),
             None if self.skip_errors || failed == all => failure,
             None => failure.with_hint("--skip-errors leaves them out"),
         })

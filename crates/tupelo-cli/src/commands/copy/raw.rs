@@ -132,7 +132,7 @@ fn check_unchanged(source: &dyn ByteSource, version: Option<&str>) -> storage::R
     let name = source.to_string();
     match local_path(&name) {
         Some(path) if storage::FileSource::open(path)?.version().as_deref() != version => {
-            Err(storage::Error::new(ErrorKind::Changed, "copy", name, "the file was changed while it was copied"))
+            Err(storage::Error::new(ErrorKind::Changed, "copy", name, "the file changed while it was copied"))
         }
         _ => Ok(()),
     }
@@ -168,6 +168,6 @@ mod tests {
         // FS: a test file.
         std::fs::write(&path, "other").unwrap();
         let error = check_unchanged(&source, version.as_deref()).unwrap_err();
-        assert!(error.to_string().ends_with("the file was changed while it was copied"), "{error}");
+        assert!(error.to_string().ends_with("the file changed while it was copied"), "{error}");
     }
 }

@@ -21,7 +21,8 @@ use crate::table::{bytes, things};
 /// How to store an ntuple.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NtupleOptions {
-    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505 [default: zstd:5]
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a ROOT setting such as 505 [default:
+    /// zstd:5]
     #[arg(long, value_name = "CODEC")]
     compression: Option<Compression>,
     /// Maximum page size, in bytes before compression [default: 1 MiB]
@@ -30,7 +31,7 @@ pub(crate) struct NtupleOptions {
     /// Target size of clusters, in compressed bytes [default: 128 MiB]
     #[arg(long, value_name = "SIZE")]
     cluster_bytes: Option<Bytes>,
-    /// Stored bytes between checkpoints, after which the data are readable and durable, or off [default: 1 GiB]
+    /// Stored bytes between checkpoints, which make the data readable and durable, or off [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_CHECKPOINT_TEXT, hide_default_value = true)]
     checkpoint: Checkpoint,
 }
@@ -50,12 +51,12 @@ impl NtupleOptions {
             return Ok(());
         }
         let refused = Failure::usage(format_args!(
-            "{to}: only local files have checkpoints; remote ones appear when they are complete"
+            "{to}: checkpoints are supported only in local files; remote files appear when they are complete"
         ));
         Err(refused.with_hint("omit --checkpoint, or write a local file and copy it with --raw"))
     }
 
-    /// Whether options say how pages are made.
+    /// Whether options affect the pages.
     pub(crate) fn has_pages(&self) -> bool {
         self.compression.is_some() || self.page_bytes.is_some() || self.cluster_bytes.is_some()
     }
@@ -84,14 +85,14 @@ pub(crate) struct Target {
     /// Name of the ntuple, as in OUT:NAME
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
-    /// With --append, if the file has an ntuple of the name: add the entries to it; the fields must be the same
+    /// With --append, if the file contains an ntuple of this name: add the entries to it; the fields must be the same
     #[arg(long, requires = "append", conflicts_with = "new_cycle")]
     extend: bool,
-    /// With --append, if the file has an ntuple of the name: write a newer cycle, which hides the old entries
+    /// With --append, if the file contains an ntuple of this name: write a newer cycle, which hides the old entries
     #[arg(long, requires = "append")]
     new_cycle: bool,
-    /// For an object store: which pages share an object: page, cage:SIZE (pages of a column up to SIZE), page-group (a
-    /// column of a cluster), cluster (not in DAOS), or auto [default: auto]
+    /// In an object store, the pages that share an object: page (one per object), cage:SIZE (pages of a column, up to
+    /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
 }
@@ -122,7 +123,7 @@ impl Target {
         let location = Location::parse(output);
         if Format::of(Path::new(&location.file)).is_some() {
             let out = display_name(&location.file);
-            let refused = Failure::usage(format_args!("{out}: this command writes ROOT files only"));
+            let refused = Failure::usage(format_args!("{out}: this command writes only ROOT files"));
             return Err(refused.with_hint(match source {
                 Some(source) => format!("`tupelo dump {source} -o {out}` writes this format"),
                 None => format!("write a ROOT file, then use `tupelo dump FILE -o {out}`"),
@@ -130,7 +131,7 @@ impl Target {
         }
         match (&location.object, &self.name) {
             (Some(name), Some(other)) => {
-                Err(Failure::usage(format_args!("the output has two names, '{name}' and '{other}'")))
+                Err(Failure::usage(format_args!("the output is given two names, '{name}' and '{other}'")))
             }
             (object, name) => Ok(Location { object: object.clone().or_else(|| name.clone()), file: location.file }),
         }
@@ -166,19 +167,17 @@ impl Target {
             return Ok(tupelo::update(path)?);
         }
         if is_object_uri(&to.file) && self.append {
-            let refused = Failure::usage(format_args!("{to}: an ntuple in an object store cannot be added to"));
+            let refused = Failure::usage(format_args!("{to}: cannot add to an ntuple in an object store"));
             return Err(refused.with_hint("copy it with the new entries to another URI"));
         }
         if path.is_none() && self.append {
-            let refused = Failure::usage(format_args!("{to}: a remote file cannot be added to"));
+            let refused = Failure::usage(format_args!("{to}: cannot add to a remote file"));
             return Err(refused.with_hint("copy it with the new entries to another file"));
         }
         let is_object = is_object_uri(&to.file);
         if self.mapping.is_some() && !is_object {
-            let refused = Failure::usage(format_args!("{to}: --mapping is for object stores"));
-            return Err(
-                refused.with_hint("ntpl+s3://BUCKET/PREFIX or ntpl+file:///DIRECTORY/NAME is in an object store")
-            );
+            let refused = Failure::usage(format_args!("{to}: --mapping requires an object store"));
+            return Err(refused.with_hint("write to ntpl+s3://BUCKET/PREFIX or ntpl+file:///DIRECTORY/NAME"));
         }
         self.check(to, inputs, storage, true)?;
         match path {
@@ -221,7 +220,9 @@ impl Target {
         match to.local_path() {
             Some(path) if path.is_dir() => {
                 let refused = Failure::usage(format_args!("{name} is a directory"));
-                return Err(refused.with_hint(format!("use a file in it, such as {}", path.join("out.root").display())));
+                return Err(
+                    refused.with_hint(format!("specify a file in it, such as {}", path.join("out.root").display()))
+                );
             }
             Some(path) if !path.exists() => return Ok(()),
             Some(_) => {}
@@ -231,12 +232,12 @@ impl Target {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => {
-                    return Err(Failure::new(error).with_hint("--force writes without a look at the old file"));
+                    return Err(Failure::new(error).with_hint("--force writes without checking the old file"));
                 }
             },
         }
         Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
-            (Some(_), true) => format!("--force -o {name} replaces it, --append adds to it"),
+            (Some(_), true) => format!("--force -o {name} replaces it; --append adds to it"),
             (Some(_), false) => format!("--force -o {name} replaces it"),
             (None, _) => "--force replaces it".to_owned(),
         }))
@@ -251,8 +252,8 @@ impl Target {
         let exists = file.objects()?.iter().any(|object| is_tree(&object.class_name) && object.path == name);
         match exists && !self.new_cycle {
             true => {
-                let exists = Failure::usage(format_args!("the file already has a tree '{name}'"));
-                Err(exists.with_hint("--as NAME uses another name, --new-cycle writes a newer cycle that hides it"))
+                let exists = Failure::usage(format_args!("the file already contains a tree '{name}'"));
+                Err(exists.with_hint("--as NAME uses another name; --new-cycle writes a newer cycle that hides it"))
             }
             false => Ok(()),
         }
@@ -265,10 +266,10 @@ impl Target {
         match (exists, self) {
             (true, Self { extend: true, .. }) => Ok(Destination::Existing),
             (true, Self { new_cycle: false, .. }) => {
-                let exists = Failure::usage(format_args!("the file already has an ntuple '{name}'"));
+                let exists = Failure::usage(format_args!("the file already contains an ntuple '{name}'"));
                 Err(exists.with_hint(
-                    "--as NAME uses another name, --extend adds the entries to it, --new-cycle writes a newer cycle that \
-                     hides it",
+                    "--as NAME uses another name; --extend adds the entries to it; --new-cycle writes a newer cycle \
+                     that hides it",
                 ))
             }
             _ => Ok(Destination::New),

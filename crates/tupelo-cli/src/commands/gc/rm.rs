@@ -10,18 +10,19 @@ use crate::table::{bytes, things};
 
 /// Remove ntuples from object stores
 ///
-/// Removes the anchor first, so that the ntuple is not visible any more, and then its objects. Readers that have it open fail
-/// from then on. Objects of other attempts to write it are left to `tupelo gc`. ROOT files are removed like other files.
+/// Removes the anchor first, which makes the ntuple invisible, and then its objects. Readers that have the ntuple open
+/// fail from then on. `tupelo gc` removes the objects of other attempts to write it. ROOT files are removed like any
+/// other files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo rm --dry-run 'ntpl+file:test-*'
   tupelo rm ntpl+file:events")]
 pub(crate) struct Args {
-    /// The ntuples: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME; of
-    /// ntpl+mirror:URI,URI each member. They may have wildcards, except in DAOS and mirrors
+    /// URIs of the ntuples: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME; for
+    /// ntpl+mirror:URI,URI, every member. URIs may contain wildcards, except in DAOS and mirrors
     #[arg(value_name = "URI", required = true)]
     uris: Vec<String>,
-    /// Print what would be removed, and remove nothing
+    /// Print the ntuples that would be removed, without removing them
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]

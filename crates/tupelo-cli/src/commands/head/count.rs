@@ -6,10 +6,10 @@ use tupelo::reader::DEFAULT_BATCH_BYTES;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Count the entries, or those that a cut keeps
+/// Count the entries, or the entries that a cut keeps
 ///
-/// The number goes to stdout. Without --cut no entry is read; with it only the fields that it names. The entries of several
-/// files are counted together.
+/// Prints the number to stdout. Without --cut, no entry is read; with it, only the fields that it names. The entries of
+/// several files are added up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo count events.root

@@ -19,15 +19,16 @@ use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
-/// Bins by default in the terminal, one a line, and in a picture.
+/// Default numbers of bins: in the terminal, one per line, and in a picture.
 const DEFAULT_BINS: [usize; 2] = [30, 100];
 /// Maximum number of bins.
 const MAX_BINS: usize = 10_000;
 
 /// Show the distribution of a field or an expression
 ///
-/// Lists give one value for each item, and missing values and values that are not finite give none. Without --range the
-/// limits are those of the values, for which the entries are read twice. Integers have a bin each if there are enough.
+/// Every item of a list counts as one value; missing and non-finite values are not counted. Without --range, the limits
+/// are the smallest and the largest value, and the entries are read twice. Integers get one bin each if there are
+/// enough bins.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo hist events.root MET_pt
@@ -39,19 +40,19 @@ pub(crate) struct Args {
     /// sequence
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// What to fill in, for instance 'Muon_pt' or 'sum(Jet_pt) / 2', in the syntax of --cut
+    /// Expression to fill, such as 'Muon_pt' or 'sum(Jet_pt) / 2', in the syntax of --cut
     #[arg(value_name = "EXPRESSION")]
     what: Expression,
     /// Number of bins [default: 30 in the terminal, 100 in a picture]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BINS as u64))]
     bins: Option<u64>,
-    /// Limits of the bins, as LOW:HIGH; the upper one is excluded [default: those of the values]
+    /// Limits of the bins, as LOW:HIGH; HIGH is excluded [default: the smallest and largest value]
     #[arg(long, value_name = "LOW:HIGH", value_parser = limits, allow_hyphen_values = true)]
     range: Option<(f64, f64)>,
-    /// Show counts by their logarithms
+    /// Use a logarithmic scale for the counts
     #[arg(long)]
     log: bool,
-    /// Draw a picture in this PNG file, which is replaced if it exists
+    /// Write a picture to this PNG file, replacing an existing one
     #[arg(short, long, value_name = "OUT.png")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -126,7 +127,7 @@ impl Histogram {
         (mean, (self.sum_of_squares / values - mean * mean).max(0.0).sqrt())
     }
 
-    /// One line of numbers about it.
+    /// A line with its statistics.
     fn summary(&self) -> String {
         let (mean, deviation) = self.moments();
         let mut text = format!(
@@ -179,8 +180,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         inputs.check_output(path)?;
         if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("png")) {
-            let refused = Failure::usage(format_args!("{}: a picture is written as .png", path.display()));
-            return Err(refused.with_hint("without -o the histogram is shown in the terminal"));
+            let refused = Failure::usage(format_args!("{}: pictures can only be written as .png", path.display()));
+            return Err(refused.with_hint("omit -o to show the histogram in the terminal"));
         }
     }
     let (chain, _) = args.sources.chain_of(&locations, console, |_, table, is_first| {
@@ -266,8 +267,8 @@ fn visit_all(array: &ArrayRef, visit: &mut dyn FnMut(f64, bool)) -> Result<(), F
         }
         DataType::Null => Ok(()),
         _ => {
-            let refused = Failure::usage("the expression does not give numbers");
-            Err(refused.with_hint("`tupelo head FILE --define 'x=EXPRESSION' --fields x` shows what it gives"))
+            let refused = Failure::usage("the values of the expression are not numeric");
+            Err(refused.with_hint("`tupelo head FILE --define 'x=EXPRESSION' --fields x` shows its values"))
         }
     }
 }

@@ -67,7 +67,7 @@ fn with_room(room: usize, free_list_misses: u32) -> Vec<u8> {
 }
 
 #[test]
-fn room_behind_a_key_list_is_part_of_it() {
+fn room_after_a_key_list_is_part_of_it() {
     let intact = small();
     let records = walk_keys(&whole(&intact)).unwrap().len();
     for room in [0, 1, 27, 600, 70_000] {
@@ -79,7 +79,7 @@ fn room_behind_a_key_list_is_part_of_it() {
         list_objects(&fetched).unwrap();
         // The list and the free list are new; the old ones remain.
         assert_eq!(walk_keys(&fetched).unwrap().len(), records + 2, "{room} bytes");
-        // Other bytes than zero are no room.
+        // Bytes other than zero are not reserved room.
         if room > 0 {
             let mut file = file;
             let at = top_list(&file).seek_key + u64::from(top_list(&intact).nbytes);
@@ -113,7 +113,7 @@ fn a_key_list_ends_with_its_last_key() {
     put(&mut file, list.payload_offset() as usize, &1u32.to_be_bytes());
     assert_eq!(listed(&file).1, []);
     let refused = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
-    assert!(refused.what().contains("bytes after its 1 keys"), "{refused}");
+    assert!(refused.what().contains("bytes follow its 1 keys"), "{refused}");
     // A file with such a rest is changed, and its list is then without it.
     run(&deviating, |fetched| Layout::update(fetched, DATIME)).unwrap();
 }
@@ -152,7 +152,7 @@ fn files_have_other_classes_than_tfile() {
 }
 
 #[test]
-fn keys_in_a_list_end_behind_their_names() {
+fn keys_in_a_list_end_after_their_names() {
     let intact = small();
     let (list, mut file) = (top_list(&intact), intact.clone());
     let length_at = list.payload_offset() as usize + 4 + 14;
@@ -202,7 +202,7 @@ fn patched(file: &[u8], state: &State) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_was_never_saved_is_told_from_an_empty_one() {
+fn a_file_that_was_never_saved_differs_from_an_empty_one() {
     let empty = {
         let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
         let tail = layout.finish(file.len() as u64).unwrap();

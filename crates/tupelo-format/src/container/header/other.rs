@@ -1,4 +1,4 @@
-//! What files are that are not ROOT files, by their first bytes.
+//! Formats of other files, by their first bytes.
 
 /// Enough bytes to tell text from binary data.
 const TEXT_BYTES: usize = 64;
@@ -13,17 +13,17 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"SIMPLE  =", "a FITS file"),
     (b"\x93NUMPY", "a NumPy array"),
     (b"PK\x03\x04", "a zip archive"),
-    (b"\x1f\x8b", "a file that is compressed with gzip"),
-    (b"\x28\xb5\x2f\xfd", "a file that is compressed with zstd"),
-    (b"\xfd7zXZ\0", "a file that is compressed with xz"),
-    (b"BZh", "a file that is compressed with bzip2"),
+    (b"\x1f\x8b", "a file compressed with gzip"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed with zstd"),
+    (b"\xfd7zXZ\0", "a file compressed with xz"),
+    (b"BZh", "a file compressed with bzip2"),
     (b"SQLite format 3\0", "an SQLite database"),
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program"),
     (b"version https://git-lfs", "a Git LFS pointer to the file"),
 ];
 
-/// What a file is that begins with these bytes, which are not those of a ROOT file: `it is a Parquet file`.
+/// The format of a file that begins with these bytes, which are not those of a ROOT file: `it is a Parquet file`.
 pub(super) fn kind_of(head: &[u8]) -> String {
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return format!("it is {name}");

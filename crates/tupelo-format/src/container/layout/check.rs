@@ -1,4 +1,4 @@
-//! What is about to be written must read as what is meant: a mistake here would cost everything in the file.
+//! Bytes about to be written must read back as intended: a mistake here could lose everything in the file.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -29,7 +29,7 @@ fn read<T>(fetched: &mut FetchedRanges, read: impl Fn(&FetchedRanges) -> Attempt
 
 #[cold]
 fn other(what: &str) -> Error {
-    Error::corrupt(format!("{what} would not read as what is meant, so nothing is written"))
+    Error::corrupt(format!("{what} does not read back as intended; nothing was written"))
 }
 
 fn same(what: &str, is_same: bool) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Files that exist, to be added to. What is carried over into the new state has no checksum, so it must agree with
-//! itself first: a number that is wrong here would make a file unreadable that could be read before.
+//! Files that exist, to be added to. The parts carried over into the new state have no checksum, so they must be
+//! consistent first: a wrong number here would make a readable file unreadable.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +23,7 @@ fn behind(start: u64, bytes: u32) -> Range<u64> {
 /// The error of two places in the file that contradict each other.
 #[cold]
 fn contradiction(what: &str, found: impl std::fmt::Display, expected: impl std::fmt::Display, at: u64) -> Error {
-    Error::corrupt(format!("{what} is {found}, but everything else in the file says {expected}")).at(at)
+    Error::corrupt(format!("{what} is {found}, but the rest of the file says {expected}")).at(at)
 }
 
 fn agree<T: PartialEq + std::fmt::Display>(what: &str, found: T, expected: T, at: u64) -> Result<()> {
@@ -116,12 +116,12 @@ impl Layout {
         let is_harmless = |rule: &Rule| matches!(rule, Rule::Saved | Rule::Recovered { .. } | Rule::KeyListRest { .. });
         let broken = deviations.iter().find(|it| !is_harmless(&it.rule));
         if let Some(broken) = broken {
-            let what = format!("a file that breaks a rule of the format cannot be changed, only copied: {broken}");
+            let what = format!("cannot change a file that breaks a rule of the format, copy it instead: {broken}");
             return Err(Error::unsupported(what).into());
         }
         let directories: Vec<Directory> = tree.into_iter().map(Directory::from).collect();
         let Some((record_at, room)) = directories.first().and_then(|top| top.place) else {
-            return Err(Error::corrupt("no top directory").into());
+            return Err(Error::corrupt("the file lacks a top directory").into());
         };
         let head = fetched.get(0, record_at.saturating_add(room.min(RECORD_BYTES as u64)))?.to_vec();
         // Leftover bytes past the end, for example from a crashed writer, become a free segment.
@@ -138,7 +138,7 @@ impl Layout {
     }
 }
 
-/// What the header says of other records must be what these say of themselves.
+/// The numbers in the header about other records must match these records.
 fn check_header(fetched: &FetchedRanges, header: &FileHeader) -> Attempt<()> {
     let records =
         [("free list", header.seek_free, header.nbytes_free), ("streamer info", header.seek_info, header.nbytes_info)];
@@ -193,7 +193,7 @@ fn check_tree(
         let (seek, nbytes_name) = match key {
             Some(key) => (key.seek_key, u32::from(key.key_bytes)),
             None if index == 0 => check_top(fetched, header, directory, used)?,
-            None => return Err(Error::corrupt(format!("{name} is listed nowhere")).at(at).into()),
+            None => return Err(Error::corrupt(format!("{name} is not listed in any directory")).at(at).into()),
         };
         agree(&format!("{name}: its own offset"), record.seek_directory, seek, at)?;
         agree(&format!("{name}: the length of its name"), record.nbytes_name, nbytes_name, at)?;
@@ -231,7 +231,7 @@ fn check_own_key(listed: &Key, own: &Key) -> Result<()> {
     agree(&format!("{name}: the length of its key"), own.key_bytes, listed.key_bytes, at)
 }
 
-/// The top directory; gives its offset and the length of its name.
+/// The top directory; returns its offset and the length of its name.
 fn check_top(
     fetched: &FetchedRanges,
     header: &FileHeader,
@@ -246,7 +246,7 @@ fn check_top(
     agree("the name of the file in the top directory", &top.name, &key.name, begin)?;
     agree("the title of the file in the top directory", &top.title, &key.title, begin)?;
     if let Some(text) = [&top.name, &top.title].into_iter().find(|text| text.contains('\0')) {
-        let what = format!("the name or title of the file has a zero byte in it: '{}'", text.escape_debug());
+        let what = format!("the name or title of the file contains a zero byte: '{}'", text.escape_debug());
         return Err(Error::corrupt(what).at(begin).into());
     }
     agree("the length of the top directory's key", usize::from(key.key_bytes), content_bytes, begin)?;
@@ -278,13 +278,13 @@ impl Used {
             if let [(before, one), (range, other)] = pair
                 && before.end > range.start
             {
-                let what = format!("{one} reaches to byte {}, but {other} begins at byte {}", before.end, range.start);
+                let what = format!("{one} extends to byte {}, but {other} begins at byte {}", before.end, range.start);
                 return Err(Error::corrupt(what).at(range.start));
             }
         }
         match self.ranges.last() {
             Some((range, name)) if range.end > self.end => {
-                let what = format!("{name} reaches to byte {}, but the file ends at byte {}", range.end, self.end);
+                let what = format!("{name} extends to byte {}, but the file ends at byte {}", range.end, self.end);
                 Err(Error::corrupt(what).at(range.start))
             }
             _ => Ok(()),

@@ -51,16 +51,16 @@ fn gap_mark(gap: Range<u64>) -> Option<Vec<u8>> {
 }
 
 impl Layout {
-    /// What to write to close the file whose blobs end at `end`. The layout goes on behind that: more can be added and
-    /// `finish` called again, which is how checkpoints are made.
+    /// What to write to close the file whose blobs end at `end`. The layout continues after that: more can be added and
+    /// `finish` called again, as for checkpoints.
     ///
     /// # Errors
-    /// Limit where a record would be longer than keys can say; unsupported where a directory of an old file cannot
+    /// Limit if a record would be too long for a key; unsupported where a directory of an old file cannot
     /// hold a 64-bit offset, or `end` lies before [`Layout::start`]; corrupt where what would be written does not read
     /// as what is meant. The layout is of no use then.
     pub fn finish(&mut self, end: u64) -> Result<Tail> {
         if end < self.start || end > i64::MAX as u64 {
-            return Err(Error::unsupported(format!("blobs from byte {} to byte {end}", self.start)));
+            return Err(Error::unsupported(format!("invalid range of blobs from byte {} to {end}", self.start)));
         }
         let mut out = Appendix { base: end, buffer: Buffer::new() };
         let changed = std::mem::take(&mut self.changed);
@@ -193,7 +193,7 @@ impl Layout {
             // Directories of old files may have no UUID and no reserve; their offsets have 32 bits.
             if room < RECORD_BYTES as u64 {
                 if directory.record.is_big() {
-                    let what = format!("directory '{}' has no room for 64-bit offsets", directory.name);
+                    let what = format!("the record of directory '{}' is too small for 64-bit offsets", directory.name);
                     return Err(Error::unsupported(what).at(at));
                 }
                 record.truncate(SHORT_RECORD_BYTES);

@@ -81,7 +81,7 @@ struct Entry {
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// The key as it stands in the list, and where the record lies.
+    /// The key as in the list, and the position of the record.
     Stored { key: Bytes, place: Range<u64> },
     /// An object to be written.
     Object { title: String, payload: Payload },
@@ -102,7 +102,7 @@ impl StreamerInfo {
     }
 }
 
-/// Where a new object goes.
+/// The position of a new object.
 struct Way<'p> {
     /// The last directory on the way that exists.
     directory: usize,
@@ -191,12 +191,12 @@ impl Layout {
         }
     }
 
-    /// Where the next byte of this file goes: blobs from here on.
+    /// The offset of the next byte of this file: blobs begin here.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Where the record begins of which [`Layout::repair`] found the end cut off; it is overwritten.
+    /// Start of the record whose end [`Layout::repair`] found cut off; it is overwritten.
     pub fn cut(&self) -> Option<u64> {
         self.cut
     }
@@ -234,7 +234,7 @@ impl Layout {
         self.insert(at, Entry { name, class_name, cycle, directory: None, content });
     }
 
-    /// Whether [`Layout::add`] could add an object of these names and so many bytes now.
+    /// Whether [`Layout::add`] could add an object of these names and this many bytes now.
     ///
     /// # Errors
     /// As [`Layout::add`].
@@ -254,12 +254,12 @@ impl Layout {
         for part in &parts {
             Key::place(u64::MAX, u64::MAX, ["TDirectory", part, ""], 0, self.datime)?;
         }
-        // What readers would refuse.
+        // Names that readers would refuse.
         if path.len() > MAX_PATH_BYTES {
-            return Err(Error::limit(format!("path of {} bytes, the most is {MAX_PATH_BYTES}", path.len())));
+            return Err(Error::limit(format!("path of {} bytes exceeds the limit of {MAX_PATH_BYTES}", path.len())));
         }
         if parts.len() >= MAX_DIRECTORY_DEPTH {
-            return Err(Error::limit(format!("'{path}': directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
+            return Err(Error::limit(format!("'{path}': directories are nested more than {MAX_DIRECTORY_DEPTH} deep")));
         }
         let mut directory = 0;
         while let Some(found) = parts.first().and_then(|part| self.newest(directory, part)) {
@@ -276,7 +276,7 @@ impl Layout {
         // Cycles are signed in ROOT.
         let cycle = newest.map_or(Some(1), |newest| newest.cycle.checked_add(1));
         let cycle = cycle.filter(|&cycle| cycle <= i16::MAX as u16);
-        let cycle = cycle.ok_or_else(|| Error::limit(format!("'{path}': no cycles left")))?;
+        let cycle = cycle.ok_or_else(|| Error::limit(format!("'{path}': all cycles are in use")))?;
         Ok(Way { directory, missing: parts, name, cycle })
     }
 
@@ -315,7 +315,7 @@ impl Layout {
                     (None, true) => return None,
                     (None, false) => {
                         let whole = path.strip_suffix(behind).unwrap_or(path);
-                        return Some(format!("'{whole}' is a {} and no directory", found.class_name));
+                        return Some(format!("'{whole}' is a {}, not a directory", found.class_name));
                     }
                     (Some(_), false) => {}
                 }

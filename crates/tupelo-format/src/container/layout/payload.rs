@@ -22,7 +22,7 @@ impl From<Vec<u8>> for Payload {
 }
 
 impl Payload {
-    /// The payload of an object with references, which count from the start of a key of so many bytes.
+    /// The payload of an object with references, which count from the start of a key of this many bytes.
     pub fn behind_key(self, key_bytes: u16) -> Self {
         Self { key_bytes: Some(key_bytes), ..self }
     }

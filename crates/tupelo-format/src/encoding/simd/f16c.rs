@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_is_what_the_specification_says() {
+    fn every_half_converts_as_specified() {
         for high in 0..=u8::MAX {
             assert_same(&std::array::from_fn(|low| u16::from_le_bytes([low as u8, high])));
         }

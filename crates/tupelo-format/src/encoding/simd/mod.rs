@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn instructions_do_what_the_portable_loop_does(first: [u8; LANES], second: [u8; LANES]) {
+        fn instructions_match_the_portable_loop(first: [u8; LANES], second: [u8; LANES]) {
             prop_assert_eq!(zip(first, second), portable_zip(first, second));
         }
 

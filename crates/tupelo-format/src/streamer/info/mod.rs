@@ -1,8 +1,8 @@
 //! The layouts of classes as a ROOT file describes them (`TStreamerInfo`), in a list that each file with objects has.
 //!
 //! What other writers wrote is taken apart and put together again, so lists can be united; the result is the same list,
-//! and in ROOT's own order the same bytes. Two things in a list are no layouts: the rules by which ROOT converts old
-//! classes, a list of texts that is kept, and anything else, of which ROOT warns when it reads it: that is left out.
+//! and in ROOT's own order the same bytes. A list may contain more than layouts: the rules by which ROOT converts old
+//! classes, a list of strings, are kept; anything else, for which ROOT prints a warning, is left out.
 
 mod histograms;
 mod known;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 use crate::type_name::comparable;
 
-/// How many base classes of base classes are searched.
+/// Maximum depth of base classes that are searched.
 const MAX_BASES: usize = 64;
-/// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
+/// Bit of an element whose title contains its range of values: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
 const OBJECT_BITS: u32 = 0x0001_0000;
 
-/// ROOT's codes of types that are no numbers (`TVirtualStreamerInfo::EReadWrite`).
+/// ROOT's codes of types that are not numeric (`TVirtualStreamerInfo::EReadWrite`).
 pub mod code {
     /// Bases and members that are not stored.
     pub const NOT_STORED: i32 = -1;
@@ -40,7 +40,7 @@ pub mod code {
 /// The anchor's class.
 const ANCHOR: &str = "ROOT::RNTuple";
 const ANCHOR_VERSION: i32 = 2;
-/// What ROOT computes from names and types of the members.
+/// The checksum that ROOT computes from names and types of the members.
 const ANCHOR_CHECKSUM: u32 = 0x28e6_32ec;
 const U16: (&str, i32, i32) = ("unsigned short", 12, 2);
 const U64: (&str, i32, i32) = ("unsigned long", 14, 8);
@@ -123,7 +123,7 @@ pub struct Element {
     pub kind: ElementKind,
 }
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementKind {
     /// A base class.
@@ -184,7 +184,7 @@ pub struct Counter {
 }
 
 impl ClassInfo {
-    /// The layout of a class of which nothing is known but the name.
+    /// The layout of a class known only by its name.
     pub fn unknown(name: &str) -> Self {
         let (title, elements) = (Vec::new(), Vec::new());
         Self { name: name.to_owned(), title, bits: 0, version: 0, checksum: 0, elements }
@@ -197,7 +197,7 @@ impl ClassInfo {
 }
 
 impl Element {
-    /// A member that is no array and has no comment, of ROOT's code of its type.
+    /// A member that is neither an array nor commented, with ROOT's code of its type.
     pub fn new(name: &str, type_name: &str, code: i32, kind: ElementKind) -> Self {
         Self {
             name: name.to_owned(),
@@ -225,7 +225,7 @@ impl Element {
         self.max_index.get(..count).unwrap_or(&self.max_index)
     }
 
-    /// The base class' checksum; `None` where the element is no base class.
+    /// The base class' checksum; `None` unless the element is a base class.
     pub fn base_checksum(&self) -> Option<u32> {
         match self.kind {
             ElementKind::Base { .. } => self.max_index.get(1).map(|checksum| checksum.cast_unsigned()),
@@ -268,7 +268,7 @@ impl StreamerInfos {
         &self.rules
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty() && self.rules.is_empty()
     }

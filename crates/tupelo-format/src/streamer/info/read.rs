@@ -21,7 +21,7 @@ impl StreamerInfos {
             match stream.pointer()? {
                 Pointer::Object { class_name: "TList", .. } => {}
                 other => {
-                    return Err(Error::unsupported(format!("a list of class layouts was expected, not {other:?}")));
+                    return Err(Error::unsupported(format!("expected a list of class layouts, found {other:?}")));
                 }
             }
         }
@@ -51,7 +51,7 @@ fn list<'a>(
 ) -> Result<String> {
     let version = stream.version()?;
     if !(4..=5).contains(&version.number) {
-        return Err(Error::unsupported(format!("list of version {}", version.number)));
+        return Err(Error::unsupported(format!("version {} of the list is not supported", version.number)));
     }
     stream.object()?;
     let name = text(stream)?;
@@ -104,7 +104,7 @@ fn class_info(stream: &mut Streamed<'_>) -> Result<ClassInfo> {
             stream.check_end(Some(end)).map_err(within)?;
             elements
         }
-        other => return Err(within(Error::unsupported(format!("members in an array were expected, not {other:?}")))),
+        other => return Err(within(Error::unsupported(format!("expected an array of members, found {other:?}")))),
     };
     version.end.map_or(Ok(()), |end| stream.skip_to(end))?;
     Ok(ClassInfo { name, title, bits, version: class_version, checksum, elements })
@@ -113,7 +113,7 @@ fn class_info(stream: &mut Streamed<'_>) -> Result<ClassInfo> {
 fn elements(stream: &mut Streamed<'_>) -> Result<Vec<Element>> {
     let version = stream.version()?;
     if version.number < 3 {
-        return Err(Error::unsupported(format!("array of version {}", version.number)));
+        return Err(Error::unsupported(format!("version {} of the array is not supported", version.number)));
     }
     stream.object()?;
     let _name = stream.cursor.text_be()?;
@@ -128,7 +128,7 @@ fn elements(stream: &mut Streamed<'_>) -> Result<Vec<Element>> {
                 stream.skip_to(end)?;
             }
             // Nothing that ROOT writes shares members among classes.
-            Pointer::Reference(_) => return Err(Error::unsupported("member that is described elsewhere")),
+            Pointer::Reference(_) => return Err(Error::unsupported("members described elsewhere are not supported")),
         }
     }
     stream.check_end(version.end)?;
@@ -185,7 +185,10 @@ fn base(stream: &mut Streamed<'_>) -> Result<Element> {
         _ => max_index.len() as i32,
     };
     if usize::try_from(stored).map_or(true, |stored| stored > max_index.len()) {
-        return Err(Error::corrupt(format!("member '{}' with {stored} dimensions", name.escape_debug())));
+        return Err(Error::corrupt(format!(
+            "member '{}' has an invalid number of dimensions: {stored}",
+            name.escape_debug()
+        )));
     }
     for index in max_index.iter_mut().take(stored.unsigned_abs() as usize) {
         *index = stream.cursor.i32_be()?;
@@ -196,7 +199,7 @@ fn base(stream: &mut Streamed<'_>) -> Result<Element> {
         code = 18;
     }
     if version.number == 3 {
-        // Minimum and maximum, which also stand in the title, and the factor that follows from them.
+        // Minimum and maximum, which the title also contains, and the factor that follows from them.
         stream.cursor.take(16)?;
         if stream.cursor.f64_be()? > 0.0 {
             bits |= HAS_RANGE;

@@ -59,7 +59,7 @@ fn all_kinds() -> StreamerInfos {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_records_are_read_back() {
     for infos in [StreamerInfos::default(), StreamerInfos::anchor(), all_kinds()] {
         for key_bytes in [0, 64, 30_000] {
             let bytes = infos.write(key_bytes);

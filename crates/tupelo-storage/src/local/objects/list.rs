@@ -57,7 +57,7 @@ impl ObjectFiles {
     /// The names of the regular files in the directory with their sizes, and those of its folders, in order.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] if there is no directory; errors of the system.
+    /// [`ErrorKind::NotFound`] if the directory does not exist; errors of the system.
     pub(crate) fn names(&self) -> Result<Vec<(String, Option<u64>)>> {
         let failed = |error: io::Error| Error::from_io("list", self.base(), error);
         let entries = fs::read_dir(&self.root).map_err(|error| match error.kind() {

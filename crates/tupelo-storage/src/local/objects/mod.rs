@@ -50,7 +50,7 @@ impl ObjectFiles {
     /// The files in a directory, which need not exist; an empty path is the current directory.
     ///
     /// # Errors
-    /// Errors of the system if there is no current directory.
+    /// Errors of the system if the current directory does not exist.
     pub(crate) fn new(root: &Path, base: String) -> Result<Self> {
         let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         let root = path::absolute(root).map_err(|error| Error::from_io("use", &base, error))?;
@@ -139,7 +139,7 @@ impl ObjectFiles {
             path.push(part);
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_symlink() => {
-                    let reason = format!("{} is a symbolic link, which is not followed", path.display());
+                    let reason = format!("{} is a symbolic link; links are not followed", path.display());
                     return Err(Error::new(ErrorKind::NotSupported, action, self.uri(key), reason));
                 }
                 Ok(_) => {}
@@ -151,7 +151,7 @@ impl ObjectFiles {
     }
 }
 
-/// Options to open a file that is no link. Opening a pipe does not wait for its other end.
+/// Options to open a file that is not a link. Opening a pipe does not wait for its other end.
 #[cfg(unix)]
 fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     use rustix::fs::OFlags;

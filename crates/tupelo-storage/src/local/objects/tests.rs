@@ -45,7 +45,7 @@ fn temporary_files_are_not_listed() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_published_has_the_permissions_of_what_it_replaces() {
+fn a_published_object_keeps_the_permissions_of_the_replaced_one() {
     use std::os::unix::fs::PermissionsExt;
     let (directory, files) = files();
     files.publish_new("x", b"1").unwrap();

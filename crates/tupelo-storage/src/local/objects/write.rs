@@ -24,10 +24,10 @@ const LOCK_TIME: Duration = Duration::from_secs(10);
 /// Time between two attempts to get the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often a folder is made again that others remove.
+/// Number of attempts to create a folder that others remove.
 const FOLDER_ATTEMPTS: usize = 10;
 
-/// What may be lost in a power failure.
+/// Changes that may be lost in a power failure.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
     /// The directory, opened before the first write: the system reports to it all failures since then.
@@ -51,7 +51,7 @@ impl ObjectFiles {
         self.check_links(key, "write")?;
         let create = || File::options().write(true).create_new(true).open(&path);
         let mut file = in_folder(directory_of(&path), create).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Changed, "write", self.uri(key), "it exists already"),
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Changed, "write", self.uri(key), "it already exists"),
             _ => failed(error),
         })?;
         if let Err(error) = write_all(&mut file, pieces) {
@@ -122,7 +122,7 @@ impl ObjectFiles {
         self.check_links(key, "write")?;
         let (path, uri) = (self.path(key), self.uri(key));
         if fs::symlink_metadata(&path).is_ok() {
-            return Err(Error::new(ErrorKind::Changed, "write", uri, "it exists already"));
+            return Err(Error::new(ErrorKind::Changed, "write", uri, "it already exists"));
         }
         let (_, temporary) = self.temporary(key, bytes)?;
         // Another writer may have created it since.
@@ -140,7 +140,7 @@ impl ObjectFiles {
         let failed = |error: io::Error| failed_to_write("replace", &uri, error);
         let changed = |reason| Error::new(ErrorKind::Changed, "replace", &uri, reason);
         let old = match self.lock(key) {
-            Err(error) if error.is_not_found() => return Err(changed("it does not exist any more")),
+            Err(error) if error.is_not_found() => return Err(changed("it no longer exists")),
             locked => locked?,
         };
         let metadata = old.file.metadata().map_err(failed)?;

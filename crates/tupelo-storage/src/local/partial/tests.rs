@@ -138,7 +138,7 @@ fn one_run_at_a_time_writes_a_copy() {
     for source in [SOURCE, "another"] {
         let error = PartialFile::open(&place.path, source, 100).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
-        assert!(error.to_string().contains("x.root: it is being written by another writer"), "{error}");
+        assert!(error.to_string().contains("x.root: another writer is writing it"), "{error}");
     }
     first.append(&[1; 70]).unwrap();
     first.commit().unwrap();
@@ -150,7 +150,7 @@ fn files_of_others_are_not_touched() {
     let place = place();
     fs::write(place.part(), "mine").unwrap();
     let error = PartialFile::open(&place.path, SOURCE, 100).unwrap_err();
-    assert!(error.to_string().ends_with("x.root.part exists and is not a partial copy: move it away"), "{error}");
+    assert!(error.to_string().ends_with("x.root.part exists but is not a partial copy: move it away"), "{error}");
     assert_eq!(place.names(), ["x.root.part"]);
     assert_eq!(fs::read(place.part()).unwrap(), b"mine");
     #[cfg(unix)]

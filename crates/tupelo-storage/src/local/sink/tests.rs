@@ -201,7 +201,7 @@ fn a_second_writer_is_refused() {
     for second in [FileSink::update(&path), FileSink::create(&path)] {
         let error = second.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
-        assert!(error.to_string().ends_with("it is being written by another writer"), "{error}");
+        assert!(error.to_string().ends_with("another writer is writing it"), "{error}");
     }
     first.commit().unwrap();
     let first = create(&path);
@@ -219,7 +219,7 @@ fn a_name_that_was_free_and_is_taken_at_commit_is_not_overwritten() {
     second.commit().unwrap();
     let error = first.commit().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Changed);
-    assert!(error.to_string().ends_with("another writer created it in the meantime"), "{error}");
+    assert!(error.to_string().ends_with("another writer has created it"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"second");
     assert_eq!(names(directory.path()), ["x.root"]);
 }
@@ -315,7 +315,7 @@ fn appended_bytes_are_kept_when_only_the_last_sync_fails() {
 #[cfg(unix)]
 fn appended_bytes_are_kept_when_patches_cannot_be_rolled_back() {
     let (error, file) = update_on_a_faulty_disk(3..10);
-    assert!(error.contains("its old content could not be restored, the file may be damaged"), "{error}");
+    assert!(error.contains("its old content could not be restored; the file may be damaged"), "{error}");
     assert_eq!(file, b"0123456789abc");
 }
 
@@ -384,7 +384,7 @@ fn below_a_limit_of_64_kib() {
 /// Regression: on NFS the sync of a directory may fail with a stale handle, which was taken for the failure of a condition. The
 /// writer then removed the objects of an ntuple that was visible.
 #[test]
-fn what_may_be_visible_is_no_failed_condition() {
+fn a_possibly_visible_object_is_not_a_failed_condition() {
     let path = Path::new("x.root");
     for kind in [io::ErrorKind::StaleNetworkFileHandle, io::ErrorKind::AlreadyExists, io::ErrorKind::TimedOut] {
         let error = not_durable(path, kind.into());

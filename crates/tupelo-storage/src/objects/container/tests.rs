@@ -56,7 +56,7 @@ fn values_are_listed_by_object_and_dkey() {
     for prefix in ["", "SX", "SX/1", "SX/1/2", "SX/01/2/", "SX/1/2/10/a/", "SX/1/2//", "sx/1/2/"] {
         let error = objects.list(prefix).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{prefix}: {error}");
-        assert!(error.to_string().ends_with("a prefix begins with CLASS/HI/LO/"), "{error}");
+        assert!(error.to_string().ends_with("the prefix must begin with CLASS/HI/LO/"), "{error}");
     }
 }
 
@@ -175,8 +175,8 @@ fn keys_have_the_classes_of_the_options() {
                     replicate, max";
     assert!(error.to_string().ends_with(expected), "{error}");
     for (option, class, reason) in [
-        ("daos_class", "S3000", "DAOS knows no object class S3000"),
-        ("daos_class", "sx", "DAOS knows no object class sx"),
+        ("daos_class", "S3000", "unknown DAOS object class S3000"),
+        ("daos_class", "sx", "unknown DAOS object class sx"),
         ("daos_metadata_class", "RP_2GX", "the pool has too few servers or targets for objects of the class RP_2GX"),
         ("daos_class", "S8", "the pool has too few servers or targets for objects of the class S8"),
     ] {
@@ -207,7 +207,7 @@ fn containers_are_created_on_request() {
     let error = sink(&uri, &plain).unwrap_err();
     assert_eq!((error.kind(), error.uri()), (ErrorKind::NotFound, uri.as_str()));
     let hint = "; the storage option daos_create=true creates it";
-    let reason = format!("cannot write to {uri}: the DAOS pool {} has no container {name}", server.pool);
+    let reason = format!("cannot write to {uri}: the container {name} does not exist in the DAOS pool {}", server.pool);
     assert_eq!(error.to_string(), format!("{reason}{hint}"));
     let error = source(&uri, &server.options(&[])).unwrap_err();
     assert_eq!(error.to_string(), reason.replace("write to", "open"));
@@ -218,20 +218,20 @@ fn containers_are_created_on_request() {
     let (reader, key) = source(&uri, &plain).unwrap();
     assert_eq!((reader.to_string(), key.as_str()), (format!("{base}:"), "x"));
     let error = source("daos://no-such-pool/c:x", &plain).unwrap_err();
-    assert_eq!(error.to_string(), "cannot open daos://no-such-pool/c:x: there is no DAOS pool no-such-pool");
+    assert_eq!(error.to_string(), "cannot open daos://no-such-pool/c:x: the DAOS pool no-such-pool does not exist");
 }
 
 #[test]
-fn what_is_refused_is_not_sent() {
+fn refused_objects_are_not_sent() {
     let server = Server::shared();
     let (objects, _) = sink(&server.uri("x"), &server.options(&[])).unwrap();
     let error = objects.put(&[object("SX/1/2/3/4", "x"), NewObject { key: "SX/1/2/3/5".into(), pieces: vec![] }]);
-    assert!(error.unwrap_err().to_string().ends_with("SX/1/2/3/5: DAOS has no empty values"));
+    assert!(error.unwrap_err().to_string().ends_with("SX/1/2/3/5: DAOS does not support empty values"));
     let error = objects.put(&[object("SX/1/2/3/4", "x"), object("SX/1/2/3/4", "y")]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Changed);
     assert!(objects.list("SX/1/2/").unwrap().is_empty());
     let error = objects.get("a/b", 10).unwrap_err();
-    let reason = "keys in DAOS are CLASS/HI/LO/DKEY/AKEY, with hexadecimal numbers";
+    let reason = "expected a DAOS key of the form CLASS/HI/LO/DKEY/AKEY, with hexadecimal numbers";
     assert_eq!(error.to_string(), format!("cannot read {objects}a/b: {reason}"));
     let range = ObjectRange { key: "SX/1/2/3/4".into(), range: 0..1 };
     assert!(objects.get_ranges(&[range]).unwrap_err().is_not_found());

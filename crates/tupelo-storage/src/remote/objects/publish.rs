@@ -39,7 +39,7 @@ pub(super) async fn publish(
         is_unclear |= matches!(failure.kind, ErrorKind::Timeout | ErrorKind::Unavailable);
         let mut failure = refusal(failure, expected.is_some());
         if is_unclear {
-            // If there is no time left, it is worth some more to know.
+            // If the time is up, it is worth waiting a little more to know.
             let reading = if failure.is_transient { attempts.of_same_call() } else { attempts.anew() };
             match is_written(&place, reading, &bytes).await {
                 Ok(true) => return Ok(()),
@@ -73,8 +73,8 @@ fn refusal(failure: Failure, is_update: bool) -> Failure {
     let reason = match failure.kind {
         ErrorKind::Changed if failure.is_transient => return failure,
         ErrorKind::Changed if is_update => "another writer has changed it",
-        ErrorKind::Changed => "it exists already",
-        ErrorKind::NotFound if is_update => "it does not exist any more",
+        ErrorKind::Changed => "it already exists",
+        ErrorKind::NotFound if is_update => "it no longer exists",
         _ => return failure,
     };
     Failure::lasting(ErrorKind::Changed, reason)

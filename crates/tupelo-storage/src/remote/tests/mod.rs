@@ -154,7 +154,7 @@ fn the_last_error_says_how_often_and_why() {
     let error = open("http://127.0.0.1:1/x", &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(
-        error.to_string().starts_with("cannot open http://127.0.0.1:1/x: no connection to 127.0.0.1:1: "),
+        error.to_string().starts_with("cannot open http://127.0.0.1:1/x: cannot connect to 127.0.0.1:1: "),
         "{error}"
     );
 }
@@ -242,13 +242,13 @@ fn missing_validators_are_errors() {
     assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
 }
 
-/// Regression: an object of which every range was refused was read as an empty one.
+/// Regression: an object whose ranges were all refused was read as an empty one.
 #[test]
 fn only_empty_objects_are_empty() {
     let server = Server::with(bytes(300_000));
     server.fault(|seen, _| seen.header("range").map(|_| Fault::Status(416, String::new(), String::new())));
     let error = open(&server.url("/x"), &quick()).unwrap_err();
-    assert!(error.to_string().contains("refuses every range"), "{error}");
+    assert!(error.to_string().contains("rejects every range"), "{error}");
 }
 
 /// Regression: a connection that broke while an empty object was opened was an error at once.
@@ -274,7 +274,7 @@ fn a_part_may_come_with_the_whole_object() {
     assert_eq!(source.read_range(20_000..30_000).unwrap(), content[20_000..30_000]);
     server.fault(|_, _| Some(Fault::WholeUntilClosed));
     let error = source.read_range(20_000..30_000).unwrap_err();
-    assert!(error.to_string().contains("does not say how large it is"), "{error}");
+    assert!(error.to_string().contains("sends all of it without its size"), "{error}");
     server.put("/x", bytes(200_000), "\"v1\"");
     server.fault(|_, _| Some(Fault::Whole));
     assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
@@ -309,7 +309,7 @@ fn a_listing_must_end() {
     server.fault(move |_, _| page("same"));
     let [_, (_, options)] = both(&server, "2");
     let error = list("s3://box/", &options).unwrap_err();
-    assert!(error.to_string().contains("the same page indefinitely"), "{error}");
+    assert!(error.to_string().contains("the same page"), "{error}");
     let options = Options::new(options.settings().chain([("total_timeout", "1")])).unwrap();
     server.fault(move |_, count| {
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -422,7 +422,7 @@ fn names_that_are_too_long_for_a_url_are_refused() {
         crate::objects::source(&format!("ntpl+s3+https://{long}/box/x"), &options).map(drop),
     ];
     for (number, refused) in refused.into_iter().enumerate() {
-        assert!(refused.unwrap_err().to_string().contains("at most 4096 are allowed"), "{number}");
+        assert!(refused.unwrap_err().to_string().contains("limit is 4096"), "{number}");
     }
     assert!(server.seen().iter().all(|seen| seen.target.len() < 10_000));
     // The id of an upload becomes a part of URLs, too.
@@ -436,15 +436,15 @@ fn names_that_are_too_long_for_a_url_are_refused() {
 #[test]
 fn lies_about_ranges_and_lengths_are_errors() {
     for (fault, expected) in [
-        (Fault::ContentRange("bytes 0-9999/300000".to_owned()), "the server sends the bytes 0..10000 where"),
-        (Fault::ContentRange("bytes 20000-49999/300000".to_owned()), "the server sends the bytes 20000..50000 where"),
+        (Fault::ContentRange("bytes 0-9999/300000".to_owned()), "the server sent the bytes 0..10000, but"),
+        (Fault::ContentRange("bytes 20000-49999/300000".to_owned()), "the server sent the bytes 20000..50000, but"),
         (Fault::ContentRange(format!("bytes 0-{0}/{0}", u64::MAX)), "invalid Content-Range"),
         (Fault::ContentRange("bytes 5-4/300000".to_owned()), "invalid Content-Range"),
         (Fault::ContentRange("lines 1-2/3".to_owned()), "invalid Content-Range"),
-        (Fault::Body(Vec::new()), "the connection ended 10000 bytes too early (2 attempts"),
+        (Fault::Body(Vec::new()), "the connection closed 10000 bytes too early (2 attempts"),
         (
             Fault::Status(206, "Content-Encoding: gzip\r\n".to_owned(), "x".repeat(10_000)),
-            "the encoding gzip, which has no ranges",
+            "the encoding gzip, which does not support ranges",
         ),
     ] {
         let server = Server::with(bytes(300_000));

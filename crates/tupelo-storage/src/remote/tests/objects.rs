@@ -76,7 +76,7 @@ fn web_servers_can_only_be_read() {
     let server = Server::start();
     let uri = format!("ntpl+{}", server.url("/a/x"));
     let error = objects::sink(&uri, &quick()).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot write to {uri}: web servers can only be read"));
+    assert_eq!(error.to_string(), format!("cannot write to {uri}: web servers are read-only"));
     assert_eq!(web(&server).list("").unwrap_err().kind(), ErrorKind::NotSupported);
     assert_eq!(objects::list(&uri, &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
 }
@@ -112,7 +112,7 @@ fn a_large_range_is_several_requests() {
 }
 
 #[test]
-fn transient_faults_do_not_change_what_is_read_and_written() {
+fn transient_faults_do_not_change_data() {
     for fault in [Fault::Status(503, String::new(), String::new()), Fault::Close, Fault::Cut(100), Fault::Lost] {
         let (server, objects) = served();
         let (namespace, shared) = (store(&server), fault.clone());
@@ -182,7 +182,7 @@ fn a_publication_that_cannot_be_read_back_is_unclear() {
 }
 
 #[test]
-fn what_another_writer_has_published_is_not_taken_for_ours() {
+fn an_object_published_by_another_writer_is_not_taken_for_ours() {
     for fault in [Fault::Close, Fault::Status(503, String::new(), String::new())] {
         let server = Server::start();
         let namespace = store(&server);
@@ -190,11 +190,11 @@ fn what_another_writer_has_published_is_not_taken_for_ours() {
         server.put("/box/a/x", &b"theirs"[..], "\"1\"");
         fault_at_first_put(&server, fault);
         let error = namespace.publish("x", "ours".into(), &Condition::Absent).unwrap_err();
-        let expected = "cannot write ntpl+s3://box/a/x: it exists already (2 attempts in ";
+        let expected = "cannot write ntpl+s3://box/a/x: it already exists (2 attempts in ";
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(server.object("/box/a/x").unwrap(), b"theirs");
     }
-    // Without a lost answer, the same content is no success either.
+    // Without a lost answer, the same content is not a success either.
     let server = Server::start();
     server.put("/box/a/x", &b"same"[..], "\"1\"");
     let error = store(&server).publish("x", "same".into(), &Condition::Absent).unwrap_err();

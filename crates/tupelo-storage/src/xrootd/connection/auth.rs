@@ -10,7 +10,7 @@ const MAX_TOKEN_BYTES: usize = 60 << 10;
 /// Authentication protocols that an error names.
 const MAX_SHOWN_PROTOCOLS: usize = 8;
 
-/// What this client can prove to one server.
+/// The credentials of this client for one server.
 pub(super) struct Identity<'a> {
     pub(super) options: &'a Options,
     /// Name of the user.
@@ -41,7 +41,7 @@ impl Identity<'_> {
         };
         match token {
             Some(token) if token.len() > MAX_TOKEN_BYTES => {
-                let reason = format!("the token has {} bytes, more than {MAX_TOKEN_BYTES}", token.len());
+                let reason = format!("the token has {} bytes, limit is {MAX_TOKEN_BYTES}", token.len());
                 Err(Failure::lasting(ErrorKind::NotSupported, reason))
             }
             token => Ok(token.filter(|token| !token.is_empty())),
@@ -56,20 +56,20 @@ impl Identity<'_> {
         refused: Option<Failure>,
     ) -> Failure {
         let names: Vec<&str> = protocols.iter().map(|(name, _)| name.as_str()).take(MAX_SHOWN_PROTOCOLS).collect();
-        let accepts = format!("the server {server} accepts only the authentication {}", names.join(", "));
+        let accepts = format!("the server {server} accepts only {} authentication", names.join(", "));
         let mut reason = match refused {
-            Some(refused) => format!("{accepts}, and refused it: {}", refused.reason),
+            Some(refused) => format!("{accepts}, and rejected it: {}", refused.reason),
             None => accepts,
         };
         if names.contains(&"ztn") {
             reason += match () {
-                () if !self.is_encrypted => "; it has no TLS, without which no token is sent",
-                () if !self.is_trusted => "; the redirect to it was not encrypted, so the token is not sent",
+                () if !self.is_encrypted => "; it does not support TLS, which is required to send a token",
+                () if !self.is_trusted => "; the redirect to it was not encrypted, so the token was not sent",
                 () => "; set BEARER_TOKEN, BEARER_TOKEN_FILE or the option bearer_token to a valid token",
             };
         } else {
-            reason += "; this client has host, unix and tokens (ztn): use a server that accepts tokens, or ";
-            reason += &format!("https://{} if it has that", server.host);
+            reason += "; supported are host, unix and tokens (ztn): use a server that accepts tokens, or ";
+            reason += &format!("https://{} if available", server.host);
         }
         Failure::lasting(ErrorKind::Denied, reason)
     }

@@ -24,7 +24,7 @@ use crate::net::Failure;
 const QUEUED_REQUESTS: usize = 32;
 /// Buffer for headers, small responses, and pages that are checked (256 KiB).
 const READ_BUFFER_BYTES: usize = 256 << 10;
-/// A response of which one part is at least this large (64 KiB) gets all of its buffer at once.
+/// A response with a part of at least this size (64 KiB) gets its whole buffer at once.
 const LARGE_PART_BYTES: usize = 64 << 10;
 /// Maximum silence of a server, and maximum time that it may postpone a response: a day, so that sums of times do not
 /// overflow.
@@ -35,7 +35,7 @@ const MAX_PENDING: usize = 8192;
 /// The other end of a connection, for reading and for writing.
 pub(in crate::xrootd) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-/// Where the response to a request goes, and how large it may be.
+/// The destination of the response to a request, and its maximum size.
 #[derive(Debug)]
 pub(in crate::xrootd) enum Room {
     /// Bytes, and how many there may be.
@@ -56,7 +56,7 @@ impl Room {
 pub(in crate::xrootd) enum Reply {
     /// `kXR_ok` and all parts before it.
     Done(BytesMut),
-    /// What was received of the pages of a range.
+    /// The received part of the pages of a range.
     Pages(PageBuffer),
     /// The authentication continues.
     AuthMore,
@@ -83,7 +83,7 @@ struct Prepared {
     reply: oneshot::Receiver<Result<Reply, Failure>>,
 }
 
-/// What the tasks of a connection share with its callers.
+/// The state that the tasks of a connection share with its callers.
 struct Shared {
     state: Mutex<State>,
     /// Small requests without a caller that waits.
@@ -238,7 +238,7 @@ impl Shared {
             return Err(failure.clone());
         }
         if state.pending.len() >= MAX_PENDING {
-            return Err(Failure::transient(ErrorKind::Unavailable, "too many unfinished requests"));
+            return Err(Failure::transient(ErrorKind::Unavailable, "too many open requests"));
         }
         // Zero is the id of asynchronous messages.
         while state.next == 0 || state.pending.contains_key(&state.next) {
@@ -318,7 +318,7 @@ impl Shared {
 
 #[cold]
 fn unknown(stream: StreamId) -> Malformed {
-    Malformed(format!("the server sent a response to the request {stream}, which is not open"))
+    Malformed(format!("the server sent a response to unknown request {stream}"))
 }
 
 async fn write_all(
@@ -353,7 +353,7 @@ async fn read_all(shared: Arc<Shared>, reader: Box<dyn AsyncRead + Send + Unpin>
     shared.fail(&failure);
 }
 
-/// Reads responses and gives them to their requests.
+/// Reads responses and passes them to their requests.
 struct Incoming<'a> {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     shared: &'a Shared,

@@ -24,7 +24,7 @@ use crate::net::{Failure, Options, authorities};
 use auth::{Identity, user_name};
 use channel::{Channel, Streams};
 
-/// Where grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another folder.
+/// The folder in which grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another one.
 const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";
 /// The length of the answer to the handshake itself, before that to `kXR_protocol`.
 const HANDSHAKE_ANSWER_BYTES: u32 = 8;
@@ -64,13 +64,15 @@ impl Connection {
                     let terms = Terms { tls: true, ..terms.clone() };
                     match Self::attempt(server, &terms, options).await? {
                         Attempt::Ready(connection) => Ok(connection),
-                        Attempt::NeedsTls => Err(Failure::lasting(ErrorKind::Denied, "the server has no TLS")),
+                        Attempt::NeedsTls => {
+                            Err(Failure::lasting(ErrorKind::Denied, "the server does not support TLS"))
+                        }
                     }
                 }
             }
         };
         let time = options.limits().connect;
-        let late = || Failure::transient(ErrorKind::Timeout, format!("no connection within {time:?}"));
+        let late = || Failure::transient(ErrorKind::Timeout, format!("cannot connect within {time:?}"));
         let connection = timeout(time, opening).await.unwrap_or_else(|_| Err(late()));
         connection.map_err(|failure| failure.context(format_args!("server {server}")))
     }
@@ -89,7 +91,7 @@ impl Connection {
         if terms.tls && !is_encrypted {
             return Err(Failure::lasting(
                 ErrorKind::Denied,
-                "the server has no TLS, which the URL or the token demands",
+                "the server does not support TLS, which the URL or the token requires",
             ));
         }
         let streams: Streams = if is_encrypted {
@@ -165,10 +167,10 @@ fn unexpected(request: &Request) -> Failure {
 
 /// Connects to the first address of a host that accepts.
 async fn dial(Server { host, port }: &Server, time: Duration) -> Result<TcpStream, Failure> {
-    let unknown = |error: std::io::Error| Failure::lasting(ErrorKind::NotFound, format!("no such host: {error}"));
+    let unknown = |error: std::io::Error| Failure::lasting(ErrorKind::NotFound, format!("unknown host: {error}"));
     let addresses: Vec<_> = lookup_host((host.as_str(), *port)).await.map_err(unknown)?.collect();
     let each = time / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-    let mut failure = Failure::lasting(ErrorKind::NotFound, "the host has no address");
+    let mut failure = Failure::lasting(ErrorKind::NotFound, "the host name resolves to no address");
     for address in addresses {
         match timeout(each, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
@@ -177,7 +179,7 @@ async fn dial(Server { host, port }: &Server, time: Duration) -> Result<TcpStrea
                 return Ok(stream);
             }
             Ok(Err(error)) => failure = Failure::from(error),
-            Err(_) => failure = Failure::transient(ErrorKind::Timeout, format!("no connection within {each:?}")),
+            Err(_) => failure = Failure::transient(ErrorKind::Timeout, format!("cannot connect within {each:?}")),
         }
     }
     Err(failure)
@@ -189,7 +191,7 @@ async fn protocol(stream: &mut TcpStream, request: &[u8], is_first: bool) -> Res
     if is_first {
         let answer = read_header(stream).await?;
         if answer.len != HANDSHAKE_ANSWER_BYTES {
-            return Err(Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"));
+            return Err(Failure::lasting(ErrorKind::NotSupported, "not an XRootD server"));
         }
         read_body(stream, answer).await?;
     }
@@ -207,13 +209,13 @@ async fn read_header(stream: &mut TcpStream) -> Result<Header, Failure> {
     stream.read_exact(&mut header).await?;
     // Other servers answer in their own protocol, or not at all.
     let header = Header::parse(header).ok().filter(|header| header.stream == 0);
-    header.ok_or_else(|| Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"))
+    header.ok_or_else(|| Failure::lasting(ErrorKind::NotSupported, "not an XRootD server"))
 }
 
 async fn read_body(stream: &mut TcpStream, header: Header) -> Result<Vec<u8>, Failure> {
     let len = header.len as usize;
     if len > MAX_CONTROL_BYTES {
-        return Err(Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"));
+        return Err(Failure::lasting(ErrorKind::NotSupported, "not an XRootD server"));
     }
     let mut body = vec![0; len];
     stream.read_exact(&mut body).await?;
@@ -229,7 +231,7 @@ fn tls_config(options: &Options) -> Result<Arc<ClientConfig>, Failure> {
     let mut roots = RootCertStore::empty();
     let (usable, _) = roots.add_parsable_certificates(found);
     if usable == 0 {
-        let reason = "no certificate authorities for TLS were found; the option ca_certificates may name a file";
+        let reason = "found no certificate authorities for TLS; set the option ca_certificates to a file";
         return Err(Failure::lasting(ErrorKind::Denied, reason));
     }
     let provider = Arc::new(crypto::ring::default_provider());

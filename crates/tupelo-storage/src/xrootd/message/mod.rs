@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
     /// A length, which the protocol sends as a signed number.
     fn len(&mut self) -> Result<u32, Malformed> {
         let len = self.i32()?;
-        u32::try_from(len).map_err(|_| Malformed::new(format!("the {} has the length {len}", self.what)))
+        u32::try_from(len).map_err(|_| Malformed::new(format!("the {} has an invalid length: {len}", self.what)))
     }
 
     /// All that follows, as text up to the first zero byte.

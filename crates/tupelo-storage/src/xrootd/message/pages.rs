@@ -19,7 +19,7 @@ const MAX_RANGES: usize = 1024;
 pub struct PageBuffer {
     start: u64,
     bytes: BytesMut,
-    /// What was not received yet, by ascending start.
+    /// The ranges not received yet, by ascending start.
     missing: Vec<Range<u64>>,
     /// Pages with wrong checksums.
     damaged: Vec<Range<u64>>,
@@ -33,7 +33,7 @@ impl PageBuffer {
         Self { start: chunk.offset, bytes, missing: vec![range], damaged: Vec::new() }
     }
 
-    /// The size of the page that begins at an offset, of which at most `left` bytes with its checksum follow.
+    /// The size of the page that begins at an offset; at most `left` bytes follow, including its checksum.
     pub fn unit_bytes(at: u64, left: usize) -> usize {
         left.min((PAGE_BYTES - at % PAGE_BYTES) as usize + CHECKSUM_BYTES)
     }
@@ -104,5 +104,5 @@ impl PageBuffer {
 
 #[cold]
 fn unexpected(at: u64) -> Malformed {
-    Malformed::new(format!("the server sent a page at {at} that was not requested"))
+    Malformed::new(format!("the server sent a page at {at}, which was not requested"))
 }

@@ -9,7 +9,7 @@ use super::{Handle, Malformed, StreamId};
 /// The protocol version that this client speaks, 5.1.1: TLS, and pages with checksums.
 const VERSION: u32 = 0x511;
 
-/// What a client sends first on a connection, before its first request.
+/// The first bytes that a client sends on a connection, before its first request.
 pub const HANDSHAKE: [u8; 20] = {
     let mut bytes = [0; 20];
     bytes[15] = 4;
@@ -79,7 +79,7 @@ pub enum Request {
     },
     /// `kXR_login`.
     Login {
-        /// Name of the user, of which the first 8 bytes count.
+        /// Name of the user; only the first 8 bytes count.
         user: String,
         /// Process id.
         process: u32,
@@ -90,7 +90,7 @@ pub enum Request {
     Auth {
         /// Name of the authentication protocol, at most 4 bytes.
         protocol: String,
-        /// What that protocol sends.
+        /// The bytes that this protocol sends.
         credentials: Vec<u8>,
     },
     /// `kXR_open`.
@@ -344,7 +344,7 @@ impl Body {
 fn offset(offset: u64) -> Result<[u8; 8], Malformed> {
     match i64::try_from(offset) {
         Ok(offset) => Ok(offset.to_be_bytes()),
-        Err(_) => Err(Malformed::new(format!("the protocol has no offset {offset}"))),
+        Err(_) => Err(Malformed::new(format!("offset {offset} exceeds the limit of the protocol"))),
     }
 }
 
@@ -352,14 +352,14 @@ fn offset(offset: u64) -> Result<[u8; 8], Malformed> {
 fn len(len: usize) -> Result<[u8; 4], Malformed> {
     match i32::try_from(len) {
         Ok(len) => Ok(len.to_be_bytes()),
-        Err(_) => Err(Malformed::new(format!("the protocol has no length {len}"))),
+        Err(_) => Err(Malformed::new(format!("length {len} exceeds the limit of the protocol"))),
     }
 }
 
 /// A text that the server reads up to a zero byte or a line feed.
 fn text(text: &str) -> Result<Vec<u8>, Malformed> {
     if text.chars().any(char::is_control) {
-        return Err(Malformed::new("the path has a control character"));
+        return Err(Malformed::new("the path contains a control character"));
     }
     Ok(text.as_bytes().to_vec())
 }

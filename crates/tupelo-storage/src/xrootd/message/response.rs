@@ -71,7 +71,7 @@ impl Header {
             4005 => Status::Wait,
             4006 => Status::WaitResponse,
             4007 => Status::Pages,
-            other => return Err(Malformed::new(format!("the server sent a response of the unknown kind {other}"))),
+            other => return Err(Malformed::new(format!("the server sent a response of unknown kind {other}"))),
         };
         Ok(Self { stream, status, len: fields.len()? })
     }
@@ -157,7 +157,7 @@ impl Login {
         };
         let protocols: Vec<_> = text.split('&').filter_map(named).collect();
         if protocols.is_empty() && !text.trim().is_empty() {
-            return Err(Malformed::new("the server demands an authentication without a name"));
+            return Err(Malformed::new("the server requires authentication without naming a method"));
         }
         Ok(Self { protocols })
     }
@@ -220,11 +220,11 @@ impl Redirect {
         let port = fields.i32()?;
         let text = fields.text()?;
         if text.chars().any(char::is_control) {
-            return Err(Malformed::new("the server redirects to a name with a control character"));
+            return Err(Malformed::new("the server redirected to a name that contains a control character"));
         }
         let mut parts = text.splitn(3, '?');
         let target = parts.next().filter(|target| !target.is_empty());
-        let target = target.ok_or_else(|| Malformed::new("the server redirects to no host"))?.to_owned();
+        let target = target.ok_or_else(|| Malformed::new("the server redirected without naming a host"))?.to_owned();
         let mut parameters = || parts.next().filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self { target, port, opaque: parameters(), token: parameters() })
     }
@@ -245,7 +245,7 @@ pub fn parse_wait(body: &[u8]) -> Result<Duration, Malformed> {
     Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// What is known of a file or directory.
+/// The status of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Size in bytes.
@@ -353,7 +353,9 @@ pub fn parse_vector(mut body: Bytes, handle: Handle, chunks: &[Chunk]) -> Result
         let found = (Handle(fields.array()?), fields.u32()?, fields.u64()?);
         if found != (handle, chunk.len, chunk.offset) {
             let Chunk { offset, len } = chunk;
-            return Err(Malformed::new(format!("the server returned another chunk than {len} bytes at {offset}")));
+            return Err(Malformed::new(format!(
+                "expected a chunk of {len} bytes at {offset}, the server sent another"
+            )));
         }
         Ok(body.split_to(chunk.len as usize))
     };
@@ -383,7 +385,7 @@ impl PageStatus {
         let mut fields = Fields::new(&bytes, "status response");
         let checksum = fields.u32()?;
         if crc32c::crc32c(fields.rest) != checksum {
-            return Err(Malformed::new("a status response has a wrong checksum"));
+            return Err(Malformed::new("checksum mismatch in a status response"));
         }
         let (found, request, part) = (fields.u16()?, fields.array::<1>()?, fields.array::<1>()?);
         fields.array::<4>()?;

@@ -141,11 +141,11 @@ proptest! {
 #[test]
 fn requests_that_the_protocol_cannot_express_are_errors() {
     let far = Request::Read { handle: HANDLE, chunk: Chunk { offset: 1 << 63, len: 1 } };
-    assert_eq!(error(far.encode(1)), "the protocol has no offset 9223372036854775808");
+    assert_eq!(error(far.encode(1)), "offset 9223372036854775808 exceeds the limit of the protocol");
     let long = Request::Read { handle: HANDLE, chunk: Chunk { offset: 0, len: u32::MAX } };
-    assert_eq!(error(long.encode(1)), "the protocol has no length 4294967295");
+    assert_eq!(error(long.encode(1)), "length 4294967295 exceeds the limit of the protocol");
     let line = Request::Stat { path: "/x\n/y".to_owned() };
-    assert_eq!(error(line.encode(1)), "the path has a control character");
+    assert_eq!(error(line.encode(1)), "the path contains a control character");
 }
 
 #[test]
@@ -196,18 +196,21 @@ fn responses_of_real_servers_are_read() {
 
 #[test]
 fn invalid_responses_are_errors() {
-    assert_eq!(error(Header::parse([0, 0, 0, 1, 0, 0, 0, 0])), "the server sent a response of the unknown kind 1");
-    assert_eq!(error(Header::parse([0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe])), "the response header has the length -2");
+    assert_eq!(error(Header::parse([0, 0, 0, 1, 0, 0, 0, 0])), "the server sent a response of unknown kind 1");
+    assert_eq!(
+        error(Header::parse([0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe])),
+        "the response header has an invalid length: -2"
+    );
     assert_eq!(error(Stat::parse(b"1 -2 3 4")), "the server sent an invalid stat response");
     assert_eq!(error(Stat::parse(b"1 18446744073709551615 3 4")), "the server sent an invalid stat response");
-    assert_eq!(error(Redirect::parse(b"\0\0\0\0?x")), "the server redirects to no host");
+    assert_eq!(error(Redirect::parse(b"\0\0\0\0?x")), "the server redirected without naming a host");
     assert_eq!(error(parse_listing(b"../x\0")), "the server sent an invalid name of a directory entry");
     assert_eq!(error(parse_listing(b".\n0 0 0 0\nx")), "the server sent a directory entry without its size");
     let chunks = [Chunk { offset: 5, len: 1 }];
     let other = [&HANDLE.0[..], &1_u32.to_be_bytes(), &6_u64.to_be_bytes(), b"x"].concat();
     assert_eq!(
         error(parse_vector(other.into(), HANDLE, &chunks)),
-        "the server returned another chunk than 1 bytes at 5"
+        "expected a chunk of 1 bytes at 5, the server sent another"
     );
 }
 
@@ -221,7 +224,7 @@ fn a_status_response_must_belong_to_its_request() {
     assert_eq!(error(PageStatus::parse(status(7, 30, 2, 1, 0), 7)), other);
     let mut damaged = good;
     damaged[23] ^= 1;
-    assert_eq!(error(PageStatus::parse(damaged, 7)), "a status response has a wrong checksum");
+    assert_eq!(error(PageStatus::parse(damaged, 7)), "checksum mismatch in a status response");
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn pages_that_were_not_requested_are_errors() {
         assert!(error(buffer.add(offset, &wire(offset, b"x"))).ends_with("was not requested"), "{offset}");
     }
     buffer.add(4096, &wire(4096, &[1; 4096])).unwrap();
-    assert_eq!(error(buffer.add(4100, &wire(4100, b"x"))), "the server sent a page at 4100 that was not requested");
+    assert_eq!(error(buffer.add(4100, &wire(4100, b"x"))), "the server sent a page at 4100, which was not requested");
     assert_eq!(error(buffer.add(4096, &[1, 2])), "the server sent a page without its checksum");
 }
 

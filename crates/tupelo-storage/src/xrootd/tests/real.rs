@@ -74,7 +74,7 @@ fn ranges_larger_than_any_request_are_read() {
 }
 
 #[test]
-fn what_is_not_a_file_is_an_error_that_says_why() {
+fn opening_anything_but_a_file_is_an_error_with_a_reason() {
     let Some(server) = Server::start() else { return };
     server.put("folder/x", b"x");
     let missing = open(&server.url("folder/y"), &quick()).unwrap_err();
@@ -171,7 +171,7 @@ fn servers_with_unknown_certificates_or_without_tls_are_refused() {
     let url = plain.put("x", b"content").replace("root://", "roots://");
     let error = open(&url, &quick()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
-    assert!(error.to_string().contains("the server has no TLS"), "{error}");
+    assert!(error.to_string().contains("the server does not support TLS"), "{error}");
 }
 
 /// A server that accepts only tokens, and such a token. None where the server has no plug-in for them.

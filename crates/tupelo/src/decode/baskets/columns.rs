@@ -19,7 +19,7 @@ use crate::{Error, Result, pool};
 const WINDOW_BYTES: u64 = 16 << 20;
 /// Runs of baskets for each thread: the threads share them.
 const RUNS_PER_THREAD: usize = 4;
-/// Maximum room that is made for the values of baskets still to be read, as a multiple of their stored bytes.
+/// Maximum memory allocated for the values of baskets not yet read, as a multiple of their stored bytes.
 const MAX_ROOM: usize = 32;
 
 /// Entries of one basket.
@@ -29,7 +29,7 @@ pub(super) struct Part<'o> {
     pub(super) leaf: usize,
     pub(super) basket: usize,
     pub(super) entries: Range<usize>,
-    /// Where the values belong, if they are numbers.
+    /// The destination of the values, if they are numbers.
     pub(super) out: Option<&'o mut [u8]>,
     pub(super) range: Option<Range<u64>>,
     pub(super) first_entry: u64,
@@ -138,7 +138,7 @@ impl BasketDecoder<'_> {
     }
 }
 
-/// What was read of each leaf.
+/// The values read for each leaf.
 struct Columns {
     /// Stored bytes of all parts of each leaf.
     total: Vec<u64>,
@@ -146,7 +146,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Reads parts; `bytes` is what is stored of them.
+    /// Reads parts; `bytes` is their stored size.
     fn add(
         &mut self,
         decoder: BasketDecoder<'_>,
@@ -237,7 +237,7 @@ pub(super) fn joined(leaf: &Leaf<'_>, mut pieces: Vec<Piece>) -> Result<ArrayRef
         0 => Ok(finish(Column::new(leaf.layout))?),
         1 => Ok(arrays.swap_remove(0)),
         _ => {
-            // Texts that are not UTF-8 in some part are bytes in all of them.
+            // Strings that are not UTF-8 in some part are bytes in all parts.
             if let Some(other) = arrays.iter().map(|part| part.data_type()).find(|part| **part != leaf.data_type) {
                 let other = other.clone();
                 arrays = arrays.iter().map(|part| cast(part, &other)).collect::<Result<_, _>>()?;

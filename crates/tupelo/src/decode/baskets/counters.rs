@@ -1,5 +1,5 @@
-//! Branches that count the values of others. Their baskets end elsewhere than those that they count, so a basket of them
-//! is kept once it is decoded, and serves all that need it.
+//! Branches that count the values of others. Their baskets have other boundaries than those of the branches they count,
+//! so a decoded basket is kept for all branches that need it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ impl BasketDecoder<'_> {
     pub(super) fn lengths(self, branch: usize, basket: usize, item: &Layout, entries: usize) -> Result<Vec<usize>> {
         let counter = self.branch(branch)?.leaves.first().and_then(|leaf| leaf.counter);
         let (Some((counter, _)), Some(width)) = (counter, item.fixed_bytes()) else {
-            return Err(Error::unsupported("entries of unknown length"));
+            return Err(Error::unsupported("entries have unknown lengths"));
         };
         let first = self.first_entry(branch, basket)?;
         let counts = self.counts(counter, first..first.saturating_add(entries as u64))?;
@@ -40,7 +40,7 @@ impl BasketDecoder<'_> {
     /// The values of a branch that counts: one for each entry, or for each item of all entries.
     pub(super) fn counts(self, counter: usize, entries: Range<u64>) -> Result<Vec<usize>> {
         if self.depth >= MAX_DEPTH {
-            return Err(Error::corrupt("counters that count each other"));
+            return Err(Error::corrupt("counters count each other"));
         }
         let branch = self.branch(counter)?;
         let mut counts = Vec::new();
@@ -56,7 +56,7 @@ impl BasketDecoder<'_> {
                 None => values,
             };
             let values = values.as_any().downcast_ref::<UInt64Array>();
-            let values = values.ok_or_else(|| Error::corrupt("a counter that is not an integer"))?;
+            let values = values.ok_or_else(|| Error::corrupt("counter is not an integer"))?;
             counts.extend(values.values().iter().map(|&count| usize::try_from(count).unwrap_or(usize::MAX)));
         }
         Ok(counts)
@@ -112,7 +112,7 @@ impl BasketDecoder<'_> {
             Layout::Number(Basic::U16, None) => DataType::UInt16,
             Layout::Number(Basic::U32, None) => DataType::UInt32,
             Layout::Number(Basic::U64, None) => DataType::UInt64,
-            _ => return Err(Error::unsupported("a counter that is not an integer")),
+            _ => return Err(Error::unsupported("counter is not an integer")),
         };
         let of = |data_type, is_nullable| match is_list {
             true => DataType::LargeList(Arc::new(ArrowField::new("item", data_type, is_nullable))),
@@ -121,7 +121,7 @@ impl BasketDecoder<'_> {
         let leaf = Leaf { branch: counter, layout: &layout, data_type: of(data_type, false) };
         let deeper = Self { depth: self.depth + 1, ..self };
         let counts = deeper.leaves(&[leaf], &[entries])?.pop();
-        let counts = counts.ok_or_else(|| Error::corrupt("a counter without values"))?;
+        let counts = counts.ok_or_else(|| Error::corrupt("counter has no values"))?;
         // Numbers below zero become null, which holds 0.
         let counts = cast(&counts, &of(DataType::UInt64, true))?;
         self.memory.reserve_values(counts.get_array_memory_size() as u64)?;

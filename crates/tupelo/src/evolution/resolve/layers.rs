@@ -1,4 +1,5 @@
-//! What evolution asks of fields: how their items lie in Arrow, whether they are base classes, what they are called.
+//! Properties of fields for schema evolution: how their items lie in Arrow, whether they are base classes, how they are
+//! called.
 
 use tupelo_format::type_name::TypeName;
 
@@ -8,9 +9,9 @@ use crate::{Error, Result};
 /// How the items of a field lie in Arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One for each value: the field is no collection at all.
+    /// One for each value: the field is not a collection.
     One,
-    /// A null where there is none.
+    /// Null if there is none.
     Nullable,
     /// A list of any length.
     List,

@@ -1,4 +1,4 @@
-//! What read rules say of the schema: the members that they compute, and from which.
+//! The effect of read rules on the schema: the members that they compute, and their sources.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use super::{Evolution, Place, Ways, normalised};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
-/// What a read rule says of the schema.
+/// The effect of a read rule on the schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     /// Normalised.
@@ -68,7 +68,7 @@ impl<'r> Evolution<'r> {
             }
             for (output, target) in recipe.targets.iter().enumerate() {
                 if targets.iter().any(|other| other.name == target.name) {
-                    let what = format!("another rule computes the member '{}' too; one must go", target.name);
+                    let what = format!("another rule also computes the member '{}'; remove one", target.name);
                     return Err(error(Error::invalid_argument(what)));
                 }
                 targets.push(Target { name: &target.name, rule, output });
@@ -112,7 +112,7 @@ impl<'r> Evolution<'r> {
     }
 }
 
-/// Takes out the members to which ways lead, and base classes that have none left, if that leaves no base class.
+/// Removes the members at the ends of paths, and base classes that have none left, if that leaves no base class.
 fn hide(members: &mut Vec<Field>, ways: &Ways<'_>) {
     let mut index = 0;
     members.retain_mut(|member| {
@@ -145,7 +145,7 @@ pub(super) fn way_to(record: &Field, name: &str) -> Option<Vec<usize>> {
     })
 }
 
-/// The names along a way.
+/// The names along a path.
 pub(super) fn names(record: &Field, way: &[usize]) -> Vec<String> {
     let mut at = record;
     way.iter()
@@ -156,7 +156,7 @@ pub(super) fn names(record: &Field, way: &[usize]) -> Vec<String> {
         .collect()
 }
 
-/// A record with only the members to which ways lead.
+/// A record with only the members at the ends of paths.
 pub(super) fn only(record: &Field, ways: &Ways<'_>) -> Field {
     let below = |index: usize| ways.iter().filter_map(move |way| way.split_first().filter(|(i, _)| **i == index));
     let members = record.children().iter().enumerate().filter_map(|(index, member)| {

@@ -7,7 +7,7 @@ use crate::schema::{Field, Kind, Primitive};
 /// Why something is allowed or not, in words.
 pub(super) type Rule = &'static str;
 
-/// Numbers that are alike.
+/// Groups of similar numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     Bool,
@@ -28,12 +28,12 @@ impl Group {
     }
 }
 
-/// What is wanted, what it can be read from, and the rule. `RField.cxx` lists the same as deserialisation types.
+/// The wanted type, the types it can be read from, and the rule. `RField.cxx` lists the same as deserialisation types.
 const NUMBERS: &[(Group, &[Group], Rule)] = &[
-    (Group::Bool, &[Group::Bool, Group::Integer], "booleans can be read from integers only"),
-    (Group::Integer, &[Group::Bool, Group::Integer], "integers can be read from integers and booleans only"),
-    (Group::Byte, &[Group::Byte], "std::byte can be read from std::byte only"),
-    (Group::Real, &[Group::Real], "floating point can be read from floating point only"),
+    (Group::Bool, &[Group::Bool, Group::Integer], "booleans can only be read from integers"),
+    (Group::Integer, &[Group::Bool, Group::Integer], "integers can only be read from integers and booleans"),
+    (Group::Byte, &[Group::Byte], "std::byte can only be read from std::byte"),
+    (Group::Real, &[Group::Real], "floating point can only be read from floating point"),
 ];
 
 /// Whether numbers of one type can be read as those of another.
@@ -42,22 +42,22 @@ pub(super) fn numbers(from: Primitive, to: Primitive) -> Result<(), Rule> {
     match NUMBERS.iter().find(|(wanted, ..)| *wanted == to) {
         Some((_, from_groups, _)) if from_groups.contains(&from) => Ok(()),
         Some((.., rule)) => Err(rule),
-        None => Err("there is no rule for it"),
+        None => Err("no conversion exists"),
     }
 }
 
-/// What has items, in the order of [`COLLECTIONS`].
+/// Families of types with items, in the order of [`COLLECTIONS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// `std::vector`, `ROOT::VecOps::RVec`, untyped collections.
     Sequence,
-    /// Sets without multiples.
+    /// Sets without duplicates.
     Set,
-    /// Maps without multiples.
+    /// Maps without duplicate keys.
     Map,
-    /// Sets with multiples.
+    /// Sets with duplicates.
     Multiset,
-    /// Maps with multiples.
+    /// Maps with duplicate keys.
     Multimap,
     /// Collection classes of users, structures of arrays.
     Other,
@@ -68,7 +68,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family of a field; `None` for what has no items.
+    /// The family of a field; `None` if it has no items.
     pub(super) fn of(field: &Field) -> Option<Self> {
         let base = TypeName::parse(&field.type_name).map_or("", |name| name.base);
         match &field.kind {
@@ -100,14 +100,19 @@ const ANY: &[Family] = &[
     Family::Array,
 ];
 
-/// What is wanted, what it can be read from, and the rule. That the items of maps are pairs follows from the items.
+/// The wanted type, the types it can be read from, and the rule. That the items of maps are pairs follows from the
+/// items.
 const COLLECTIONS: &[(Family, &[Family], Rule)] = &[
-    (Family::Sequence, ANY, "a sequence can be read from whatever has items"),
-    (Family::Set, &[Family::Set, Family::Map], "a set can be read from sets and maps without multiples only"),
-    (Family::Map, &[Family::Map], "a map can be read from maps without multiples only"),
-    (Family::Multiset, COLLECTED, "a multiset can be read from collections and optionals only, not from fixed arrays"),
-    (Family::Multimap, COLLECTED, "a multimap can be read from collections and optionals only, not from fixed arrays"),
-    (Family::Other, COLLECTED, "a collection can be read from collections and optionals only, not from fixed arrays"),
+    (Family::Sequence, ANY, "a sequence can be read from any type with items"),
+    (
+        Family::Set,
+        &[Family::Set, Family::Map],
+        "a set can only be read from a set or map, not from a multiset or multimap",
+    ),
+    (Family::Map, &[Family::Map], "a map can only be read from a map, not from a multimap"),
+    (Family::Multiset, COLLECTED, "a multiset can only be read from collections and optionals, not from fixed arrays"),
+    (Family::Multimap, COLLECTED, "a multimap can only be read from collections and optionals, not from fixed arrays"),
+    (Family::Other, COLLECTED, "a collection can only be read from collections and optionals, not from fixed arrays"),
 ];
 
 /// Whether a collection of one family can be read as one of another.
@@ -115,6 +120,6 @@ pub(super) fn collections(from: Family, to: Family) -> Result<(), Rule> {
     match COLLECTIONS.iter().find(|(wanted, ..)| *wanted == to) {
         Some((_, families, _)) if families.contains(&from) => Ok(()),
         Some((.., rule)) => Err(rule),
-        None => Err("there is no rule for it"),
+        None => Err("no conversion exists"),
     }
 }

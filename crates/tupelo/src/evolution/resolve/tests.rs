@@ -68,7 +68,7 @@ fn evolve(disk: &Field, wanted: &Field) -> Result<Evolved> {
 }
 
 #[test]
-fn what_can_be_read_as_what_is_what_root_does() {
+fn types_can_be_read_as_in_root() {
     let mut parts = include_str!("root_6_40.txt").split("\n\n").skip(1);
     let wanted: Vec<&str> = parts.next().unwrap().lines().collect();
     let (mut cells, mut wrong) = (0, Vec::new());
@@ -112,8 +112,8 @@ fn refusals_name_path_types_and_rule() {
     let error = evolve(&disk, &record("x", "", vec![hits])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "field 'x.hits.a': 'std::int32_t' on disk cannot be read as 'float': floating point can be read from floating \
-         point only"
+        "field 'x.hits.a': 'std::int32_t' on disk cannot be read as 'float': floating point can only be read from \
+         floating point"
     );
 }
 
@@ -172,7 +172,7 @@ fn names_are_compared_in_one_spelling() {
         assert_eq!(normalised(one), normalised(other));
     }
     assert_ne!(normalised("A<int>"), normalised("A<short>"));
-    // A name that is no template is left alone.
+    // A name that is not a template is left alone.
     assert_eq!(normalised("a<"), "a<");
 }
 

@@ -181,7 +181,7 @@ fn a_target_takes_the_place_of_a_member() {
 }
 
 #[test]
-fn what_rules_compute_evolves_like_the_rest() {
+fn computed_members_evolve_like_stored_ones() {
     let folder = tempfile::tempdir().unwrap();
     let ntuple = written(&folder).with_rules([resolving()]).unwrap();
     let members = vec![plain("index", DataType::Float64), plain("n", DataType::Int8)];
@@ -202,15 +202,23 @@ fn what_rules_compute_evolves_like_the_rest() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_with_the_rule() {
+fn types_that_do_not_fit_are_errors_with_the_rule() {
     let folder = tempfile::tempdir().unwrap();
     let disk = written(&folder);
     for (data_type, function, expected) in [
-        (DataType::UInt32, (|_| vec![]) as fn(&ArrayRef) -> Vec<ArrayRef>, "gave 0 arrays for 1 targets"),
-        (DataType::UInt32, |array| vec![array.clone(), array.clone()], "gave 2 arrays for 1 targets"),
-        (DataType::UInt32, |array| vec![array.slice(1, array.len() - 1)], "gave for 'm_key' 49 values for 50 records"),
-        (DataType::Int64, |array| vec![array.clone()], "gave for 'm_key' values of the Arrow type UInt32, not Int64"),
-        (DataType::UInt32, nulls_of, "gave for 'm_key' 50 nulls, but its type 'std::uint32_t' has no place for them"),
+        (DataType::UInt32, (|_| vec![]) as fn(&ArrayRef) -> Vec<ArrayRef>, "returned 0 arrays for 1 targets"),
+        (DataType::UInt32, |array| vec![array.clone(), array.clone()], "returned 2 arrays for 1 targets"),
+        (
+            DataType::UInt32,
+            |array| vec![array.slice(1, array.len() - 1)],
+            "returned, for 'm_key', 49 values for 50 records",
+        ),
+        (
+            DataType::Int64,
+            |array| vec![array.clone()],
+            "returned, for 'm_key', values of Arrow type UInt32, expected Int64",
+        ),
+        (DataType::UInt32, nulls_of, "returned, for 'm_key', 50 nulls, which its type 'std::uint32_t' does not allow"),
     ] {
         let ntuple = disk.with_rules([base_rule(data_type, function)]).unwrap();
         let error = ntuple.read(["one"]).unwrap().to_batch().unwrap_err();
@@ -238,17 +246,21 @@ fn rules_that_cannot_work_are_refused_at_once() {
     let disk = written(&folder);
     let refused = |rules: Vec<ReadRule>| disk.with_rules(rules).unwrap_err();
     assert!(
-        refused(vec![ReadRule::new("A").with_target(target("k", DataType::Int8))]).to_string().contains("no function")
+        refused(vec![ReadRule::new("A").with_target(target("k", DataType::Int8))])
+            .to_string()
+            .contains("lacks a function")
     );
+    assert!(refused(vec![ReadRule::new("A").with_function(|_, _| Ok(vec![]))]).to_string().contains("lacks targets"));
     assert!(
-        refused(vec![ReadRule::new("A").with_function(|_, _| Ok(vec![]))]).to_string().contains("computes nothing")
+        refused(vec![ReadRule::new("").with_target(target("k", DataType::Int8))])
+            .to_string()
+            .contains("lacks the name of a class")
     );
-    assert!(refused(vec![ReadRule::new("").with_target(target("k", DataType::Int8))]).to_string().contains("no class"));
     let error = refused(vec![resolving().with_sources(["m_indx"])]);
     assert!(error.is_not_found() && error.to_string().contains("'m_index'"), "{error}");
     assert!(error.to_string().contains("field 'links': read rule for 'Link<Jet>'"), "{error}");
     let error = refused(vec![resolving(), resolving()]);
-    assert!(error.to_string().contains("another rule computes the member 'is_null' too"), "{error}");
+    assert!(error.to_string().contains("another rule also computes the member 'is_null'"), "{error}");
     // A class that is misspelt used to be a rule that did nothing.
     let other = base_rule(DataType::UInt32, nulls_of);
     let other = ReadRule { recipe: Recipe { type_name: "LinkBas".into(), ..other.recipe.clone() }, ..other };

@@ -78,7 +78,7 @@ fn numbers_are_checked_one_by_one() {
     assert_eq!(&*wide, &expected as &dyn Array);
     let error = read_as(&ntuple, ArrowField::new("x", DataType::UInt8, false)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let expected = "entry 777: field 'x', read as 'std::uint8_t': the value -1 is out of its bounds";
+    let expected = "entry 777: field 'x', read as 'std::uint8_t': the value -1 is out of range";
     assert!(error.to_string().ends_with(expected), "{error}");
     // The entries before it can be read.
     let wanted = Schema::from_arrow(&ArrowSchema::new(vec![ArrowField::new("x", DataType::UInt8, false)])).unwrap();
@@ -214,7 +214,7 @@ fn members_that_are_not_there_are_zero_empty_or_null() {
 }
 
 #[test]
-fn a_record_of_which_nothing_is_wanted_still_has_entries() {
+fn a_record_without_wanted_members_still_has_entries() {
     let folder = tempfile::tempdir().unwrap();
     let (field, array) = numbered();
     let ntuple = written(&folder, field, array);
@@ -269,7 +269,7 @@ fn fields_are_found_by_name_and_once() {
     assert!(error.is_not_found() && error.to_string().contains("(available: 'x')"), "{error}");
     assert_eq!(wanted(&["x", "x"]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(wanted(&[]).unwrap().to_batch().unwrap().num_rows(), 100);
-    // Its own schema is no other one.
+    // Its own schema does not count as another one.
     let same = ntuple.read_all().with_schema(ntuple.schema()).unwrap().to_batch().unwrap();
     assert_eq!(same, ntuple.read_all().to_batch().unwrap());
 }

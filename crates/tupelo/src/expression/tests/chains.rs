@@ -51,10 +51,10 @@ fn real_nesting_has_a_limit() {
         let nested = |depth| format!("{}run{}", open.repeat(depth), close.repeat(depth));
         assert!(nested(60).parse::<Expression>().is_ok(), "{open}");
         let deep = error(&nested(10_000));
-        assert!(deep.contains("nested deeper than 128"), "{deep}");
+        assert!(deep.contains("nested more than 128 deep"), "{deep}");
         assert!(deep.len() < 500, "the message has the whole text");
     }
-    assert!(error(&vec!["2"; 10_000].join(" ** ")).contains("nested deeper than 128"));
+    assert!(error(&vec!["2"; 10_000].join(" ** ")).contains("nested more than 128 deep"));
 }
 
 /// There was no `in`: lists of events were thousands of comparisons.
@@ -94,22 +94,25 @@ fn in_finds_literals() {
 }
 
 #[test]
-fn in_says_what_it_wants() {
+fn in_names_the_expected_type() {
     for (text, wanted) in [
         ("run in", "expected a list of literals such as [1, 2, 3] after 'in' at the end"),
         ("run in pt", "expected a list of literals such as [1, 2, 3] after 'in' at character 8"),
         ("run in [pt]", "expected a literal (a number, string or boolean) after 'in' at character 9"),
         ("run in [1", "expected ']' at the end"),
-        ("run in [1, 'a']", "the list after 'in' has both strings and numbers; it ends at character 15"),
-        ("name in [1]", "'in' looks for numbers in this list, not for a string"),
-        ("run in ['a']", "'in' looks for strings in this list, not for an integer"),
+        ("run in [1, 'a']", "the list after 'in' contains both strings and numbers; it ends at character 15"),
+        ("name in [1]", "'in' expects numbers for this list, not a string"),
+        ("run in ['a']", "'in' expects strings for this list, not an integer"),
         ("(run, met) in [1]", "expected a tuple of 2 literals in this list at character 16"),
         ("(run, met) in [(1, 2, 3)]", "expected ')' at character 21"),
         ("(run, met)", "a tuple is allowed only before 'in'; unexpected ',' at character 1"),
         ("(run, met) + 1", "a tuple is allowed only before 'in'; unexpected ',' at character 1"),
         ("-(run, met) in [(1, 1)]", "a tuple is allowed only before 'in'; unexpected ',' at character 2"),
-        ("1 < run in [1]", "'in' does not go on with another comparison; put it in parentheses, at character 9"),
-        ("run in [1] == good", "'in' does not go on with another comparison; put it in parentheses, at character 12"),
+        ("1 < run in [1]", "'in' cannot be chained with another comparison; put it in parentheses, at character 9"),
+        (
+            "run in [1] == good",
+            "'in' cannot be chained with another comparison; put it in parentheses, at character 12",
+        ),
         ("in [1]", "expected a value before 'in' at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");

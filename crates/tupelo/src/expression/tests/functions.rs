@@ -53,23 +53,26 @@ fn an_axis_that_is_not_the_innermost_is_refused() {
     for (text, wanted) in [
         (
             "ak.sum(jets.parts, axis=1)",
-            "sum() goes over the innermost lists, which are axis=2 here, not axis=1: write axis=-1, and call it again for \
-             the lists outside",
+            "sum() applies to the innermost lists, which are axis=2 here, not axis=1: write axis=-1, and call it again \
+             for the outer lists",
         ),
         ("ak.max(met, axis=1)", "max() takes a collection, not a real number for each entry"),
-        ("ak.sum(pt, axis=2)", "sum() has no axis=2: there are lists in 1 level, of which the innermost is axis=-1"),
-        ("ak.num(pt, axis=-3)", "num() has no axis=-3: there are lists in 1 level, of which the innermost is axis=-1"),
-        ("num(pt, axis=0)", "num() goes over lists: axis=0 stands for the entries, which are computed one by one"),
-        ("len(pt, axis=0)", "len() goes over lists: axis=0 stands for the entries, which are computed one by one"),
-        ("ak.sum(pt, axis=0)", "sum() goes over lists: axis=0 stands for the entries, which are computed one by one"),
-        ("ak.sum(pt, axis=-2)", "sum() goes over lists: axis=-2 stands for the entries, which are computed one by one"),
+        ("ak.sum(pt, axis=2)", "axis=2 of sum() does not exist: lists have 1 level, and axis=-1 is the innermost"),
+        ("ak.num(pt, axis=-3)", "axis=-3 of num() does not exist: lists have 1 level, and axis=-1 is the innermost"),
+        ("num(pt, axis=0)", "num() applies to lists, but axis=0 selects the entries, which are computed one by one"),
+        ("len(pt, axis=0)", "len() applies to lists, but axis=0 selects the entries, which are computed one by one"),
+        ("ak.sum(pt, axis=0)", "sum() applies to lists, but axis=0 selects the entries, which are computed one by one"),
+        (
+            "ak.sum(pt, axis=-2)",
+            "sum() applies to lists, but axis=-2 selects the entries, which are computed one by one",
+        ),
         (
             "ak.sum(pt, axis=None)",
-            "axis=None stands for all entries together; values are computed entry by entry: write axis=-1 at character 12",
+            "axis=None combines all entries, but values are computed entry by entry: write axis=-1, at character 12",
         ),
-        ("ak.sum(pt, axis=run)", "an axis is an integer at character 12"),
-        ("ak.sum(pt, keepdims=True)", "sum() has only 'axis', not 'keepdims' at character 12"),
-        ("np.sqrt(met, axis=1)", "sqrt() has no keywords, not 'axis' at character 14"),
+        ("ak.sum(pt, axis=run)", "an axis must be an integer, at character 12"),
+        ("ak.sum(pt, keepdims=True)", "sum() takes only 'axis', not 'keepdims' at character 12"),
+        ("np.sqrt(met, axis=1)", "sqrt() takes no keywords, not 'axis' at character 14"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }
@@ -98,13 +101,13 @@ fn slices_take_items_of_lists() {
         assert_eq!(shown(text), wanted, "{text}");
     }
     for (text, wanted) in [
-        ("pt[0, 1]", "of several indexes the first stands for entries: write [:, …] at character 4"),
-        ("pt[:1, 0]", "of several indexes the first stands for entries: write [:, …] at character 4"),
-        ("met[:1]", "a real number for each entry has no items"),
-        ("pt[:, 0, 0]", "a real number for each entry has no items"),
-        ("pt[::0]", "the step of a slice is not 0 at character 7"),
-        ("pt[:met]", "the bounds of a slice are integers; this is none at character 5"),
-        ("jets.parts[:, :, run]", "beside slices and other indexes stands an integer at character 18"),
+        ("pt[0, 1]", "the first of several indexes selects entries: write [:, …], at character 4"),
+        ("pt[:1, 0]", "the first of several indexes selects entries: write [:, …], at character 4"),
+        ("met[:1]", "a real number for each entry cannot be indexed"),
+        ("pt[:, 0, 0]", "a real number for each entry cannot be indexed"),
+        ("pt[::0]", "the step of a slice must not be 0, at character 7"),
+        ("pt[:met]", "the bounds of a slice must be integers, at character 5"),
+        ("jets.parts[:, :, run]", "an index beside slices and other indexes must be an integer, at character 18"),
         ("pt[]", "expected a value before ']' at character 4"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
@@ -113,8 +116,8 @@ fn slices_take_items_of_lists() {
 
 /// `x ^ 2`, which is a power in TTree formulas, was 2 with other bits.
 #[test]
-fn carets_between_numbers_ask_what_is_meant() {
-    let asks = "^ takes booleans only: write ** for a power, and xor(a, b) for the bits of integers";
+fn carets_between_numbers_are_refused_with_alternatives() {
+    let asks = "^ takes only booleans: write ** for powers and xor(a, b) for bits of integers";
     for text in ["run ^ 2", "pt ^ 2", "2 ^ met", "good ^ 2"] {
         assert_eq!(error(text), asks, "{text}");
     }
@@ -124,20 +127,20 @@ fn carets_between_numbers_ask_what_is_meant() {
 }
 
 #[test]
-fn formulas_of_trees_and_methods_say_what_to_write() {
+fn tree_formulas_and_methods_are_refused_with_alternatives() {
     for (text, wanted) in [
-        ("Sum$(pt) > 3", "'Sum$' is of TTree formulas only; write sum(x) for Sum$(x), at character 1"),
-        ("Length$(pt)", "'Length$' is of TTree formulas only; write len(x) for Length$(x), at character 1"),
+        ("Sum$(pt) > 3", "'Sum$' exists only in TTree formulas; write sum(x) for Sum$(x), at character 1"),
+        ("Length$(pt)", "'Length$' exists only in TTree formulas; write len(x) for Length$(x), at character 1"),
         (
             "Entry$ > 3",
-            "'Entry$' is of TTree formulas only; functions are those of NumPy and Awkward Array, at character 1",
+            "'Entry$' exists only in TTree formulas; use functions of NumPy and Awkward Array, at character 1",
         ),
         ("TMath::Abs(met)", "'TMath::Abs' is C++; write abs, at character 1"),
         ("1 + TMath::Pi()", "'TMath::Pi' is C++; write np.pi, at character 5"),
         ("TMath::Power(met, 2)", "'TMath::Power' is C++; write power, at character 1"),
         ("pt.size() > 2", "'pt.size' is not a function; write len(pt), at character 1"),
         ("pt.sum()", "'pt.sum' is not a function; write sum(pt), at character 1"),
-        ("pt.foo()", "'pt.foo' is not a function; modules are np, numpy, ak, awkward, math, at character 1"),
+        ("pt.foo()", "'pt.foo' is not a function; available modules: np, numpy, ak, awkward, math, at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }

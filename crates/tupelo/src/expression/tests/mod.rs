@@ -113,7 +113,7 @@ fn operators_bind_as_in_python() {
 }
 
 #[test]
-fn items_are_computed_one_by_one_and_what_an_entry_has_stands_beside_each() {
+fn items_are_computed_one_by_one_and_single_values_are_broadcast() {
     for (text, value) in [
         ("pt * 2", "[60.0, 40.0] [] [100.0] [10.0, 90.0, 20.0]"),
         ("pt > run * 10", "[true, true] [] [true] [false, true, false]"),
@@ -181,7 +181,7 @@ fn types_are_those_of_numpy_but_integers_have_64_bits() {
 }
 
 #[test]
-fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
+fn nan_compares_with_nothing_and_nulls_are_not_kept() {
     assert_eq!(shown("met > 5"), "true false true true");
     assert_eq!(shown("met != met"), "false true false false");
     assert_eq!(shown("isnan(met) or !isfinite(met)"), "false true false false");
@@ -217,7 +217,7 @@ fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
 }
 
 #[test]
-fn what_is_no_expression_says_where() {
+fn syntax_errors_give_the_position() {
     for (text, wanted) in [
         ("", "expected a value at the end"),
         ("pt >", "expected a value at the end"),
@@ -239,31 +239,31 @@ fn what_is_no_expression_says_where() {
         assert_eq!(error(text), wanted, "{text}");
     }
     let deep = format!("{}1{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(error(&deep).contains("nested deeper than 128"));
-    assert!(error(&"-".repeat(10_000)).contains("nested deeper than 128"));
+    assert!(error(&deep).contains("nested more than 128 deep"));
+    assert!(error(&"-".repeat(10_000)).contains("nested more than 128 deep"));
 }
 
 #[test]
-fn what_does_not_go_together_says_what() {
+fn type_errors_name_the_types() {
     for (text, wanted) in [
         ("met + name", "+ takes numbers, not a string"),
         ("1 < name", "a comparison takes numbers, not a string"),
         ("run > 1 & met", "'1 & met': & takes booleans, not an integer; put comparisons beside & and | in parentheses"),
         ("met and good", "and takes booleans, not a real number; compare it with a number"),
-        ("pt + pair", "lists of different lengths, first 0 and 2, have no common items"),
+        ("pt + pair", "lists have different lengths, first 0 and 2"),
         ("sum(met)", "sum() takes a collection, not a real number for each entry"),
         ("len(1)", "len() takes a collection, not an integer for each entry"),
-        ("met[0]", "a real number for each entry has no items"),
-        ("pt[1.5]", "an index is an integer or a list of booleans"),
-        ("pt[good]", "a mask is a list of booleans, one for each item; a cut keeps entries"),
-        ("pt[pair > 1]", "a mask has one boolean for each item of a list"),
-        ("pt.x", "field 'pt.x': there is no member 'x' in a real number"),
+        ("met[0]", "a real number for each entry cannot be indexed"),
+        ("pt[1.5]", "an index must be an integer or a list of booleans"),
+        ("pt[good]", "a mask must be a list of booleans, one for each item; use a cut to select entries"),
+        ("pt[pair > 1]", "a mask must have one boolean for each item of a list"),
+        ("pt.x", "field 'pt.x': a real number has no member 'x'"),
         ("jets.part", "field 'jets.part': no member named 'part' (available: 'parts')"),
-        ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
-        ("where(good)", "where() takes a boolean and two values, and was given 1"),
+        ("sqrt(met, met)", "sqrt() takes one value, found 2"),
+        ("where(good)", "where() takes a boolean and two values, found 1"),
         ("~met", "~ takes booleans and integers, not a real number"),
-        ("7 // 0", "integers have no // by 0"),
-        ("run + 7 % 0", "'7 % 0': integers have no % by 0"),
+        ("7 // 0", "integer // by 0 is undefined"),
+        ("run + 7 % 0", "'7 % 0': integer % by 0 is undefined"),
         ("run * 9223372036854775807", "2 * 9223372036854775807 is not a 64-bit integer"),
         ("jets + 1", "+ takes numbers, not a record of parts"),
     ] {
@@ -276,8 +276,8 @@ fn what_does_not_go_together_says_what() {
     let cut = |text: &str| text.parse::<Expression>().unwrap().mask(&events()).unwrap_err().to_string();
     assert_eq!(
         cut("pt > 5"),
-        "expression 'pt > 5': a cut is one boolean for each entry, not a list of booleans; reduce the list by any() or \
-         all()"
+        "expression 'pt > 5': a cut must be one boolean for each entry, not a list of booleans; reduce the list by \
+         any() or all()"
     );
 }
 
@@ -439,7 +439,7 @@ fn texts_are_compared_whatever_their_bytes_are() {
 fn bits_between_comparisons_ask_for_parentheses() {
     for text in ["run > 1 & run < 3", "run == 1 | run == 3", "1 < (run) & run < 5", "1 < (run) & (run) < 5"] {
         let error = text.parse::<Expression>().unwrap_err().to_string();
-        assert!(error.contains("stands between two comparisons"), "{error}");
+        assert!(error.contains("binds more strongly than the comparisons"), "{error}");
     }
     assert_eq!(shown("(run > 1) & (run < 3)"), shown("run == 2"));
     assert_eq!(shown("run & 1 == 1"), shown("run != 2"));
@@ -478,7 +478,7 @@ fn quotients_of_reals_are_those_of_python() {
     assert_eq!(all("abs(where(b == 0 or abs(a) == 5, a, (a // b) * b + a % b) - a) < 1e-12"), ["true"; 11].join(" "));
 }
 
-/// Integers from 2⁶³ on were no numbers in the text, so that there was nothing to compare large fields with.
+/// Integers from 2⁶³ on were not parsed as numbers, so large fields could not be compared.
 #[test]
 fn large_unsigned_integers_are_written_too() {
     let booleans = |text: &str| evaluate(text).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
@@ -488,7 +488,7 @@ fn large_unsigned_integers_are_written_too() {
     assert_eq!(booleans("run < 0x8000000000000000"), [true; 4]);
     assert_eq!(booleans("met < 18446744073709551615"), [true, false, true, true]);
     assert_eq!(shown("-9223372036854775808 // 2"), ["-4611686018427387904"; 4].join(" "));
-    let refused = "is compared only: integers are computed with 64 bits, of which one is a sign";
+    let refused = "can only be compared: integers are computed with 64 bits including the sign";
     assert_eq!(error("run + 9223372036854775808"), format!("9223372036854775808 {refused}"));
     assert_eq!(error("big + 1"), format!("18446744073709551615 {refused}"));
     assert_eq!(shown("pt[18446744073709551615]"), "- - - -");
@@ -502,10 +502,10 @@ fn names_with_colons_ask_for_backticks() {
         ("sum(AnalysisJetsAuxDyn:pt)", "AnalysisJetsAuxDyn:pt", 5),
         ("pt[Aux:eta:x > 0]", "Aux:eta:x", 4),
     ] {
-        let wanted = format!("names that contain ':' must be in backticks: write `{name}`, at character {at}");
+        let wanted = format!("names with ':' must be in backticks: write `{name}`, at character {at}");
         assert_eq!(error(text), wanted);
     }
-    assert_eq!(error("pt[i:j]"), "the bounds of a slice are integers; this is none at character 4");
+    assert_eq!(error("pt[i:j]"), "the bounds of a slice must be integers, at character 4");
     assert_eq!(error("std::max(1, 2)"), "'std::max' is C++; write max, at character 1");
 }
 
@@ -687,7 +687,7 @@ fn missing_lists_stay_missing() {
     let kept = "len(ov) == 0".parse::<Expression>().unwrap().mask(&batch).unwrap();
     assert_eq!(kept.iter().collect::<Vec<_>>(), [None, Some(false), Some(true), Some(false)]);
     let error = "ov + a3".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
-    assert_eq!(error, "expression 'ov + a3': lists of different lengths, first 2 and 3, have no common items");
+    assert_eq!(error, "expression 'ov + a3': lists have different lengths, first 2 and 3");
 }
 
 /// `a3 * 2` was a list of any length.

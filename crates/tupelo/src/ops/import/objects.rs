@@ -1,4 +1,4 @@
-//! What a file has beside its trees.
+//! The objects of a file besides its trees.
 
 use std::collections::HashSet;
 

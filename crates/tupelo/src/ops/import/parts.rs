@@ -17,7 +17,7 @@ pub struct Import {
     parts: Vec<Part>,
 }
 
-/// What is known of a tree that is closed.
+/// What is known about a closed tree.
 #[derive(Debug)]
 struct Part {
     identity: String,
@@ -40,9 +40,9 @@ impl Import {
         if plan.schema().fields.is_empty() {
             let why = match plan.skipped() {
                 [] => String::new(),
-                [one, ..] => format!(", as '{}', because {}", one.name, one.reason),
+                [one, ..] => format!(", such as '{}': {}", one.name, one.reason),
             };
-            let what = format!("no branch can be imported{why}; choose others, or another tree");
+            let what = format!("no branch can be imported{why}; select other branches or another tree");
             return Err(plan.read().context(Error::unsupported(what)));
         }
         let parts = vec![Part::new(&tree, &plan)?];

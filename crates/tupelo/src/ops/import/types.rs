@@ -1,7 +1,7 @@
 //! The types that fields of trees get in an ntuple: those that ROOT reads without a dictionary of anybody's classes.
 //!
-//! ROOT makes fields by the names of their types (`RFieldBase::Create`), so one name that it does not know spoils the whole
-//! ntuple. Names are made here from what fields hold; those that branches spell are taken where both agree.
+//! ROOT makes fields by the names of their types (`RFieldBase::Create`), so one unknown name makes the whole ntuple
+//! unreadable. Names are made here from the structure of fields; the spelling of branches is used if both agree.
 
 use tupelo_format::type_name::TypeName;
 
@@ -9,7 +9,7 @@ use crate::schema::{Field, Kind};
 
 /// Sequences that ROOT has fields for, whatever their items are.
 const SEQUENCES: [&str; 2] = ["std::vector", "ROOT::VecOps::RVec"];
-/// Sets, of which ROOT reads those that it has a dictionary for …
+/// Sets; ROOT reads those that it has a dictionary for …
 const SETS: [&str; 4] = ["std::set", "std::unordered_set", "std::multiset", "std::unordered_multiset"];
 /// … that is, those of these items (`core/clingutils`).
 const SET_ITEMS: [&str; 5] = ["std::int32_t", "std::int64_t", "float", "double", "std::string"];

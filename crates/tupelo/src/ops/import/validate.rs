@@ -1,4 +1,4 @@
-//! The proof that an ntuple is equal to the trees that it was made of.
+//! The proof that an ntuple equals the trees it was made from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::{Error, Result};
 /// Bins of the histograms with which two fields are compared.
 const BINS: usize = 64;
 
-/// What a comparison of a tree with an ntuple found.
+/// The result of comparing a tree with an ntuple.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Validation {
     /// Entries that were compared.
     pub entries: u64,
-    /// What was compared of each field.
+    /// The comparison of each field.
     pub fields: Vec<FieldValidation>,
 }
 
-/// What was compared of a field.
+/// The comparison of a field.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FieldValidation {
@@ -37,7 +37,7 @@ pub struct FieldValidation {
     pub field: String,
     /// Numbers and texts that were compared.
     pub values: u64,
-    /// The first entry in which it is not equal.
+    /// The first entry in which it differs.
     pub first_difference: Option<u64>,
     /// Histograms of its numbers, those of each member of it together.
     pub histogram: Option<Comparison>,
@@ -114,12 +114,12 @@ fn compare(
     let mut next = before + entries.start;
     for batch in &mut batches {
         let batch = batch?;
-        let rows = batch.num_rows() as u64;
-        let other = imported.clone().entries(next..next + rows).to_batch()?;
+        let count = batch.num_rows() as u64;
+        let other = imported.clone().entries(next..next + count).to_batch()?;
         for (index, (branch, name)) in plan.compared.iter().enumerate() {
             let place = order.get(name).copied();
             let ours = place.and_then(|place| other.columns().get(place));
-            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is not in the ntuple")))?;
+            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is missing in the ntuple")))?;
             let (Some(theirs), ours) = (batch.columns().get(index), counted(ours, batch.column(index))?) else {
                 continue;
             };
@@ -138,17 +138,17 @@ fn compare(
             let field = &mut found.fields[known];
             let ours = relabelled(&ours, theirs.data_type()).unwrap_or(ours);
             if field.first_difference.is_none() && ours.to_data() != theirs.to_data() {
-                let same = |row: &usize| ours.slice(*row, 1).to_data() == theirs.slice(*row, 1).to_data();
-                let row = (0..batch.num_rows().min(ours.len())).find(|row| !same(row)).unwrap_or(0);
-                field.first_difference = Some(next + row as u64);
+                let same = |entry: &usize| ours.slice(*entry, 1).to_data() == theirs.slice(*entry, 1).to_data();
+                let entry = (0..batch.num_rows().min(ours.len())).find(|entry| !same(entry)).unwrap_or(0);
+                field.first_difference = Some(next + entry as u64);
             }
             let mut numbers = [Vec::new(), Vec::new()];
             field.values += leaves(theirs, &mut numbers[0])?;
             leaves(&ours, &mut numbers[1])?;
             fill(&mut field.histogram, numbers);
         }
-        next += rows;
-        found.entries += rows;
+        next += count;
+        found.entries += count;
     }
     Ok(())
 }

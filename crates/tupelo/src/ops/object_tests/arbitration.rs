@@ -176,7 +176,7 @@ impl Kind {
     /// Checks what is visible after a writer has ended so: an ntuple that can be read, or none where there was none.
     fn check(&self, store: &ObjectMemory, is_replaced: bool, ended: &Result<()>, at: u64) {
         if let Err(error) = ended {
-            assert!(error.to_string().contains("run again"), "call {at}: {error}");
+            assert!(error.to_string().contains("write it again"), "call {at}: {error}");
         }
         match File::of_objects(Arc::new(store.clone()), self.base, &self.name()) {
             Ok(file) => {
@@ -205,7 +205,7 @@ fn try_all(each: fn(&Kind, bool)) {
 
 /// Regression: objects were removed between the last look of the writer and its anchor.
 #[test]
-fn a_collection_between_any_two_calls_of_a_writer_leaves_what_can_be_read() {
+fn a_collection_between_any_two_calls_of_a_writer_leaves_a_readable_ntuple() {
     try_all(|kind, is_replaced| {
         let (mut ended_well, mut at) = (0, 0);
         loop {
@@ -227,7 +227,7 @@ fn a_collection_between_any_two_calls_of_a_writer_leaves_what_can_be_read() {
 }
 
 #[test]
-fn a_writer_that_ends_between_any_two_calls_of_a_collection_leaves_what_can_be_read() {
+fn a_writer_that_ends_between_any_two_calls_of_a_collection_leaves_a_readable_ntuple() {
     try_all(|kind, is_replaced| {
         let (mut kept, mut at) = (0, 0);
         loop {
@@ -276,7 +276,7 @@ fn an_attempt_that_may_become_visible_is_kept_for_a_while() {
         store.fail_put(puts - 1);
         let file = kind.write_to(Arc::new(store.clone())).unwrap();
         let error: Error = file.finish().unwrap_err();
-        assert!(error.to_string().contains("objects may be left"), "{error}");
+        assert!(error.to_string().contains("objects may remain"), "{error}");
         let (found, _) = kind.collect(Arc::new(store.clone())).unwrap();
         assert_eq!((found.publishing, found.young, found.orphans.len()), (1, 0, 0));
         make_seals_old(&store);
@@ -345,7 +345,7 @@ fn a_directory_survives_collections_beside_its_writers() {
                 .and_then(|file| write(&file).and_then(|()| file.finish()));
             match written {
                 Ok(()) => is_visible = true,
-                Err(error) => assert!(error.to_string().contains("run again"), "round {round}: {error}"),
+                Err(error) => assert!(error.to_string().contains("write it again"), "round {round}: {error}"),
             }
             if is_visible {
                 assert_eq!(all(&crate::open(&uri).open().unwrap()), expected, "round {round}");

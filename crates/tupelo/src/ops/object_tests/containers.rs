@@ -218,7 +218,7 @@ fn anchor_and_footer_belong_together() {
     let file = open_in(&store).unwrap();
     store_in(&store, "page");
     let error = file.ntuple(None).unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("do not belong to the anchor"), "{error}");
+    assert!(error.is_corrupt() && error.to_string().contains("do not match the anchor"), "{error}");
     assert!(open_in(&store).unwrap().ntuple(None).is_ok());
 }
 
@@ -298,7 +298,7 @@ fn another_name_with_the_same_hash_is_not_taken() {
     let open = || File::of_objects(Arc::new(store.clone()), "tracks", "daos://tank/box:tracks");
     let error = open().unwrap().ntuple(None).unwrap_err();
     let expected =
-        "daos://tank/box:tracks: the container has no ntuple 'tracks', but 'events', whose name has the same hash";
+        "daos://tank/box:tracks: the container lacks ntuple 'tracks', but has 'events', whose name has the same hash";
     assert!(error.is_not_found() && error.to_string().contains(expected), "{error}");
     let create = || {
         let name = "daos://tank/box:tracks";
@@ -308,20 +308,20 @@ fn another_name_with_the_same_hash_is_not_taken() {
 }
 
 #[test]
-fn what_a_container_cannot_have_is_refused() {
+fn unsupported_mappings_of_a_container_are_refused() {
     let store = container();
     let error = create(&store, "cluster").unwrap_err();
     assert!(
-        error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("no mapping 'cluster'"),
+        error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("support the mapping 'cluster'"),
         "{error}"
     );
     let file = create(&store, "page").unwrap();
     let error = file.ntuple("tracks", &nested_schema(), WriteOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("has the name of its URI, which is 'events'"), "{error}");
+    assert!(error.contains("must have the name in its URI, 'events'"), "{error}");
     drop(file);
     store.publish(&format!("{HEAD}a"), Bytes::from_static(b"no anchor"), &Condition::Absent).unwrap();
     let error = create(&store, "page").unwrap_err().to_string();
-    assert!(error.contains("something that is not an ntuple exists under this name"), "{error}");
+    assert!(error.contains("an object that is not an ntuple exists under this name"), "{error}");
 }
 
 fn collector(store: &ObjectMemory) -> Collector {
@@ -347,7 +347,7 @@ fn a_collected_writer_fails_and_removes_nothing_of_others() {
         match ends {
             true => {
                 let error = first.finish().unwrap_err().to_string();
-                assert!(error.contains("while it was written; run again"), "{error}");
+                assert!(error.contains("while it was written; write it again"), "{error}");
             }
             false => drop(first.abort().unwrap()),
         }
@@ -420,7 +420,7 @@ fn another_class_of_metadata_does_not_hide_an_ntuple() {
     let keys = Keys::Daos { class: "S2".to_owned(), metadata_class: "S1".to_owned(), separate_pages: false };
     let other = store.clone().with_keys(keys);
     let error = create(&other, "page").unwrap_err().to_string();
-    assert!(error.contains("it exists with daos_metadata_class=SX"), "{error}");
+    assert!(error.contains("it already exists with daos_metadata_class=SX"), "{error}");
     assert_eq!(collect(&other), 0);
     assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }

@@ -52,7 +52,7 @@ fn nothing_is_left_of_an_ntuple_that_is_removed() {
         assert_eq!(sizes(&collector(&store).remove_visible().unwrap()), sizes(&known));
         assert_eq!(keys(&store), others.map(|(key, _)| key));
         let error = collector(&store).remove_visible().unwrap_err();
-        assert!(error.is_not_found() && error.to_string().contains("dir/events: there is no ntuple"), "{error}");
+        assert!(error.is_not_found() && error.to_string().contains("dir/events: the ntuple does not exist"), "{error}");
     }
 }
 
@@ -97,7 +97,7 @@ fn ntuples_of_root_are_removed() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_removed() {
+fn unreadable_attempts_are_not_removed() {
     let store = stored("cluster");
     let anchor = store.get("dir/events", 1 << 20).unwrap().0;
     replace(&store, "dir/events", anchor.slice(1..));
@@ -182,7 +182,7 @@ fn attribute_sets_cannot_be_exchanged() {
     replace(&store, &lumi.0, runs.1);
     for name in ["runs", "lumi"] {
         let error = read(name).unwrap_err();
-        assert!(error.is_corrupt() && error.to_string().contains("not the one that the anchor names"), "{error}");
+        assert!(error.is_corrupt() && error.to_string().contains("it does not match the anchor"), "{error}");
     }
 }
 
@@ -194,7 +194,7 @@ fn page_lists_that_the_anchor_does_not_name_are_refused() {
     anchor.extension.as_mut().unwrap().page_lists[0].bytes -= 1;
     replace(&store, "dir/events", anchor.write().unwrap().into());
     let error = open_objects(&store).and_then(|file| file.ntuple(None)?.read_all().to_batch()).unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("not the one that the anchor names"), "{error}");
+    assert!(error.is_corrupt() && error.to_string().contains("it does not match the anchor"), "{error}");
 }
 
 /// Objects of more than 32 MiB are compared a piece at a time.

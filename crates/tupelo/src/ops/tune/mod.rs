@@ -35,18 +35,18 @@ pub const DEFAULT_MAPPINGS: [Mapping; 5] =
 /// Default codecs by their names. LZMA takes long and is measured only on request.
 pub const DEFAULT_CODECS: [&str; 4] = ["none", "lz4:4", "zstd:5", "zlib:1"];
 
-/// Candidates count as equal if one is this much worse than the other: measured times vary as much.
+/// Candidates whose values differ by at most this factor count as equal: measured times vary as much.
 const TOLERANCE: f64 = 0.05;
 
 /// The default codecs.
 ///
 /// # Errors
-/// None with the names of this version.
+/// None, since all names are known to this version.
 pub fn default_codecs() -> Result<Vec<Compression>> {
     Ok(DEFAULT_CODECS.iter().map(|name| name.parse()).collect::<std::result::Result<_, tupelo_format::Error>>()?)
 }
 
-/// What was measured of an ntuple or tree, independent of the store.
+/// The measurements of an ntuple or tree, independent of the store.
 #[derive(Debug)]
 pub struct Measured {
     read: Read,
@@ -71,7 +71,7 @@ pub fn measure(
 ) -> Result<Option<Measured>> {
     let source = read.source();
     if source.entries() == 0 {
-        return Err(read.context(Error::invalid_argument("it has no entries to measure")));
+        return Err(read.context(Error::invalid_argument("the ntuple or tree has no entries to measure")));
     }
     let mut page_sizes = page_sizes.to_vec();
     page_sizes.sort_unstable();
@@ -79,7 +79,7 @@ pub fn measure(
     let sample = match (source.as_ntuple(), source.as_tree()) {
         (Some(ntuple), _) => Sample::of_ntuple(read, ntuple, sample_bytes),
         (None, Some(tree)) => Sample::of_tree(read, tree, sample_bytes),
-        (None, None) => Err(Error::unsupported("what is tuned is one ntuple or tree")),
+        (None, None) => Err(Error::unsupported("expected a single ntuple or tree")),
     };
     let sample = sample.map_err(|e| read.context(e))?;
     let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());
@@ -116,7 +116,8 @@ impl Measured {
         self.sample_entries
     }
 
-    /// What the ntuple takes in a store, for all measured codecs and page sizes with these cluster sizes and mappings.
+    /// The costs of the ntuple in a store, for all measured codecs and page sizes with these cluster sizes and
+    /// mappings.
     /// `cores` encode and decode.
     pub fn candidates(
         &self,
@@ -136,8 +137,8 @@ impl Measured {
         candidates
     }
 
-    /// What the existing pages take in a store with each mapping, if they are moved as they are: that takes no CPU time
-    /// to write. A tree has none.
+    /// The costs of the existing pages in a store with each mapping, if copied unchanged: writing them takes no CPU
+    /// time. None for a tree.
     ///
     /// # Errors
     /// As [`costs`].

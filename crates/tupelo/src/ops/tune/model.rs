@@ -28,7 +28,7 @@ pub struct Link {
     pub bytes_per_second: f64,
 }
 
-/// Where the objects are.
+/// The store of the objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Store {
     /// Reading.
@@ -48,7 +48,7 @@ impl Store {
     }
 }
 
-/// How pages are made.
+/// The settings of pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layout {
     /// Codec and level.
@@ -96,7 +96,7 @@ impl Phase {
         self.cpu_seconds.max(self.transfer_seconds).max(self.wait_seconds) + self.round_trip_seconds
     }
 
-    /// What takes that time: `CPU`, `bandwidth` or `latency`.
+    /// What limits the time: `CPU`, `bandwidth` or `latency`.
     pub fn limit(&self) -> &'static str {
         match self {
             it if it.cpu_seconds >= it.transfer_seconds.max(it.wait_seconds) => "CPU",
@@ -106,10 +106,10 @@ impl Phase {
     }
 }
 
-/// One way to store the ntuple, and what it takes.
+/// One way to store the ntuple, and its costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// How pages are made; `None` for the pages that exist, moved as they are.
+    /// The settings of pages; `None` for the existing pages, copied unchanged.
     pub layout: Option<Layout>,
     /// Objects, requests and bytes. A [`Mapping::Auto`] is resolved.
     pub cost: MappingCost,
@@ -169,7 +169,7 @@ pub(super) struct ColumnBytes {
     pub(super) stored: u64,
 }
 
-/// What the sample takes with one codec and page size, measured.
+/// The measured costs of the sample with one codec and page size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     pub(super) compression: Compression,
@@ -189,7 +189,7 @@ pub struct Trial {
     pub(super) read_seconds: f64,
 }
 
-/// The clusters that `entries` entries become.
+/// The clusters that `entries` entries make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Clusters {
     /// Complete clusters, and the entries of one.

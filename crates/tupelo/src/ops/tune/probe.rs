@@ -60,7 +60,7 @@ impl Probe {
     /// Unsupported for DAOS containers.
     pub fn over(namespace: Arc<dyn ObjectSink>, base: &str, name: &str) -> Result<Self> {
         if namespace.keys() != Keys::Paths {
-            return Err(Error::unsupported("a DAOS container cannot be measured").within(name));
+            return Err(Error::unsupported("DAOS containers cannot be measured").within(name));
         }
         // The name of an attempt, so that `tupelo gc` removes what a killed process leaves.
         let attempt = new_names(1)?.remove(0);
@@ -132,7 +132,7 @@ fn file(source: &dyn ByteSource) -> Result<Store> {
     let size = source.size()?;
     if size < MIN_FILE_BYTES {
         return Err(Error::invalid_argument(format!(
-            "a file of {size} bytes is too small to measure a store; it must have 1 MiB"
+            "a file of {size} bytes is too small to measure a store; use at least 1 MiB"
         )));
     }
     // The beginning and the end of a file may have been read when it was opened.

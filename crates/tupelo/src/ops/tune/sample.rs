@@ -120,7 +120,7 @@ impl Sample {
         let read_seconds = median(|| match decode(read.clone())? {
             entries if entries == self.entries => Ok(()),
             entries => {
-                let what = format!("a sample of {} entries was read as {entries} entries", self.entries);
+                let what = format!("expected a sample of {} entries, read {entries}", self.entries);
                 Err(Error::invalid_argument(what))
             }
         })?;

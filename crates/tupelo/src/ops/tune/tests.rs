@@ -22,7 +22,7 @@ fn codec(name: &str) -> Compression {
     name.parse().unwrap()
 }
 
-/// Four columns of 8 MiB, of which the second is read, compressed to a part of that. 1024 entries.
+/// Four columns of 8 MiB, compressed to a part of that; the second one is read. 1024 entries.
 fn trial(name: &str, part: u64, write_seconds: f64, read_seconds: f64) -> Trial {
     let column = |column| ColumnBytes { column, unpacked: 8 * MIB, stored: 8 * MIB / part };
     Trial {
@@ -164,7 +164,7 @@ proptest! {
 
     /// What is chosen for more reads is never slower to read, but for what counts as equal.
     #[test]
-    fn more_reads_choose_what_is_read_faster(
+    fn more_reads_favour_faster_reading(
         latency in 0.0..0.3, bandwidth in 1e5..1e10, reads in 0u64..100, more in 0u64..10_000,
     ) {
         let store = store(latency, bandwidth);
@@ -266,7 +266,7 @@ fn samples_come_from_all_parts_of_an_ntuple() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_an_error() {
+fn unmeasurable_sources_are_errors() {
     let mut progress = |_| ControlFlow::Continue(());
     let empty = ntuple(0, 1 << 20);
     let error = measure(&empty.read_all(), &[codec("none")], &[1 << 20], MIB, &mut progress).unwrap_err();

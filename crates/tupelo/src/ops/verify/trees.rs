@@ -81,7 +81,7 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
         }
     }
     let held = tree.branches.iter().filter(|branch| !branch.is_elsewhere()).map(|branch| branch.entries).max();
-    let what = format!("its branches have {} entries, the tree says {}", held.unwrap_or(0), tree.entries);
+    let what = format!("its branches have {} entries, but the tree says {}", held.unwrap_or(0), tree.entries);
     match held.map(|held| held.cmp(&tree.entries)) {
         // ROOT reads no more entries than the tree says.
         Some(Ordering::Greater) => report.warnings.push(format!("tree '{name}': {what}")),
@@ -97,10 +97,11 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             report.add(damage(index, what), ErrorKind::Unsupported);
             continue;
         }
-        // Branches that hold others, and bases without members, have entries and no baskets; those of ROOT 4 an empty one.
+        // Branches that contain others, and bases without members, have entries but no baskets; those of ROOT 4 have an
+        // empty one.
         let has_values = layouts.contains_key(&index) || branch.baskets.iter().any(|basket| !basket.entries.is_empty());
         if end != branch.entries && has_values {
-            let what = format!("its baskets hold {end} entries, expected {}", branch.entries);
+            let what = format!("its baskets contain {end} entries, expected {}", branch.entries);
             report.add(damage(index, what), ErrorKind::Corrupt);
         }
         for basket in 0..branch.baskets.len() {

@@ -1,4 +1,4 @@
-//! What is left out of a read: what a file has and cannot be read, and the counters of lists.
+//! What is left out of a read: unreadable fields and branches, and the counters of lists.
 
 use super::super::table::Table;
 use super::Read;
@@ -36,8 +36,8 @@ impl Skipped {
 }
 
 impl Table {
-    /// What cannot be read of the table, as its metadata say: branches of a tree, fields of an ntuple. With patterns, only
-    /// what `wanted` names, if it names anything, and `unwanted` does not.
+    /// The unreadable parts of the table, according to its metadata: branches of a tree, fields of an ntuple. With
+    /// patterns, only what `wanted` names, if it names anything, and `unwanted` does not.
     pub fn unreadable<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Vec<Skipped> {
         let all: Vec<Skipped> = match self {
             Self::Ntuple(ntuple) => {
@@ -84,7 +84,7 @@ impl Read {
     /// The same without what [`Read::without_unreadable`] left out of the same fields before.
     ///
     /// # Errors
-    /// Not found for what the fields do not have.
+    /// Not found if the fields lack one of them.
     pub fn without_skipped(self, skipped: &[Skipped]) -> Result<Self> {
         skipped.iter().try_fold(self, |read, skipped| read.without_path(&skipped.name))
     }
@@ -107,7 +107,7 @@ impl Read {
     /// The same with the counters of the chosen lists, and the names of those that were not chosen.
     ///
     /// # Errors
-    /// None that [`Read::with_fields`] has for names of fields.
+    /// Those of [`Read::with_fields`], except for names of fields.
     pub fn with_counters(self) -> Result<(Self, Vec<String>)> {
         let missing = self.missing_counters();
         if missing.is_empty() {

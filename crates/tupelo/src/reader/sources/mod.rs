@@ -1,4 +1,4 @@
-//! What entries are read from: ntuples and trees.
+//! Sources of entries: ntuples and trees.
 
 mod ntuple;
 mod tree;
@@ -19,11 +19,11 @@ use crate::{Error, Result};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use tree::{Tree, TreeSizes};
 
-/// Fields by which a read is judged to need a server.
+/// Number of fields from which on a read is assumed to need a server.
 const SAMPLED_FIELDS: usize = 8;
 
 /// A source of entries: an ntuple, or anything else with a schema whose fields can be decoded for ranges of entries.
-/// [`Read`](super::Read), expressions, cuts and batches use nothing else of it.
+/// [`Read`](super::Read), expressions, cuts and batches use only this trait.
 pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// Adds the names of the source to an error.
     fn context(&self, error: Error) -> Error;
@@ -41,7 +41,7 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
 
     /// Decodes stored fields for segments of clusters; one array per field. With `shares`, values must not exceed one
-    /// of so many shares of the memory budget, however many bytes are stored for them.
+    /// of this many shares of the memory budget, however many bytes are stored for them.
     fn decode(
         &self,
         fields: &[Field],
@@ -56,7 +56,7 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// Whether all entries of stored fields are best read in parts of whole clusters, judged by one cluster.
     fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool>;
 
-    /// Where a chunk of entries best ends; see [`plan::batch_end`].
+    /// The best end of a chunk of entries; see [`plan::batch_end`].
     fn batch_end(
         &self,
         fields: &[&Field],
@@ -68,7 +68,7 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// What reading segments would do: first the fields that a cut needs, then the others.
     fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation>;
 
-    /// What changes when the source is rewritten; `None` if it has no file.
+    /// An identifier that changes when the source is rewritten; `None` if it has no file.
     fn identity(&self) -> Result<Option<String>>;
 
     /// The ntuple, if this is one.
@@ -144,7 +144,7 @@ impl EntrySource for Ntuple {
         })
     }
 
-    /// Of a server, where the offsets of one level decide which pages of the next one are read: then each level of many small
+    /// On a server, the offsets of one level decide which pages of the next level are read, so each level of many small
     /// fields takes requests in every cluster. Without levels, all clusters are fetched one after the other anyway.
     fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
         if plan::is_flat(fields.iter().flat_map(plan::columns)) {

@@ -50,7 +50,7 @@ struct Inner {
 /// The same ntuple in the next store of a mirror.
 struct Next {
     open: Box<dyn Fn() -> Result<Ntuple> + Send + Sync>,
-    /// Once an earlier store has failed, and how.
+    /// Set once an earlier store has failed, with the reason.
     ntuple: OnceLock<(Ntuple, String)>,
 }
 
@@ -63,7 +63,7 @@ impl Next {
         let opened = (self.open)()?;
         match opened.has_layout_of(first) {
             true => Ok(&self.ntuple.get_or_init(|| (opened, failure.to_string())).0),
-            false => Err(Error::corrupt("it has other fields, columns or clusters")),
+            false => Err(Error::corrupt("its fields, columns or clusters differ")),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Ntuple {
         })
     }
 
-    /// The same ntuple, just opened, that is read from what `open` gives once its store does not answer.
+    /// The same ntuple, just opened, which is read from the result of `open` once its store does not answer.
     pub(crate) fn with_next(mut self, open: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.next = Some(Next { open: Box::new(open), ntuple: OnceLock::new() });
@@ -114,13 +114,14 @@ impl Ntuple {
     pub fn skipped_stores(&self) -> Vec<String> {
         let mut skipped = self.inner.skipped.clone();
         if let Some((ntuple, failure)) = self.inner.next.as_ref().and_then(|next| next.ntuple.get()) {
-            skipped.push(format!("the next store of the mirror is read: {failure}"));
+            skipped.push(format!("using the next store of the mirror: {failure}"));
             skipped.extend(ntuple.skipped_stores());
         }
         skipped
     }
 
-    /// What `read` gives: for this ntuple or, if its store does not answer, for that in the next store of the mirror.
+    /// The result of `read` for this ntuple or, if its store does not answer, for the one in the next store of the
+    /// mirror.
     pub(crate) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
         let Some(next) = &self.inner.next else { return read(self) };
         if let Some((ntuple, _)) = next.ntuple.get() {
@@ -135,7 +136,7 @@ impl Ntuple {
         }
     }
 
-    /// Whether what is known of this ntuple holds for another one: its fields, columns and clusters.
+    /// Whether another ntuple has the same fields, columns and clusters.
     fn has_layout_of(&self, other: &Self) -> bool {
         let (own, other) = (self.descriptor(), other.descriptor());
         let fields = |it: &Descriptor| Schema::from_descriptor(it).ok();
@@ -198,7 +199,7 @@ impl Ntuple {
         identity.map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
     }
 
-    /// The fields, with what read rules compute.
+    /// The fields, including those computed by read rules.
     pub fn schema(&self) -> &Schema {
         self.schema.schema()
     }
@@ -207,9 +208,9 @@ impl Ntuple {
         &self.schema
     }
 
-    /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class stands. They
-    /// are chosen and read as all others; to read one reads the sources of its rule and nothing else. Rules that the
-    /// ntuple has already stay. A rule for another version or checksum of a class than those on disk does nothing.
+    /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class occurs. They
+    /// are chosen and read like all others; reading one reads only the sources of its rule. Existing rules of the
+    /// ntuple are kept. A rule for another version or checksum of a class than those on disk does nothing.
     ///
     /// # Errors
     /// Not found, with near names, for a class that is nowhere on disk, and for a source that a record of the class does
@@ -219,12 +220,12 @@ impl Ntuple {
         Ok(Self { schema, ..self.clone() })
     }
 
-    /// What this version cannot read of the ntuple: one sentence for each field that is left out.
+    /// What this version cannot read: one sentence for each field that is left out.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
 
-    /// The Arrow schema of what [`Ntuple::read`] gives for all fields.
+    /// The Arrow schema that [`Ntuple::read`] returns for all fields.
     pub fn arrow_schema(&self) -> SchemaRef {
         Arc::new(self.schema.to_arrow(&self.schema().listed()))
     }
@@ -239,8 +240,8 @@ impl Ntuple {
         self.descriptor().attribute_sets().iter().map(|set| set.name.as_str())
     }
 
-    /// Opens an attribute set: an ntuple of its own, whose fields `_rangeStart` and `_rangeLen` give the entries of
-    /// this ntuple of which each of its entries speaks, and `_userData` what it says.
+    /// Opens an attribute set: a separate ntuple whose fields `_rangeStart` and `_rangeLen` give the entries of this
+    /// ntuple that each of its entries refers to, and `_userData` their attributes.
     ///
     /// # Errors
     /// Not found, with near names; corrupt if it cannot be read, or has attribute sets itself, which the format
@@ -252,8 +253,8 @@ impl Ntuple {
         }
     }
 
-    /// Opens one of the linked attribute sets of the descriptor. Sets have no sets (format specification, "Linked
-    /// Attribute Sets"): so nothing that a file says can make a chain of them.
+    /// Opens one of the linked attribute sets of the descriptor. Attribute sets have no attribute sets (format
+    /// specification, "Linked Attribute Sets"), so a file cannot chain them.
     pub(crate) fn open_attribute_set(&self, set: &AttributeSet) -> Result<Self> {
         let open = |ntuple: &Self| {
             // Its copy in another store has another anchor.
@@ -262,16 +263,14 @@ impl Ntuple {
             let source = ntuple.source().attribute_set(copy.filter(|_| is_copy).unwrap_or(set))?;
             if let Some(nested) = source.descriptor().attribute_sets().first() {
                 let nested = nested.name.escape_debug();
-                return Err(Error::corrupt(format!(
-                    "it has an attribute set '{nested}' itself, and must not have any"
-                )));
+                return Err(Error::corrupt(format!("it must not have attribute sets, found '{nested}'")));
             }
             let opened = Self::new(source, &format!("{}@{}", ntuple.path(), set.name))?;
             if ntuple.inner.next.is_none() {
                 return Ok(opened);
             }
             let (ntuple, name) = (ntuple.clone(), set.name.clone());
-            let no_other = || Error::invalid_argument("no other store has the ntuple");
+            let no_other = || Error::invalid_argument("no other store contains the ntuple");
             Ok(opened.with_next(move || {
                 let next = ntuple.inner.next.as_ref().ok_or_else(no_other)?;
                 next.get(&ntuple, &"an attribute set could not be read")?.attribute_set(&name)
@@ -317,7 +316,7 @@ impl Ntuple {
         self.schema.is_compressed()
     }
 
-    /// Puts file and ntuple in front of an error.
+    /// Prefixes an error with file and ntuple.
     pub(crate) fn context(&self, error: Error) -> Error {
         let error = self.source().store().unless_changed(error);
         error.within(format!("ntuple '{}'", self.path())).within(self.file_name())

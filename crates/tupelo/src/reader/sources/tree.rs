@@ -28,10 +28,10 @@ use crate::{Error, Result};
 /// `hits.pos.x` is the name of a branch and of a member at the same time.
 ///
 /// # How branches become Arrow
-/// As the fields of an ntuple do, by the same C++ types. Arrays with a counter (`x[n]/F`) and `std::vector` are
+/// By C++ type, like the fields of an ntuple. Arrays with a counter (`x[n]/F`) and `std::vector` are
 /// `LargeList`, fixed arrays `FixedSizeList`, several leaves `Struct`, `char*`, `TString` and `std::string`
-/// `LargeUtf8`. Branches of whole objects whose classes only the objects themselves say (pointers) are left as bytes;
-/// what cannot be read at all is in [`Tree::refused`].
+/// `LargeUtf8`. Branches of whole objects of classes that only the objects themselves name (pointers) are left as
+/// bytes; branches that cannot be read at all are in [`Tree::refused`].
 #[derive(Debug, Clone)]
 pub struct Tree {
     source: Arc<TreeSource>,
@@ -92,12 +92,12 @@ impl Tree {
         self.schema.to_arrow(&self.schema().listed()).into()
     }
 
-    /// What each top-level field takes in the file, in the order of the schema.
+    /// The size of each top-level field in the file, in the order of the schema.
     pub fn sizes(&self) -> Vec<TreeSizes> {
         self.source.fields().iter().map(|field| self.sizes_of(field)).collect()
     }
 
-    /// What each field with separate branches takes in the file, with the fields below it, by dotted path.
+    /// The size of each field with separate branches in the file, with the fields below it, by dotted path.
     pub fn paths_with_sizes(&self) -> Vec<(String, TreeSizes)> {
         let mut found = Vec::new();
         let mut fields: Vec<(String, &TreeField)> =
@@ -135,12 +135,12 @@ impl Tree {
         self.source.tree()
     }
 
-    /// The entries of a field as objects, decoded by the streamer info: of branches that have no columns, and of any other
-    /// whole object or member. What cannot be decoded is a [`Value::Opaque`](tupelo_format::object::Value::Opaque) that
-    /// says why.
+    /// The entries of a field as objects, decoded by the streamer info: of branches that have no columns, and of any
+    /// other whole object or member. Objects that cannot be decoded are a
+    /// [`Value::Opaque`](tupelo_format::object::Value::Opaque) with the reason.
     ///
     /// # Errors
-    /// Not found, with near names, for a path that is no branch with values; corrupt where baskets are damaged.
+    /// Not found, with near names, for a path without a branch with values; corrupt if baskets are damaged.
     pub fn objects(&self, path: &str, entries: impl RangeBounds<u64>) -> Result<Vec<Value>> {
         let read = || {
             let mut branches = Vec::new();
@@ -176,7 +176,7 @@ impl Tree {
         self.source.fields()
     }
 
-    /// Branches that are no fields: their path, names joined by slashes, and why they cannot be read.
+    /// Branches that are not fields: their path, names joined by slashes, and why they cannot be read.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
         self.source.refused().iter().map(|refused| (refused.path.as_str(), refused.reason.as_str()))
     }
@@ -258,7 +258,7 @@ fn own_names(source: &TreeSource) -> HashMap<String, String> {
     names
 }
 
-/// What branches take in the file, added up.
+/// The total size of branches in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeSizes {

@@ -94,7 +94,7 @@ impl FileSink {
                 open.cycle = Some(cycle);
                 Ok(())
             }
-            (Ok(_), None) => Err(Error::invalid_argument(format!("'{path}' is not being written"))),
+            (Ok(_), None) => Err(Error::invalid_argument(format!("'{path}' is not open for writing"))),
             // The directories are as they were.
             (Err(error), _) => Err(error.into()),
         }

@@ -44,7 +44,7 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
-/// The classes of records. ROOT knows a class by its name, in all files that it has open: what has other members needs
+/// The classes of records. ROOT identifies a class by its name, in all open files: a record with other members needs
 /// another name.
 #[derive(Default)]
 struct Classes {
@@ -74,7 +74,7 @@ impl Classes {
         class
     }
 
-    /// Whether a value has a class whose name was made here. A class that has such members is not that of its type.
+    /// Whether a value has a class whose name was made here. A class with such members differs from its type.
     fn has_made_class(&self, form: &Form) -> bool {
         match form {
             Form::Number(_) | Form::Text => false,
@@ -102,7 +102,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
             let members = members.iter().map(&mut member).collect::<Result<_>>()?;
             Form::Record(classes.record(&field.type_name, path, members))
         }
-        Kind::Streamer => return Err(no_branch("an object that is stored as the bytes of a ROOT streamer")),
+        Kind::Streamer => return Err(no_branch("an object stored as bytes of a ROOT streamer")),
         Kind::Map(_) => return Err(no_branch("a map")),
         Kind::Optional(_) => return Err(no_branch("an optional value")),
         Kind::Tuple(_) => return Err(no_branch("a pair or tuple")),
@@ -119,7 +119,7 @@ fn is_free(type_name: &str) -> bool {
     !is_of_root && !type_name.is_empty() && type_name.split("::").all(|part| identifier(part) == part)
 }
 
-/// A name in C++ that is like another.
+/// A valid C++ name similar to another.
 fn identifier(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let digit = if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
@@ -137,7 +137,7 @@ pub(super) fn without_branch(field: &Field, jagged: Jagged, found: &mut Vec<(Str
     part_without_branch(field, &field.name, Place { is_member: false, is_item: false }, found);
 }
 
-/// Where a value is in a field.
+/// The position of a value in a field.
 #[derive(Clone, Copy)]
 struct Place {
     /// In a class.
@@ -189,12 +189,12 @@ fn count(size: u64) -> Result<usize> {
     i32::try_from(size)
         .ok()
         .and_then(|size| usize::try_from(size).ok())
-        .ok_or_else(|| Error::limit(format!("{size} items")))
+        .ok_or_else(|| Error::limit(format!("{size} items are too many")))
 }
 
 #[cold]
 fn no_branch(what: &str) -> Error {
-    Error::unsupported(format!("{what} has no branch in a tree; leave the field out"))
+    Error::unsupported(format!("{what} cannot be stored in a branch; leave the field out"))
 }
 
 #[cfg(test)]

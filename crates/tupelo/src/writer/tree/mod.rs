@@ -31,7 +31,7 @@ const PENDING_BYTES: usize = 8 << 20;
 /// Entries after which the size of a cluster is compared, if a number of bytes ends it.
 const STEP_ENTRIES: u64 = 256;
 
-/// What has no branch in a tree: dotted paths of fields, and why.
+/// Fields that cannot be stored in a tree: their dotted paths, and why.
 pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
     let planning = options.planning()?;
     let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, &options.counters)?, planning)?);
@@ -93,7 +93,7 @@ impl TreeWriter {
     pub(super) fn create(target: &dyn Target, path: &str, schema: &Schema, options: TreeOptions) -> Result<Self> {
         let name = name_of(path);
         if name.is_empty() || name.contains(';') {
-            return Err(Error::invalid_argument(format!("'{path}' is not the name of a tree")));
+            return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
         let planning = options.planning()?;
         let fields = forms::fields(schema, &options.counters)?;
@@ -166,7 +166,8 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// Writes what is left and the tree itself. It becomes visible when its file is finished, and accepts no more data.
+    /// Writes the remaining data and the tree itself. It becomes visible when its file is finished, and accepts no more
+    /// data.
     ///
     /// # Errors
     /// Storage errors, or an error if an earlier call failed; limit for a tree whose record is longer than 1 GiB.
@@ -226,7 +227,7 @@ impl TreeWriter {
                 && !has_same_lengths(array, counts)
             {
                 let counter = self.plan.branches.get(counter).map_or("", |counter| counter.name.as_str());
-                let what = format!("has other numbers of items than the lists with the same counter '{counter}'");
+                let what = format!("differs in its numbers of items from the lists with the same counter '{counter}'");
                 return Err(Error::invalid_argument(what).in_field(&branch.name));
             }
         }
@@ -242,8 +243,8 @@ impl TreeWriter {
                 let count = count.map_or("null".to_owned(), |count| count.to_string());
                 let entry = self.entries + entry as u64;
                 let what = format!(
-                    "entry {entry}: it counts the items of '{list}', but is {count} where the list has {length}; give \
-                     one of them another name"
+                    "entry {entry}: it counts the items of '{list}', but is {count} while the list has {length}; \
+                     rename one of them"
                 );
                 Err(Error::invalid_argument(what).in_field(counter))
             }
@@ -271,7 +272,7 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// How many of the next entries can be appended before the end of a cluster has to be looked for.
+    /// Number of entries that can be appended before the end of a cluster must be checked.
     fn step(&self, left: u64) -> u64 {
         match (self.cluster_entries, self.options.auto_flush) {
             (Some(entries), _) => {
@@ -420,7 +421,7 @@ impl TreeWriter {
     }
 }
 
-/// Where numbers are not those of the items of lists: the first entry with its number, and that of its items.
+/// The first entry whose number differs from the number of items of its list, with both numbers.
 pub(crate) fn contradiction(list: &ArrayRef, counts: &ArrayRef) -> Result<Option<(usize, Option<i64>, i64)>> {
     let Some(list) = list.as_list_opt::<i64>() else { return Ok(None) };
     let counts = arrow_cast::cast(counts, &DataType::Int64)?;
@@ -437,7 +438,8 @@ fn check_text(array: &ArrayRef, first_entry: u64) -> Result<()> {
         None => Ok(()),
         Some(entry) => {
             let entry = first_entry + entry as u64;
-            let what = format!("entry {entry}: a text with a zero byte, where ROOT would end it; leave the field out");
+            let what =
+                format!("entry {entry}: the string contains a zero byte, where ROOT would end it; leave the field out");
             Err(Error::invalid_argument(what))
         }
     }

@@ -124,7 +124,7 @@ impl TreeOptions {
     /// How fields become branches.
     pub(super) fn planning(&self) -> Result<Planning> {
         let out_of_range = |what: &str, given: u64, range: &str| {
-            Err(Error::invalid_argument(format!("{what} {given}: it can be {range}")))
+            Err(Error::invalid_argument(format!("{what} {given} is out of range: expected {range}")))
         };
         match self {
             Self { split_level: 100.., .. } => out_of_range("split level", self.split_level.into(), "0 to 99"),

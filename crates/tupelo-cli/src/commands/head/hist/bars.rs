@@ -32,7 +32,7 @@ pub(super) fn share(counted: u64, most: u64, log: bool) -> f64 {
     scaled(counted) / scaled(most.max(1))
 }
 
-/// A bar of so many characters.
+/// A bar of this many characters.
 fn bar(length: f64) -> String {
     let eighths = (length * 8.0).round() as usize;
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]

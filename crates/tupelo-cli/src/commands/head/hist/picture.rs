@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_of_the_picture_is_not_drawn() {
+    fn pixels_outside_the_picture_are_not_drawn() {
         let mut canvas = Canvas::new();
         canvas.fill([SIZE[0] - 1, SIZE[1] - 1], [10, 10], INK);
         canvas.write_before(&"x".repeat(1000), [0, 0], true);
