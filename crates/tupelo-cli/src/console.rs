@@ -5,7 +5,7 @@ mod output;
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstream::stream::RawStream;
@@ -60,13 +60,37 @@ impl Color {
 /// Gives the read statistics of a file, which need not be open any more.
 type Statistics = Box<dyn Fn() -> Option<tupelo::Metrics> + Send>;
 
+/// The files and ntuples of which the console prints something at the end.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    /// Files whose read statistics are printed; `None` without `--metrics`.
+    files: Option<Arc<Mutex<Vec<Statistics>>>>,
+    /// Ntuples in mirrors, and how many of their warnings were printed.
+    mirrored: Arc<Mutex<Vec<(Table, usize)>>>,
+}
+
+impl Watch {
+    /// Collects the read statistics of a file, if they are printed.
+    pub(crate) fn file(&self, file: tupelo::File) -> tupelo::File {
+        let Some(files) = &self.files else { return file };
+        let file = file.with_metrics();
+        files.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(file.metrics_later()));
+        file
+    }
+
+    /// Prints at the end which stores of a mirror were passed over while its ntuple was read.
+    pub(crate) fn follow(&self, table: &Table) {
+        if is_mirror(&table.file_name()) {
+            let printed = table.warnings().len();
+            self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).push((table.clone(), printed));
+        }
+    }
+}
+
 /// Output options of the command.
 pub(crate) struct Console {
     quiet: bool,
-    /// Files whose read statistics are printed at the end; `None` without `--metrics`.
-    watched: Option<Mutex<Vec<Statistics>>>,
-    /// Ntuples in mirrors, and how many of their warnings were printed.
-    mirrored: Mutex<Vec<(Table, usize)>>,
+    watch: Watch,
     documents: AtomicU64,
     /// Deviations of files that were printed, with the names of the files.
     deviations: Mutex<HashSet<(String, Deviation)>>,
@@ -79,8 +103,7 @@ impl Console {
         let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
         Self {
             quiet,
-            watched: metrics.then(Mutex::default),
-            mirrored: Mutex::default(),
+            watch: Watch { files: metrics.then(Arc::default), mirrored: Arc::default() },
             deviations: Mutex::default(),
             documents: AtomicU64::new(0),
             color_out,
@@ -90,21 +113,18 @@ impl Console {
 
     /// Whether to collect read statistics.
     pub(crate) fn has_metrics(&self) -> bool {
-        self.watched.is_some()
+        self.watch.files.is_some()
     }
 
-    /// Adds a file to the read statistics.
-    pub(crate) fn watch(&self, file: tupelo::File) -> tupelo::File {
-        if let Some(watched) = &self.watched {
-            watched.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(file.metrics_later()));
-        }
-        file
+    /// What follows the files that are opened.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// Prints the read statistics of all files together with `--metrics`.
     pub(crate) fn print_metrics(&self) {
-        let Some(watched) = &self.watched else { return };
-        let files: Vec<Statistics> = std::mem::take(&mut *watched.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(files) = &self.watch.files else { return };
+        let files: Vec<Statistics> = std::mem::take(&mut *files.lock().unwrap_or_else(PoisonError::into_inner));
         let total = files.iter().filter_map(|metrics| metrics()).reduce(|mut total, metrics| {
             total += metrics;
             total
@@ -180,7 +200,7 @@ impl Console {
     pub(crate) fn warn_of(&self, table: &Table) {
         self.warn_of_deviations(&table.file_name(), table.deviations());
         self.print_warnings(table, 0);
-        self.follow(table);
+        self.watch.follow(table);
     }
 
     /// Prints what is left out of an ntuple or tree that is read, and its other warnings, and follows it.
@@ -200,20 +220,12 @@ impl Console {
             self.warn(&format!("{place}: also left out for such reasons: {}", more.join(", ")));
         }
         self.print_warnings(table, table.unreadable::<&str>(&[], &[]).len());
-        self.follow(table);
-    }
-
-    /// Prints at the end which stores of a mirror were passed over while its ntuple was read.
-    pub(crate) fn follow(&self, table: &Table) {
-        if is_mirror(&table.file_name()) {
-            let printed = table.warnings().len();
-            self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).push((table.clone(), printed));
-        }
+        self.watch.follow(table);
     }
 
     /// Prints the warnings that came while ntuples were read.
     pub(crate) fn print_late_warnings(&self) {
-        for (table, printed) in self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for (table, printed) in self.watch.mirrored.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             self.print_warnings(&table, printed);
         }
     }

@@ -106,7 +106,7 @@
 //! | `encode` | encodes Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files, ntuples and trees being written |
-//! | [`dataset`] | many files: patterns, common fields, one request for all |
+//! | [`dataset`] | many files: which files, and which fields of them |
 //! | [`ops`] | copy, import, export, verify, inspect, layout, index, cost, tuning, collection of objects |
 
 pub mod dataset;

@@ -295,6 +295,21 @@ pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     Some(begin(&*pool()?, move || with_flag(None, work)))
 }
 
+/// Whether this is a thread of the pool. It must not wait for work that the pool has to do: all of its threads could wait
+/// for each other.
+pub(crate) fn is_in_pool() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
+/// Starts work that waits for servers most of the time on a thread of its own; none if the system cannot create it. Unlike
+/// a task of the pool, it may be awaited by one.
+pub(crate) fn spawn_waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Spawned<T>> {
+    let (sender, done) = mpsc::sync_channel(1);
+    let work = move || drop(sender.send(with_flag(None, work)));
+    thread::Builder::new().name("tupelo-fetch".to_owned()).spawn(work).ok()?;
+    Some(Spawned { process: std::process::id(), done })
+}
+
 fn begin<T: Send + 'static>(pool: &ThreadPool, work: impl FnOnce() -> T + Send + 'static) -> Spawned<T> {
     let (sender, done) = mpsc::sync_channel(1);
     // The receiver may be gone.

@@ -319,7 +319,7 @@ fn copy_sealed(
 ) -> Result<Option<WriteProgress>, Failure> {
     let source = args.reading.open_file(&part.location, console)?;
     let ntuple = source.ntuple(part.location.object.as_deref())?;
-    console.follow(&ntuple.clone().into());
+    console.watch().follow(&ntuple.clone().into());
     let mut progress: Progress = console.progress(&job.name, inspect::summary(&ntuple)?.sizes.stored_bytes, "B");
     let mut report = |done| {
         progress.set(done);
@@ -349,7 +349,7 @@ fn copy(
     for part in &job.parts {
         let source = args.reading.open_file(&part.location, console)?;
         let ntuple = Table::from(source.ntuple(part.location.object.as_deref())?);
-        console.follow(&ntuple);
+        console.watch().follow(&ntuple);
         let read = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?.read;
         let read = read.entries(part.entries.clone());
         let read = args.condition.apply(read)?;

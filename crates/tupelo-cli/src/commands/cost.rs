@@ -211,13 +211,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 
 /// The costs of each mapping, or of a tree.
 fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, Failure> {
-    if stored.tree().is_some() {
+    if let Some(tree) = stored.tree() {
         if !args.mapping.is_empty() {
             let refused =
                 Failure::usage(format_args!("{location}: --mapping does not apply to a tree", location = args.input));
             return Err(refused.with_hint("omit --mapping, or convert the tree to an ntuple with `tupelo import`"));
         }
-        return Ok(vec![Line::of_tree(&tree_cost(read, REMOTE_HINTS)?)]);
+        return Ok(vec![Line::of_tree(&tree_cost(tree, read, REMOTE_HINTS)?)]);
     }
     let mappings = match args.mapping.as_slice() {
         [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
@@ -226,7 +226,7 @@ fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, 
             .collect(),
         chosen => chosen.to_vec(),
     };
-    Ok(costs(read, &mappings, REMOTE_HINTS)?.iter().map(Line::of).collect())
+    Ok(costs(stored.ntuple()?, read, &mappings, REMOTE_HINTS)?.iter().map(Line::of).collect())
 }
 
 /// The date of the table, and the prices of the store. Without a path, the table is the built-in one.

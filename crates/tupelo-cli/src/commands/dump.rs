@@ -68,31 +68,25 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
     // As binary, strings that are not UTF-8 are not an error in text, but written as base64.
     let binary = is_text || args.binary_strings;
-    let chain = args.files.sources.chain(
-        &locations,
-        &args.choice.fields,
-        &args.condition,
-        (&args.choice.range, None),
-        binary,
-        console,
-    )?;
-    let entries = args.choice.range.of(chain.all_entries());
-    let chain = chain.entries(entries);
-    let count = chain.count();
+    let table = args.files.sources.table(&locations, console)?;
+    let Choice { fields, range } = &args.choice;
+    let read = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
+    let read = read.with_binary_strings(binary);
+    let count = read.count();
     let (output, pending) = Output::open(target, &inputs)?;
     // A progress bar and lines of text would overwrite each other. With a cut, the total is unknown.
     let shown = !to_terminal && !args.condition.has_cut();
     let mut progress = console.progress("dump", if shown { count } else { 0 }, "entries");
     match (format, container) {
         (Format::Jsonl | Format::Csv, _) => {
-            let schema = chain.schema().clone();
-            let batches = chain.batches_of_bytes(export::BATCH_BYTES);
+            let schema = read.schema_with_computed()?;
+            let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
             export::text(format, &schema, batches, output, console, &mut progress)
         }
-        (Format::Arrow, container) => export::arrow(chain, container, output, &mut progress),
+        (Format::Arrow, container) => export::arrow(read, container, output, &mut progress),
         (Format::Parquet, _) => {
             let budget = args.files.sources.reading.memory_budget.0;
-            export::parquet(chain, budget, output, console, &mut progress)
+            export::parquet(read, budget, output, console, &mut progress)
         }
     }?;
     pending.map_or(Ok(()), Pending::publish)?;

@@ -48,12 +48,18 @@ pub(super) struct Chosen {
     pub(super) undecodable: Vec<Skipped>,
     /// The counters that were not selected, and are read with their lists.
     counters: Vec<String>,
+    /// Selected fields that some of several files lack, for a message.
+    missing: Option<String>,
 }
 
 impl Chosen {
     /// Prints what is left out, and the counters that are added.
     pub(super) fn tell(&self, table: &Table, console: &Console) {
         console.warn_of_read(table, &self.skipped);
+        if let Some(missing) = &self.missing {
+            console
+                .warn(&format!("skipped the fields missing in some files: {missing}; --union reads them with nulls"));
+        }
         if !self.counters.is_empty() {
             let counters = self.counters.join(", ");
             console.note(&format!("including the counters of selected lists: {counters} (--exclude omits them)"));
@@ -95,6 +101,7 @@ impl Fields {
             matched.retain(&mut unwanted, table);
         }
         let mut skipped = table.unreadable(&wanted, &unwanted);
+        let missing = table.files().and_then(|chain| chain.missing_text(&wanted, &unwanted));
         let is_read = |pattern: &String| !table.is_unreadable(pattern) || table.read([pattern]).is_ok();
         unwanted.retain(is_read);
         if wanted.iter().any(is_read) {
@@ -103,9 +110,14 @@ impl Fields {
             let place = format_args!("{}: '{}'", table.file_name(), table.path());
             return Err(Failure::new(format_args!("{place}: '{}' cannot be read: {}", skipped.name, skipped.reason)));
         }
-        let read = match wanted.is_empty() && !self.fields.is_empty() {
-            true => table.read_all().without_fields(),
-            false => table.read(wanted)?,
+        if let Some(chain) = table.files() {
+            chain.check(&wanted, &unwanted)?;
+            unwanted.retain(|pattern| !chain.lacks(pattern));
+        }
+        let read = match (wanted.is_empty(), self.fields.is_empty()) {
+            (true, true) => table.read_all(),
+            (true, false) => table.read_all().without_fields(),
+            (false, _) => table.read(wanted)?,
         };
         let (read, counters) = if selecting.with_counters { read.with_counters()? } else { (read, Vec::new()) };
         let read = read.without(unwanted)?;
@@ -116,7 +128,7 @@ impl Fields {
             None => read.entries(selecting.entries.clone()).without_unreadable()?,
         };
         skipped.extend_from_slice(&undecodable);
-        Ok(Chosen { read: read.entries(..), skipped, undecodable, counters })
+        Ok(Chosen { read: read.entries(..), skipped, undecodable, counters, missing })
     }
 }
 

@@ -6,7 +6,6 @@ pub(super) mod hist;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_select::concat::concat_batches;
 use tupelo::dataset::find;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
@@ -66,59 +65,40 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let count = args.number.unwrap_or(if args.range.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
     // A cut may keep the last entries only.
     let most = (!args.condition.has_cut()).then_some(count);
-    let chain =
-        args.files.sources.chain(&locations, &args.fields, &args.condition, (&args.range, most), true, console)?;
-    let range = args.range.of(chain.all_entries());
-    let range = match args.condition.has_cut() {
-        true => range,
-        false => range.start..range.end.min(range.start.saturating_add(count)),
-    };
-    let chain = chain.entries(range);
-    let schema = chain.schema().clone();
+    let stored = args.files.sources.table(&locations, console)?;
+    let read = args.files.sources.read(&stored, &args.fields, &args.condition, (&args.range, most), console)?;
+    let read = read.with_binary_strings(true);
+    let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
-        let batches = chain.batches_of_bytes(export::BATCH_BYTES);
+        let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
         export::text(format, &schema, first(batches, count), Output::stdout(), console, &mut progress)?;
         args.condition.note_if_empty(count, progress.done(), console);
         return Ok(());
     }
-    if let (false, MAX_LINES..) = (args.condition.has_cut(), chain.count()) {
-        let many = Failure::usage(format_args!("the table would have {}", things(chain.count(), "entry")));
+    if let (false, MAX_LINES..) = (args.condition.has_cut(), read.count()) {
+        let many = Failure::usage(format_args!("the table would have {}", things(read.count(), "entry")));
         return Err(many.with_hint("use --number N to show fewer entries, or --format jsonl to write all"));
     }
-    let (mut numbers, mut batches) = (Vec::new(), vec![RecordBatch::new_empty(chain.arrow_schema().clone())]);
-    for read in chain.reads() {
-        let (offset, read) = read?;
-        let left = count - numbers.len() as u64;
-        let (own, batch) = match args.condition.has_cut() {
-            true => {
-                let own = kept(read.clone(), left)?;
-                let batch = read.take(&own)?;
-                (own, batch)
-            }
-            false => {
-                // A file may say any number.
-                let (own, batch) = (read.range(), read.to_batch()?);
-                (own.collect(), batch)
-            }
-        };
-        batches.push(chain.conform(batch)?);
-        numbers.extend(own.iter().map(|entry| offset + entry));
-        if numbers.len() as u64 >= count {
-            break;
+    let (numbers, batch) = match args.condition.has_cut() {
+        true => {
+            let numbers = kept(read.clone(), count)?;
+            let batch = read.take(&numbers)?;
+            (numbers, batch)
         }
-    }
-    let batch = concat_batches(chain.arrow_schema(), &batches).map_err(Failure::new)?;
-    table(&schema, &batch, &numbers, chain.all_entries(), console)?;
+        // A file may say any number.
+        false => (read.range().collect(), read.to_batch()?),
+    };
+    table(&schema, &batch, &numbers, stored.entries(), console)?;
     args.condition.note_if_empty(count, numbers.len() as u64, console);
     Ok(())
 }
 
 /// The first entries of batches.
 fn first(
-    mut batches: impl Iterator<Item = Result<RecordBatch, Failure>>,
+    mut batches: impl Iterator<Item = tupelo::Result<RecordBatch>>,
     count: u64,
-) -> impl Iterator<Item = Result<RecordBatch, Failure>> {
+) -> impl Iterator<Item = tupelo::Result<RecordBatch>> {
     let mut left = usize::try_from(count).unwrap_or(usize::MAX);
     std::iter::from_fn(move || {
         let next = if left > 0 { batches.next()? } else { return None };

@@ -11,7 +11,7 @@ use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
 use tupelo::storage::{Entry, Storage, display_name, is_daos_uri, is_object_uri};
-use tupelo::{Error, ErrorKind, File, Ntuple, Table as Data, Tree};
+use tupelo::{Error, ErrorKind, File, Ntuple, Tree};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -70,11 +70,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if opened.as_ref().is_err_and(is_no_file) && is_folder(location, storage) {
             return list_folder(location, args, text, console);
         }
-        let file = super::watched(opened.map_err(super::unopened), console)?;
+        let file = console.watch().file(opened.map_err(super::unopened)?);
         let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
         match file.table(Some(name)) {
-            Ok(Data::Ntuple(ntuple)) => list_fields(&ntuple, args, text, console),
-            Ok(Data::Tree(tree)) => list_branches(&tree, args, text, console),
+            Ok(table) => match table.tree() {
+                Some(tree) => list_branches(tree, args, text, console),
+                None => list_fields(table.ntuple()?, args, text, console),
+            },
             Err(_) if is_directory(&file, name) => list_objects(&file, Some(name), args, text, console),
             Err(error) => Err(super::no_ntuple(error, location)),
         }

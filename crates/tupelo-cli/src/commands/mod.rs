@@ -15,7 +15,7 @@ mod tune;
 mod verify;
 mod write;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use serde_json::json;
-use tupelo::dataset::{Chain, FieldPolicy};
-use tupelo::reader::{Location, Read, Skipped};
+use tupelo::dataset::FieldPolicy;
+use tupelo::reader::{Deviation, Location, Read};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, OpenOptions, Table};
@@ -35,7 +35,7 @@ use self::copy::operands::Skipping;
 use self::fields::{Fields, Matched, Selecting, SkipUnreadable};
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
-use crate::console::{Color, Console};
+use crate::console::{Color, Console, Watch};
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, repeated};
 use crate::parse::{Bytes, Entries};
@@ -180,9 +180,46 @@ fn unopened(error: tupelo::Error) -> Failure {
     }
 }
 
-/// A file whose read statistics are printed at the end, if requested.
-fn watched(opened: Result<File, Failure>, console: &Console) -> Result<File, Failure> {
-    opened.map(|file| console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
+/// How an ntuple, one of its attribute sets, or a tree is opened, perhaps again and again.
+#[derive(Clone)]
+struct Opening {
+    location: Location,
+    options: OpenOptions,
+    attributes: Option<String>,
+    watch: Watch,
+}
+
+/// Why it cannot be opened.
+enum Unopened {
+    File(tupelo::Error),
+    /// There is a file, without the requested ntuple.
+    Object(tupelo::Error),
+}
+
+impl Unopened {
+    fn into_error(self) -> tupelo::Error {
+        match self {
+            Self::File(error) | Self::Object(error) => error,
+        }
+    }
+
+    fn into_failure(self, location: &Location) -> Failure {
+        match self {
+            Self::File(error) => unopened(error),
+            Self::Object(error) => no_ntuple(error, location),
+        }
+    }
+}
+
+impl Opening {
+    fn table(&self) -> Result<Table, Unopened> {
+        let file = self.options.clone().open_file().map_err(Unopened::File)?;
+        // Batches may need the same parts of a remote file.
+        let file = self.watch.file(file).with_recent_requests();
+        let table = file.table(self.location.object.as_deref()).map_err(Unopened::Object)?;
+        let set = |set: &String| Ok(Table::Ntuple(table.ntuple()?.attribute_set(set)?));
+        self.attributes.as_ref().map_or_else(|| Ok(table.clone()), set).map_err(Unopened::Object)
+    }
 }
 
 impl Reading {
@@ -194,7 +231,7 @@ impl Reading {
     /// Opens the file of a location.
     fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
         // Batches may need the same parts of a remote file.
-        Ok(watched(self.open_uncounted(location), console)?.with_recent_requests())
+        Ok(console.watch().file(self.open_uncounted(location)?).with_recent_requests())
     }
 
     /// Opens the file of a location without read statistics.
@@ -204,10 +241,18 @@ impl Reading {
 
     /// The same, with the error of the engine.
     fn try_open(&self, location: &Location) -> Result<tupelo::Result<File>, Failure> {
+        Ok(self.options(location)?.open_file())
+    }
+
+    fn options(&self, location: &Location) -> Result<OpenOptions, Failure> {
         check_not_standard_output(location)?;
         let options = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0);
-        let options = options.with_recover(self.recover);
-        Ok(options.with_storage(self.storage()?.clone()).open_file())
+        Ok(options.with_recover(self.recover).with_storage(self.storage()?.clone()))
+    }
+
+    fn opening(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Opening, Failure> {
+        let (options, watch) = (self.options(location)?, console.watch().clone());
+        Ok(Opening { location: location.clone(), options, attributes: attributes.map(str::to_owned), watch })
     }
 
     /// Opens an ntuple, one of its attribute sets, or a tree, and prints its warnings.
@@ -220,7 +265,7 @@ impl Reading {
     /// Opens an ntuple or a tree again, which must not have changed since.
     fn reopen(&self, location: &Location, identity: &str, console: &Console) -> Result<Table, Failure> {
         let table = self.open_silently(location, None, console)?;
-        console.follow(&table);
+        console.watch().follow(&table);
         table.check_unchanged(identity)?;
         Ok(table)
     }
@@ -232,12 +277,7 @@ impl Reading {
         attributes: Option<&str>,
         console: &Console,
     ) -> Result<Table, Failure> {
-        let file = self.open_file(location, console)?;
-        let table = file.table(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
-        match attributes {
-            Some(set) => Ok(Table::Ntuple(table.ntuple()?.attribute_set(set)?)),
-            None => Ok(table),
-        }
+        self.opening(location, attributes, console)?.table().map_err(|error| error.into_failure(location))
     }
 }
 
@@ -268,83 +308,84 @@ struct Sources {
     reading: Reading,
 }
 
+/// Remote files that are opened at the same time.
+const OPENED_AT_ONCE: usize = 8;
+
+/// What was found when files were opened for the first time.
+#[derive(Default)]
+struct FirstLook {
+    deviations: BTreeMap<usize, (String, Vec<Deviation>)>,
+    failure: Option<Failure>,
+}
+
 impl Sources {
-    /// The same request for all files, one after the other. With `--union`, a field must be in at least one of them. At
-    /// most `most` entries of each file will be read, if that is known.
-    fn chain<'a>(
-        &'a self,
-        locations: &'a [Location],
-        fields: &'a Fields,
-        condition: &'a Condition,
-        (range, most): (&'a EntryRange, Option<u64>),
-        binary_strings: bool,
-        console: &'a Console,
-    ) -> Result<Chain<'a, Failure>, Failure> {
-        let count = locations.len();
-        let matched = (count > 1).then(|| Arc::new(Matched::new(self.union)));
-        let found = matched.clone();
-        let known: Mutex<HashMap<usize, Vec<Skipped>>> = Mutex::default();
-        let choose = move |file: usize, table: &Table, is_first: bool| {
-            let entries = if count == 1 { range.of(table.entries()) } else { 0..table.entries() };
-            let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
-            // Determined once, because it requires decoding entries.
-            let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = known().get(&file).cloned();
-            let undecodable = before.as_deref();
-            let selecting = Selecting { matched: found.as_deref(), entries, undecodable, with_counters: false };
-            let chosen = fields.select(table, Some(condition), &selecting)?;
-            if let (true, Some(skipped)) = (chosen.read.schema().fields.is_empty(), chosen.skipped.first()) {
-                let place = format_args!("{}: '{}'", table.file_name(), table.path());
-                return Err(Failure::new(format_args!("{place}: none of the fields can be read: {}", skipped.reason)));
-            }
-            if is_first {
-                chosen.tell(table, console);
-            }
-            known().entry(file).or_insert(chosen.undecodable);
-            condition.apply(chosen.read.with_binary_strings(binary_strings))
-        };
-        let (chain, first) = self.chain_of(locations, console, choose)?;
-        if let (Some(matched), Some(first)) = (matched, first) {
-            matched.check(fields, condition, || self.open_part(&locations[first], console))?;
+    /// What is chosen of all files, one after the other; of no more entries than `most`, if that is known. Prints what is
+    /// left out.
+    fn read(
+        &self,
+        table: &Table,
+        fields: &Fields,
+        condition: &Condition,
+        (range, most): (&EntryRange, Option<u64>),
+        console: &Console,
+    ) -> Result<Read, Failure> {
+        let entries = range.of(table.entries());
+        let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
+        let selecting = Selecting { entries: entries.clone(), ..Selecting::default() };
+        let chosen = fields.select(table, Some(condition), &selecting)?;
+        if let (true, Some(skipped)) = (chosen.read.schema().fields.is_empty(), chosen.skipped.first()) {
+            let place = format_args!("{}: '{}'", table.file_name(), table.path());
+            return Err(Failure::new(format_args!("{place}: none of the fields can be read: {}", skipped.reason)));
         }
-        if let Some(fields) = chain.skipped_fields() {
-            console.warn(&format!("skipped the fields missing in some files: {fields}; --union reads them with nulls"));
-        }
-        Ok(chain.in_order_of(&fields.patterns())?)
+        chosen.tell(table, console);
+        Ok(condition.apply(chosen.read)?.entries(entries).in_order_of(&fields.patterns()))
     }
 
-    /// What `choose` reads from all files, one after the other, and the number of the first file that is not left out.
-    /// `choose` is called with the number of a file when the file is opened for its fields, with true, and again for
-    /// its entries.
-    fn chain_of<'a>(
-        &'a self,
-        locations: &'a [Location],
-        console: &'a Console,
-        choose: impl Fn(usize, &Table, bool) -> Result<Read, Failure> + Send + 'a,
-    ) -> Result<(Chain<'a, Failure>, Option<usize>), Failure> {
+    /// The only file, or all files one after the other. Prints what is left out because files cannot be opened.
+    fn table(&self, locations: &[Location], console: &Console) -> Result<Table, Failure> {
         if let Some(repeated) = repeated(locations) {
             console.warn(&format!("{repeated} occurs more than once; its entries are read each time"));
         }
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
-        let opened = Arc::new(Mutex::new(BTreeSet::new()));
-        let known = Arc::clone(&opened);
-        let open = move |file: usize| {
-            let (location, count) = (&locations[file], locations.len());
-            let is_known = known.lock().unwrap_or_else(PoisonError::into_inner).contains(&file);
-            let table = self.open_part(location, console);
-            let table = if is_known { Some(table?) } else { self.skipping.note(location, count, table)? };
-            let Some(table) = table else { return Ok(None) };
-            let is_first = known.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
-            choose(file, &table, is_first).map(Some)
+        let opening = |location| self.reading.opening(location, self.attributes.as_deref(), console);
+        let openings: Vec<Opening> = locations.iter().map(opening).collect::<Result<_, _>>()?;
+        let count = openings.len();
+        let is_remote = locations.iter().any(|location| location.local_path().is_none());
+        let (looked, skipping) = (Arc::new(Mutex::<FirstLook>::default()), self.skipping.clone());
+        let looks = Arc::clone(&looked);
+        let open = move |number: usize| {
+            let opening: &Opening = &openings[number];
+            let looked = || looks.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked().deviations.contains_key(&number) {
+                return opening.table().map(Some).map_err(Unopened::into_error);
+            }
+            let opened = opening.table().map_err(|error| error.into_failure(&opening.location));
+            match skipping.note(&opening.location, count, opened) {
+                Ok(None) => Ok(None),
+                Ok(Some(table)) => {
+                    opening.watch.follow(&table);
+                    looked().deviations.insert(number, (table.file_name(), table.deviations()));
+                    Ok(Some(table))
+                }
+                Err(failure) => {
+                    let error = tupelo::Error::invalid_argument(failure.message.clone().unwrap_or_default());
+                    looked().failure = Some(failure);
+                    Err(error)
+                }
+            }
         };
-        let chain = Chain::new(locations.len(), policy, open);
-        self.skipping.finish(locations.len(), console)?;
-        let first = opened.lock().unwrap_or_else(PoisonError::into_inner).first().copied();
-        Ok((chain?, first))
-    }
-
-    fn open_part(&self, location: &Location, console: &Console) -> Result<Table, Failure> {
-        self.reading.open_silently(location, self.attributes.as_deref(), console)
+        let table = Table::chain(count, if is_remote { OPENED_AT_ONCE } else { 1 }, policy, open);
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.skipping.finish(count, console)?;
+        if let Some(failure) = looked.failure.take() {
+            return Err(failure);
+        }
+        let table = table?;
+        if count > 1 {
+            let deviations = std::mem::take(&mut looked.deviations);
+            deviations.into_values().for_each(|(file, found)| console.warn_of_deviations(&file, found));
+        }
+        Ok(table)
     }
 }
 

@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let clusters =
         or_default(&args.cluster_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &DEFAULT_CLUSTER_SIZES);
     let cores = args.cores.map_or_else(tupelo::threads, |cores| cores as usize);
-    let measured = measured(args, &read, &interrupt, console)?;
+    let measured = measured(args, &table, &read, &interrupt, console)?;
     let candidates = measured.candidates(&speed.store, cores, &clusters, &mappings);
     let present = measured.present(&speed.store, cores, &mappings)?;
     let goal = Goal { args, price: &price };
@@ -276,7 +276,13 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
 }
 
 /// Runs the measurements with a progress bar.
-fn measured(args: &Args, read: &Read, interrupt: &Interrupt, console: &Console) -> Result<Measured, Failure> {
+fn measured(
+    args: &Args,
+    table: &tupelo::Table,
+    read: &Read,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Measured, Failure> {
     let compressions = if args.compression.is_empty() { default_codecs()? } else { args.compression.clone() };
     let pages = or_default(&args.page_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &DEFAULT_PAGE_SIZES);
     let mut bar = console.progress("measuring", (compressions.len() * pages.len()) as u64, "trials");
@@ -285,7 +291,7 @@ fn measured(args: &Args, read: &Read, interrupt: &Interrupt, console: &Console) 
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let watched = interrupt.clone();
-    let work = || measure(read, &compressions, &pages, args.sample.0, &mut progress);
+    let work = || measure(table, read, &compressions, &pages, args.sample.0, &mut progress);
     let measured = cancellable(move || watched.is_set(), work).map_err(|error| cancelled(error, interrupt));
     bar.finish();
     measured?.ok_or_else(|| interrupt.failure())

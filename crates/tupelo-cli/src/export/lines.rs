@@ -25,7 +25,7 @@ const MIN_SHARE_ENTRIES: usize = 256;
 pub(crate) fn text(
     format: Format,
     schema: &Schema,
-    batches: impl Iterator<Item = Result<RecordBatch, Failure>> + Send,
+    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
     mut output: Output,
     console: &Console,
     progress: &mut Progress,
@@ -56,8 +56,8 @@ pub(crate) fn text(
 
 /// Passes all batches to `put`, while another thread decodes the next one.
 fn with_prefetch(
-    batches: impl Iterator<Item = Result<RecordBatch, Failure>> + Send,
-    put: impl FnMut(Result<RecordBatch, Failure>) -> Result<(), Failure>,
+    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
+    put: impl FnMut(tupelo::Result<RecordBatch>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(1);

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use tupelo::dataset::Chain;
+use tupelo::reader::Read;
 
 pub(crate) use self::lines::{BATCH_BYTES, text};
 pub(crate) use self::parquet::parquet;
@@ -117,14 +117,9 @@ impl Format {
 }
 
 /// Writes all entries as an Arrow IPC stream or file.
-pub(crate) fn arrow(
-    chain: Chain<'_, Failure>,
-    container: Container,
-    output: Output,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let (schema, output) = (chain.arrow_schema().clone(), BufWriter::new(output));
-    let batches = chain.batches_of_bytes(COLUMNAR_BATCH_BYTES);
+pub(crate) fn arrow(read: Read, container: Container, output: Output, progress: &mut Progress) -> Result<(), Failure> {
+    let (schema, output) = (read.arrow_schema(), BufWriter::new(output));
+    let batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
     let mut done = 0;
     let mut batches = batches.map(|batch| {
         let batch = batch?;

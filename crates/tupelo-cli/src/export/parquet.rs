@@ -15,7 +15,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
-use tupelo::dataset::Chain;
+use tupelo::reader::Read;
 
 use super::COLUMNAR_BATCH_BYTES;
 use crate::console::{Console, Output, Progress};
@@ -37,28 +37,28 @@ const WAITING_FIELDS: usize = 4;
 /// The writer of a column has a codec and buffers of up to a few MiB. To limit memory, the columns of a row group are
 /// encoded field by field, by as many threads as decode, and a writer is dropped when its field is encoded.
 pub(crate) fn parquet(
-    chain: Chain<'_, Failure>,
+    read: Read,
     budget: u64,
     output: Output,
     console: &Console,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let chain = without_empty_records(chain, console)?;
-    let schema = chain.arrow_schema().clone();
+    let read = without_empty_records(read, console)?;
+    let schema = read.arrow_schema();
     if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
         let refused = Failure::usage(format_args!("Parquet does not support variants, but field '{path}' is one"));
         return Err(refused.with_hint(format!(
             "exclude the field with --exclude '{path}', select others with --fields, or use --format arrow"
         )));
     }
-    let group_entries = group_entries(chain.bytes_per_entry()?, budget);
+    let group_entries = group_entries(read.bytes_per_entry()?, budget);
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     // Used only for the start of the file: its `write` keeps the writers of all columns of a row group.
     let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(Failure::new)?;
     let (mut file, _) = writer.into_serialized_writer().map_err(Failure::new)?;
     let factories = factories(schema.fields(), file.properties()).map_err(Failure::new)?;
     let (mut group, mut entries, mut done) = (Vec::new(), 0, 0);
-    let mut batches = chain.batches_of_bytes(COLUMNAR_BATCH_BYTES);
+    let mut batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
     loop {
         let batch = batches.next().transpose()?;
         let is_last = batch.is_none();
@@ -81,13 +81,13 @@ pub(crate) fn parquet(
 
 /// Omits records without members, which Parquet does not support, and records of only such records. They have no
 /// values.
-fn without_empty_records<'a>(chain: Chain<'a, Failure>, console: &Console) -> Result<Chain<'a, Failure>, Failure> {
+fn without_empty_records(read: Read, console: &Console) -> Result<Read, Failure> {
     let mut paths = Vec::new();
-    for field in chain.arrow_schema().fields() {
+    for field in read.arrow_schema().fields() {
         empty_records(field, field.name().clone(), &mut paths);
     }
     if paths.is_empty() {
-        return Ok(chain);
+        return Ok(read);
     }
     let mut named: Vec<_> = paths.iter().take(MAX_NAMED).map(|path| format!("'{path}'")).collect();
     if paths.len() > MAX_NAMED {
@@ -97,10 +97,10 @@ fn without_empty_records<'a>(chain: Chain<'a, Failure>, console: &Console) -> Re
     console.warn(&format!(
         "omitted, because Parquet does not support records (or lists of records) without members: {named}"
     ));
-    let chain = chain.without(paths)?;
-    match chain.arrow_schema().fields().is_empty() {
+    let read = read.without(paths)?;
+    match read.arrow_schema().fields().is_empty() {
         true => Err(Failure::usage("Parquet supports none of the fields").with_hint("use --format arrow")),
-        false => Ok(chain),
+        false => Ok(read),
     }
 }
 

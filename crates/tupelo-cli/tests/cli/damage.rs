@@ -272,7 +272,7 @@ fn without_a_checkpoint_there_is_nothing_to_repair() {
     }
     for name in [&file, &left] {
         let said = tupelo(&["verify", "--repair", name]).fails(1);
-        assert!(said.contains(&format!("{left} has no checkpoint")) && said.contains("delete it"), "{said}");
+        assert!(said.contains(&format!("{left} contains no checkpoint")) && said.contains("delete it"), "{said}");
     }
     assert_eq!(std::fs::read(&left).expect("a file"), b"");
     tupelo(&["generate", "b2hhh", "--events", "10", &file]).ok();

@@ -65,7 +65,7 @@ fn several_files_are_one_sequence_of_entries() {
         assert!(!excluded.contains("MET_pt") && excluded.contains("event"), "{excluded}");
         let arguments = [&["dump", &first, &second, "--exclude", "MET_tp"], union].concat();
         let unknown = tupelo(&arguments).fails(1);
-        assert!(unknown.contains("no field named 'MET_tp'") && unknown.contains("'MET_pt'"), "{unknown}");
+        assert!(unknown.contains("no field named 'MET_tp'"), "{unknown}");
     }
     let unknown = tupelo(&["dump", &first, &second, "--union", "--fields", "MET_pt,MET_tp"]).fails(1);
     assert!(unknown.contains("no field named 'MET_tp'"), "{unknown}");

@@ -176,10 +176,10 @@ impl Key {
         match wide.key_bytes.checked_sub(length) {
             Some(0) => Ok(wide),
             Some(NARROWER) if !is_far => Self::of_width(false, at, seek_parent, names, payload_bytes, datime),
-            Some(NARROWER) => Err(Error::unsupported(format!(
-                "references in '{}' need a key with 32-bit offsets, which cannot be stored at byte {at}",
-                names[1]
-            ))),
+            Some(NARROWER) => {
+                let what = format!("references in '{}' need a key with 32-bit offsets", names[1]);
+                Err(Error::unsupported(format!("{what}, which cannot be stored at byte {at}")))
+            }
             _ => Err(Error::unsupported(format!("references in '{}' need a key of {length} bytes", names[1]))),
         }
     }

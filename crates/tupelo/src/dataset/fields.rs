@@ -3,29 +3,17 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_null_array};
-use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
 use crate::error::Remedy;
-use crate::evolution::relabel;
 use crate::schema::{Field, Schema, with_inner_fields};
 use crate::{Error, Result};
 
 /// Fields that an error names.
 const MAX_SHOWN_NAMES: usize = 10;
 
-/// Which fields to read where files differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FieldPolicy {
-    /// Those that all files have.
-    #[default]
-    Common,
-    /// Those that any file has, with nulls for files that lack them.
-    Union,
-}
-
-/// Collects the fields that all files have, file by file. A record with different members in different files is read
-/// with their common members.
+/// Collects the fields that all files have, file by file. A record of which files have different members is read with
+/// the members that all have.
 #[derive(Debug, Default)]
 pub struct CommonFields {
     /// Top-level fields in order, each with the paths of its leaves that all files have so far.
@@ -220,31 +208,8 @@ fn type_name(field: &ArrowField) -> String {
     cpp.unwrap_or_else(|| field.data_type().to_string())
 }
 
-/// A batch with the columns of a union; those that it lacks are null.
-///
-/// # Errors
-/// Invalid argument for a column whose type differs from the union.
-pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<RecordBatch> {
-    let column = |field: &Arc<ArrowField>| match batch.column_by_name(field.name()) {
-        Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
-        Some(array) if plain(array.data_type()) == plain(field.data_type()) => {
-            Ok(make_array(relabel(&array.to_data(), field.data_type())?))
-        }
-        Some(array) => {
-            let (own, other) = (array.data_type(), field.data_type());
-            Err(Error::invalid_argument(format!("field '{}' has type {own}, expected {other}", field.name())))
-        }
-        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-    };
-    let columns: Vec<ArrayRef> = union.fields().iter().map(column).collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(union), columns, &options)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use arrow_array::Int32Array;
-
     use super::*;
     use crate::ErrorKind;
 
@@ -287,24 +252,10 @@ mod tests {
         let mut union = UnionFields::default();
         union.add(&ArrowSchema::new(vec![int("x"), int("y")]), "one").unwrap();
         union.add(&ArrowSchema::new(vec![int("z"), int("x")]), "two").unwrap();
-        let schema = Arc::new(union.schema());
+        let schema = union.schema();
         let nullable: Vec<_> =
             schema.fields().iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
         assert_eq!(nullable, [("x", false), ("y", true), ("z", true)]);
-        let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-        let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
-        let whole = add_missing_columns(&batch, &schema).unwrap();
-        assert_eq!((whole.column(0), whole.column(1).null_count()), (batch.column(0), 2));
-        // Other metadata below does not make another type.
-        let record = |class: &str| {
-            let member = int("p").with_metadata(HashMap::from([("note".to_owned(), class.to_owned())]));
-            ArrowField::new_struct("r", vec![member], false)
-        };
-        let mut classes = UnionFields::default();
-        ["A", "B"].iter().for_each(|name| classes.add(&ArrowSchema::new(vec![record(name)]), name).unwrap());
-        let schema = Arc::new(classes.schema());
-        let empty = RecordBatch::new_empty(Arc::new(ArrowSchema::new(vec![record("B")])));
-        assert_eq!(add_missing_columns(&empty, &schema).unwrap().schema(), schema);
         let error = union.add(&ArrowSchema::new(vec![ArrowField::new("x", DataType::Float32, false)]), "three");
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("three: field 'x' has type float, but type std::int32_t in one"), "{error}");

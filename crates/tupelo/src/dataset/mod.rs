@@ -1,9 +1,9 @@
-//! The ntuples of many files, read one after the other as one sequence of entries.
+//! The ntuples of many files: which files, and which fields of them.
 
-mod chain;
 mod fields;
 mod find;
 
-pub use chain::{Chain, ChainBatches};
-pub use fields::{CommonFields, FieldPolicy, UnionFields, add_missing_columns};
+pub use fields::{CommonFields, UnionFields};
 pub use find::{find, matching_files, matching_objects};
+
+pub use crate::schema::FieldPolicy;

@@ -50,7 +50,7 @@ const LARGE_BYTES: u64 = 16 << 20;
 
 /// How values are decoded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DecodeOptions {
+pub(crate) struct ValueOptions {
     /// Whether the source is compressed, which determines the default encodings, left out of the metadata.
     pub(crate) compressed: bool,
     pub(crate) binary_strings: bool,
@@ -62,7 +62,7 @@ pub(crate) fn decode(
     memory: &RequestMemory,
     fields: &[Field],
     segments: &[Segment],
-    options: DecodeOptions,
+    options: ValueOptions,
 ) -> Result<Vec<ArrayRef>> {
     let mut table = ColumnTable::new(metadata, memory);
     let plan = ReadPlan::new(&mut table, fields, segments)?;
@@ -89,7 +89,7 @@ struct Decoder<'m> {
     memory: &'m RequestMemory,
     table: ColumnTable<'m>,
     offsets: OffsetCache,
-    options: DecodeOptions,
+    options: ValueOptions,
     nested_deferred: bool,
     /// Whether the whole request exceeds the caches.
     is_large: bool,

@@ -11,7 +11,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Fields};
 
 use super::variant::Variants;
-use super::{DecodeOptions, mismatch};
+use super::{ValueOptions, mismatch};
 use crate::plan::{ColumnTable, Segment};
 use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind, Primitive};
@@ -63,7 +63,7 @@ impl<'f> Node<'f> {
 pub(super) struct Assembly<'a> {
     pub(super) table: &'a ColumnTable<'a>,
     pub(super) memory: &'a RequestMemory,
-    pub(super) options: DecodeOptions,
+    pub(super) options: ValueOptions,
 }
 
 impl Assembly<'_> {

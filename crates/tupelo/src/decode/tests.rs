@@ -14,7 +14,7 @@ use tupelo_format::open;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{FileSource, Hints};
 
-use super::{DecodeOptions, decode};
+use super::{ValueOptions, decode};
 use crate::plan;
 use crate::schema::{Field, Schema};
 use crate::source::{Blob, BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session};
@@ -181,9 +181,9 @@ fn objects(ntuple: &Ntuple, fails: bool) -> (Metadata, Arc<AtomicU64>, Arc<Mutex
 }
 
 fn read(metadata: &Metadata, fields: &[Field], entries: std::ops::Range<u64>, bytes: u64) -> Result<Vec<ArrayRef>> {
-    let segments = plan::segments(&metadata.clusters(entries.clone())?, &entries);
+    let segments = plan::segments(&metadata.clusters(entries.clone())?, &entries.clone().into());
     let memory = MemoryBudget::new(bytes).request(metadata.store().size());
-    let options = DecodeOptions { compressed: false, binary_strings: false };
+    let options = ValueOptions { compressed: false, binary_strings: false };
     decode(metadata, &memory, fields, &segments, options)
 }
 

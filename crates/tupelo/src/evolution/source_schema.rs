@@ -23,17 +23,25 @@ pub(crate) struct SourceSchema {
     /// Whether the source is compressed, which decides the default encodings.
     compressed: bool,
     metadata: Arc<HashMap<String, String>>,
-    others: Option<OtherNames>,
+    branches: Option<Branches>,
+    /// Whether sources behind this one have rules.
+    has_rules_below: bool,
+    /// Fields that some sources behind this one lack, each with the name of one of these.
+    partial: Arc<HashMap<String, String>>,
     presented: Arc<Presented>,
 }
 
-/// Creates alternative names of fields, with the paths that they stand for.
+/// What the branches of a tree say of fields that are made from them.
 #[derive(Clone)]
-struct OtherNames(Arc<dyn Fn() -> HashMap<String, String> + Send + Sync>);
+struct Branches {
+    /// Other names of fields, each with the dotted path that it stands for where no field has the name.
+    names: Arc<dyn Fn() -> HashMap<String, String> + Send + Sync>,
+    counters: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+}
 
-impl fmt::Debug for OtherNames {
+impl fmt::Debug for Branches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OtherNames")
+        f.write_str("Branches")
     }
 }
 
@@ -55,13 +63,50 @@ impl SourceSchema {
         let all = Selection { schema: Arc::clone(&stored), evolved: None };
         let presented = Presented { rules: Vec::new(), recipes: Vec::new(), all, names: OnceLock::new() };
         let (metadata, presented) = (Arc::new(metadata), Arc::new(presented));
-        Self { stored, compressed, metadata, others: None, presented }
+        Self {
+            stored,
+            compressed,
+            metadata,
+            branches: None,
+            has_rules_below: false,
+            partial: Arc::default(),
+            presented,
+        }
     }
 
-    /// The same with other names of fields, each with the dotted path that it stands for where no field has the name. They
-    /// are made when a field is first looked up.
-    pub(crate) fn with_other_names(self, names: impl Fn() -> HashMap<String, String> + Send + Sync + 'static) -> Self {
-        Self { others: Some(OtherNames(Arc::new(names))), ..self }
+    /// The same for the fields of a tree. `names` makes other names of fields, each with the dotted path that it stands for
+    /// where no field has the name, when a field is first looked up; `counters` what [`SourceSchema::counters`] gives.
+    pub(crate) fn of_branches(
+        self,
+        names: impl Fn() -> HashMap<String, String> + Send + Sync + 'static,
+        counters: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static,
+    ) -> Self {
+        Self { branches: Some(Branches { names: Arc::new(names), counters: Arc::new(counters) }), ..self }
+    }
+
+    /// The same for a combination of sources like `other`; `partial` are fields that some of them lack, each with the name of
+    /// one of these.
+    pub(crate) fn like(self, other: &Self, partial: HashMap<String, String>) -> Self {
+        let (branches, has_rules_below) = (other.branches.clone(), other.runs_user_code());
+        Self { branches, has_rules_below, partial: partial.into(), ..self }
+    }
+
+    /// The name of a source behind this one that lacks a field. The values of the field are null there, if it is not left out.
+    pub(crate) fn lacking(&self, field: &str) -> Option<&str> {
+        self.partial.get(field).map(String::as_str)
+    }
+
+    /// Whether the fields are made from the branches of a tree: an ntuple has other types for some.
+    pub(crate) fn is_of_tree(&self) -> bool {
+        self.branches.is_some()
+    }
+
+    /// Lists, each with the field that has the numbers of their items: names of both.
+    pub(crate) fn counters(&self) -> Vec<(String, String)> {
+        match &self.branches {
+            Some(branches) => (branches.counters)(),
+            None => self.schema().projected_counters(),
+        }
     }
 
     /// The dotted path of a field by any of its names.
@@ -167,13 +212,23 @@ impl SourceSchema {
         Ok(arrays)
     }
 
+    /// A selection of fields of the schema, or of parts of them.
+    pub(crate) fn choose(&self, schema: Schema) -> Result<Selection> {
+        self.selection(schema, self.has_rules())
+    }
+
     fn has_rules(&self) -> bool {
         !self.presented.rules.is_empty()
     }
 
+    /// Whether reading may call functions of the user's, who may not expect to be called by another thread.
+    pub(crate) fn runs_user_code(&self) -> bool {
+        self.has_rules() || self.has_rules_below
+    }
+
     fn names(&self) -> &Names {
         self.presented.names.get_or_init(|| {
-            let others = self.others.as_ref().map(|others| (others.0)());
+            let others = self.branches.as_ref().map(|branches| (branches.names)());
             Names::of(self.schema()).with_others(others.unwrap_or_default())
         })
     }

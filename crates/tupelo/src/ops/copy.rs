@@ -1,6 +1,6 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_nu
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 
 use super::import::{imported, relabelled, representable};
-use crate::reader::{Attributes, METADATA_SET, Ntuple, Read, Skipped};
+use crate::reader::{Attached, Attributes, Ntuple, Read, Skipped};
 use crate::schema::{Field, Schema, same, with_data_type};
 use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
@@ -135,14 +135,12 @@ impl<'f> Copier<'f> {
         path: &str,
         options: WriteOptions,
     ) -> Result<Self> {
-        let options = match like.source().as_ntuple() {
-            Some(ntuple) if options.description().is_empty() => options.with_description(ntuple.description()),
-            _ => options,
+        let sidecar = like.source().sidecar();
+        let options = match options.description().is_empty() {
+            true => options.with_description(sidecar.description()),
+            false => options,
         };
-        let options = match like.source().as_ntuple() {
-            Some(ntuple) => options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec()),
-            None => options,
-        };
+        let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
         Ok(Self::over(file, file.ntuple(path, schema, options)?))
     }
 
@@ -172,16 +170,15 @@ impl<'f> Copier<'f> {
             Some(_) => Vec::new(),
             None => self.writer.schema().order_of(&schema(&read)?).map_err(|e| source.context(e))?,
         };
-        let (metadata, sets) = match source.as_ntuple() {
-            Some(ntuple) => {
-                let infos = ntuple.source().store().streamer_infos();
-                self.file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
-                let metadata = ntuple.own_metadata()?;
-                let sets = attribute_sets(ntuple, metadata.is_some())?;
-                (metadata.unwrap_or_default(), sets)
+        let sidecar = source.sidecar();
+        self.file.add_streamer_info(&sidecar.streamer_infos()?)?;
+        let attached = sidecar.attached()?;
+        let mut sets = Vec::new();
+        for Attached { first_entry, sets: own, .. } in &attached {
+            for (name, set) in own {
+                sets.push(AttachedSet { name, set, attributes: set.rows(true)?, first_entry: *first_entry });
             }
-            None => (BTreeMap::new(), Vec::new()),
-        };
+        }
         let before = self.writer.entries();
         let mut places = Places::of(&sets);
         // The numbers of the entries are the last column.
@@ -192,36 +189,42 @@ impl<'f> Copier<'f> {
             places.pass(numbers.as_primitive());
             self.writer.write(&match &self.union {
                 Some(columns) => with_nulls(&batch, columns)?,
-                None => self.typed(batch.project(&order)?, source.as_ntuple().is_none())?,
+                None => self.typed(batch.project(&order)?, source.schema().is_of_tree())?,
             })?;
             if progress(batches.position() - first).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        for (name, set, attributes) in &sets {
-            let moves = before > 0 || places.copied < source.entries();
-            let moved = moves.then(|| attributes.moved(|bound| before + places.place(bound))).transpose()?;
+        for AttachedSet { name, set, attributes, first_entry } in &sets {
+            let moves = before + first_entry > 0 || places.copied < source.entries();
+            let moved = moves.then(|| attributes.moved(|bound| before + places.place(first_entry + bound)));
+            let moved = moved.transpose()?;
             let attributes = moved.as_ref().unwrap_or(attributes);
             if !self.sets.contains_key(*name) {
                 let begun = self.writer.attribute_set(name, &set.user_schema()?)?;
-                self.sets.insert((*name).to_owned(), begun);
+                self.sets.insert((*name).clone(), begun);
             }
             if let Some(writer) = self.sets.get_mut(*name) {
                 writer.write(attributes.ranges(), attributes.values())?;
             }
         }
+        attached.iter().try_for_each(|part| self.add_metadata(part))?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn add_metadata(&mut self, part: &Attached) -> Result<()> {
         let known = self.writer.metadata();
-        for (key, value) in metadata {
-            match known.get(&key) {
-                None => self.writer.set_metadata(&key, &value)?,
-                Some(kept) if *kept != value => {
+        for (key, value) in &part.metadata {
+            match known.get(key) {
+                None => self.writer.set_metadata(key, value)?,
+                Some(kept) if kept != value => {
                     let what = format!("metadata '{key}': kept the value '{kept}', '{value}' was not copied");
-                    self.warnings.push(source.context(Error::invalid_argument(what)).to_string());
+                    self.warnings.push(part.ntuple.context(Error::invalid_argument(what)).to_string());
                 }
                 Some(_) => {}
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// The batch in the types of the ntuple, which are not those of a tree.
@@ -283,21 +286,10 @@ pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
         .map_err(|e| other.context(e.within(format!("fields differ from those in {}", first.source().file_name()))))
 }
 
-/// Names, fields and attributes of the attribute sets, without the set of metadata if it contains only metadata.
-fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, Ntuple, Attributes)>> {
-    let names = ntuple.attribute_sets().filter(|&name| !(has_own_metadata && name == METADATA_SET));
-    let read = |name| {
-        let set = ntuple.attribute_set(name)?;
-        let attributes = set.rows(true)?;
-        Ok((name, set, attributes))
-    };
-    names.map(read).collect()
-}
-
 /// What is written.
 pub(super) fn schema(read: &Read) -> Result<Schema> {
     let mut schema = read.source().schema().explicit_encodings(&read.schema_with_computed()?);
-    if read.source().as_ntuple().is_none() {
+    if read.source().schema().is_of_tree() {
         schema.fields.iter_mut().for_each(|field| *field = imported(field));
     }
     Ok(schema)
@@ -305,12 +297,21 @@ pub(super) fn schema(read: &Read) -> Result<Schema> {
 
 /// The read with everything needed for writing it, and what is left out: one sentence each.
 fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
-    if read.source().as_ntuple().is_some() {
+    if !read.source().schema().is_of_tree() {
         return Ok((read.with_projected_sources(), Vec::new()));
     }
     let (read, skipped) = representable(read)?;
     let warning = |skipped: &Skipped| format!("'{}' is left out: {}", skipped.name, skipped.reason);
     Ok((read, skipped.iter().map(warning).collect()))
+}
+
+/// An attribute set of a part of what is copied.
+struct AttachedSet<'a> {
+    name: &'a String,
+    set: &'a Ntuple,
+    attributes: Attributes,
+    /// The place of the first entry of the part.
+    first_entry: u64,
 }
 
 /// The new positions of the entries that attributes refer to.
@@ -323,9 +324,14 @@ struct Places {
 }
 
 impl Places {
-    fn of(sets: &[(&str, Ntuple, Attributes)]) -> Self {
-        let ranges = sets.iter().flat_map(|(.., attributes)| attributes.ranges());
-        let mut bounds: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
+    fn of(sets: &[AttachedSet<'_>]) -> Self {
+        let bounds = sets.iter().flat_map(|set| {
+            set.attributes
+                .ranges()
+                .iter()
+                .flat_map(|range| [range.start, range.end].map(|bound| set.first_entry + bound))
+        });
+        let mut bounds: Vec<u64> = bounds.collect();
         bounds.sort_unstable();
         bounds.dedup();
         Self { bounds, before: Vec::new(), copied: 0 }

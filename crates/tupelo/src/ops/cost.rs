@@ -10,12 +10,11 @@ use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 
 use super::batches;
-use crate::Result;
 use crate::decode::branches_of;
-use crate::reader::{Read, Tree};
+use crate::reader::{Ntuple, Read, Tree};
 use crate::sink::Mapping;
 use crate::source::{Cluster, Metadata};
-use crate::{Error, plan};
+use crate::{Result, plan};
 
 /// Objects besides pages and page lists: header, footer, manifest and anchor. The record of the attempt is not counted.
 const OTHER_OBJECTS: u64 = 4;
@@ -41,14 +40,12 @@ pub struct MappingCost {
     pub read_bytes: u64,
 }
 
-/// The costs of an ntuple with each mapping: to write it, and to read the fields of a request for all entries. `hints`
-/// are those of the store. Only metadata is read; the ntuple may be stored anywhere.
+/// The costs of an ntuple with each mapping: to write it, and to read the fields of a request to it for all entries.
+/// `hints` are those of the store. Nothing but metadata is read; the ntuple may be stored anywhere.
 ///
 /// # Errors
-/// Corrupt if a page list is damaged; unsupported unless it is an ntuple.
-pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
-    let ntuple =
-        read.source().as_ntuple().ok_or_else(|| Error::unsupported("mappings apply only to ntuples, not to trees"))?;
+/// Corrupt if a page list is damaged.
+pub fn costs(ntuple: &Ntuple, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
     ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
 }
 
@@ -66,16 +63,12 @@ pub struct TreeCost {
     pub read_bytes: u64,
 }
 
-/// The cost of a tree: to write it, and to read the fields of a request for all entries. `hints` are those of the
-/// store. Only metadata is read; the tree may be stored anywhere.
+/// The cost of a tree: to write it, and to read the fields of a request to it for all entries. `hints` are those of the
+/// store. Nothing but metadata is read; the tree may be stored anywhere.
 ///
 /// # Errors
-/// Corrupt if a basket lies outside the file; unsupported unless it is a tree.
-pub fn tree_cost(read: &Read, hints: Hints) -> Result<TreeCost> {
-    let tree = read
-        .source()
-        .as_tree()
-        .ok_or_else(|| Error::unsupported("expected a tree; compute the costs of an ntuple by mapping"))?;
+/// Corrupt if a basket lies outside of the file.
+pub fn tree_cost(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
     tree_cost_in(tree, read, hints).map_err(|e| read.context(e))
 }
 

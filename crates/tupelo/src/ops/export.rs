@@ -63,15 +63,15 @@ impl Exporter {
     /// As [`FileWriter::tree`]; those of reading; unsupported if there is no field: the entries would be a number without
     /// values.
     pub fn create(like: &Read, file: &FileWriter, path: &str, options: TreeOptions) -> Result<Self> {
-        let options = match like.source().as_ntuple() {
-            Some(ntuple) if options.title().is_empty() => options.with_title(ntuple.description()),
-            _ => options,
+        let options = match options.title().is_empty() {
+            true => options.with_title(like.source().sidecar().description()),
+            false => options,
         };
         let schema = like.schema_with_computed()?;
         if schema.fields.is_empty() {
             return Err(like.context(Error::unsupported("no field can be exported; select other fields")));
         }
-        let mut counters = like.source().counters();
+        let mut counters = like.source().schema().counters();
         counters.retain(|(list, counter)| {
             [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))
         });

@@ -149,9 +149,11 @@ impl Manifest {
     /// # Errors
     /// Corrupt if a page list is damaged; limit if there are more clusters than the memory budget allows; storage errors.
     pub fn add(&mut self, table: &Table) -> Result<()> {
+        let several = || Error::unsupported("expected one file, found several: add each of them");
         let (count, session) = match table {
             Table::Ntuple(ntuple) => (ntuple.clusters(), ntuple.source().session()),
             Table::Tree(tree) => (tree.clusters(), tree.source().session()),
+            Table::Chain(_) => return Err(several()),
         };
         let memory = count.saturating_mul(MEMORY_PER_CLUSTER);
         let _reserved = session.budget().reserve(memory, "the clusters of a manifest")?;
@@ -166,6 +168,7 @@ impl Manifest {
                 let own = tree.sizes().into_iter().map(|sizes| sizes.stored_bytes);
                 (tree_clusters(tree), tree.source().file().size(), own.collect())
             }
+            Table::Chain(_) => return Err(several()),
         };
         let place = self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len());
         let file = json!({

@@ -13,7 +13,7 @@ use tupelo_format::locator::Locator;
 use super::compared::Compared;
 use super::layout::layout;
 use super::{each_ntuple, objects, reason};
-use crate::decode::{DecodeOptions, decode};
+use crate::decode::{ValueOptions, decode};
 use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
@@ -378,7 +378,7 @@ impl Check<'_> {
             if self.uses(field, damaged) {
                 continue;
             }
-            let options = DecodeOptions { compressed: ntuple.is_compressed(), binary_strings: true };
+            let options = ValueOptions { compressed: ntuple.is_compressed(), binary_strings: true };
             let (source, field) = (ntuple.source(), std::slice::from_ref(field));
             let decoded = decode(source, &source.request_memory(), field, &segments, options);
             if let Err(error) = decoded {

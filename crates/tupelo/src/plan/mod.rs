@@ -2,6 +2,7 @@
 
 mod boundary;
 mod columns;
+mod entry_set;
 mod read_plan;
 
 use std::ops::{Bound, Range, RangeBounds};
@@ -10,6 +11,7 @@ use tupelo_format::descriptor::Descriptor;
 
 pub(crate) use boundary::batch_end;
 pub(crate) use columns::{ClusterColumn, ColumnTable, Continuity, PageId, PageSlice};
+pub(crate) use entry_set::EntrySet;
 pub(crate) use read_plan::{ReadPlan, requests};
 
 use crate::schema::{Field, Kind};
@@ -45,22 +47,33 @@ impl Segment {
     }
 }
 
-/// The parts of clusters that hold a range of entries, as elements of top-level fields.
-pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segment> {
-    clusters
-        .iter()
-        .filter_map(|cluster| {
-            let range = cluster.entry_range();
-            let (start, end) = (range.start.max(entries.start), range.end.min(entries.end));
-            (start < end).then(|| Segment {
-                cluster: *cluster,
-                start: start - range.start,
-                count: end - start,
-                total: Some(cluster.entries),
-                per_entry: Some(1),
-            })
-        })
-        .collect()
+/// The parts of clusters that hold entries, as elements of top-level fields.
+pub(crate) fn segments(clusters: &[Cluster], entries: &EntrySet) -> Vec<Segment> {
+    let mut clusters = clusters.iter();
+    let mut cluster = clusters.next();
+    let mut segments: Vec<Segment> = Vec::with_capacity(entries.ranges().len());
+    for range in entries.ranges() {
+        let mut next = range.start;
+        while let Some(current) = cluster.filter(|_| next < range.end) {
+            let own = current.entry_range();
+            if next >= own.end {
+                cluster = clusters.next();
+                continue;
+            }
+            let (start, end) = (next.max(own.start), range.end.min(own.end));
+            if start < end {
+                segments.push(Segment {
+                    cluster: *current,
+                    start: start - own.start,
+                    count: end - start,
+                    total: Some(current.entries),
+                    per_entry: Some(1),
+                });
+            }
+            next = own.end.min(range.end);
+        }
+    }
+    segments
 }
 
 /// The part of a range that is within the first `entries` entries.
@@ -79,79 +92,11 @@ pub(crate) fn truncated(range: impl RangeBounds<u64>, entries: u64) -> Range<u64
     start.min(end)..end
 }
 
-/// The entries of segments of top-level fields, consecutive ones together.
-pub(crate) fn entry_ranges(segments: &[Segment]) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for segment in segments {
-        let start = segment.cluster.first_entry + segment.start;
-        let end = start + segment.count;
-        match ranges.last_mut().filter(|last| last.end == start) {
-            Some(last) => last.end = end,
-            None => ranges.push(start..end),
-        }
-    }
-    ranges
-}
-
-/// Runs of entries, which ascend, as segments.
-pub(crate) fn runs_of_entries(clusters: &[Cluster], runs: &[Range<u64>]) -> Vec<Segment> {
-    let mut clusters = clusters.iter();
-    let mut cluster = clusters.next();
-    let mut segments: Vec<Segment> = Vec::new();
-    for run in runs {
-        let mut next = run.start;
-        while let Some(current) = cluster.filter(|_| next < run.end) {
-            let range = current.entry_range();
-            if next >= range.end {
-                cluster = clusters.next();
-                continue;
-            }
-            segments.extend(self::segments(std::slice::from_ref(current), &(next..run.end)));
-            next = range.end.min(run.end);
-        }
-    }
-    segments
-}
-
-/// The parts of segments that runs (start and end, counted through all of them) choose; runs ascend.
-pub(crate) fn parts(segments: &[Segment], runs: &[(usize, usize)]) -> Vec<Segment> {
-    let mut parts = Vec::with_capacity(runs.len());
-    let mut runs = runs.iter().map(|&(start, end)| (start as u64, end as u64)).peekable();
-    let mut before = 0;
-    for segment in segments {
-        let until = before + segment.count;
-        while let Some(&(start, end)) = runs.peek() {
-            let (from, to) = (start.max(before), end.min(until));
-            if from < to {
-                parts.push(Segment { start: segment.start + from - before, count: to - from, ..*segment });
-            }
-            if end > until {
-                break;
-            }
-            runs.next();
-        }
-        before = until;
-    }
-    parts
-}
-
 /// The fraction of the entries of their clusters that is in the segments.
 fn fraction(segments: &[Segment]) -> f64 {
     let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number);
     let all: u64 = clusters.map(|segments| segments[0].cluster.entries).sum();
     segments.iter().map(|segment| segment.count).sum::<u64>() as f64 / all.max(1) as f64
-}
-
-/// Which entry comes at an index in the output of segments of top-level fields.
-pub(crate) fn entry(segments: &[Segment], index: u64) -> u64 {
-    let mut before = 0;
-    for segment in segments {
-        if index < before + segment.count {
-            return segment.cluster.first_entry + segment.start + index - before;
-        }
-        before += segment.count;
-    }
-    index
 }
 
 /// A column of a field or of one below it.
@@ -217,17 +162,12 @@ mod tests {
     #[test]
     fn entries_become_segments_of_clusters() {
         let clusters = [cluster(0, 0, 10), cluster(1, 10, 5), cluster(2, 15, 10)];
-        assert_eq!(shown(&segments(&clusters, &(0..25))), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
-        assert_eq!(shown(&segments(&clusters, &(9..16))), [(0, 9, 1), (1, 0, 5), (2, 0, 1)]);
-        assert_eq!(shown(&segments(&clusters, &(12..12))), []);
-        let runs = runs_of_entries(&clusters, &[1..3, 8..12, 20..25]);
-        assert_eq!(shown(&runs), [(0, 1, 2), (0, 8, 2), (1, 0, 2), (2, 5, 5)]);
-        assert_eq!([0, 1, 2, 4, 6, 10].map(|index| entry(&runs, index)), [1, 2, 8, 10, 20, 24]);
-        let all = segments(&clusters, &(5..25));
-        assert_eq!(
-            shown(&parts(&all, &[(0, 2), (4, 11), (19, 20)])),
-            [(0, 5, 2), (0, 9, 1), (1, 0, 5), (2, 0, 1), (2, 9, 1)]
-        );
+        let of = |ranges: &[Range<u64>]| shown(&segments(&clusters, &ranges.iter().cloned().collect()));
+        assert_eq!(of(&[0..25]), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
+        assert_eq!(of(&[9..16]), [(0, 9, 1), (1, 0, 5), (2, 0, 1)]);
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[1..3, 8..12, 20..25]), [(0, 1, 2), (0, 8, 2), (1, 0, 2), (2, 5, 5)]);
+        let all = segments(&clusters, &EntrySet::from(5..25));
         assert!((fraction(&all) - 0.8).abs() < 1e-9);
     }
 

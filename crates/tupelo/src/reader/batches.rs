@@ -6,6 +6,7 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::read::Read;
+use super::sources::Cost;
 use crate::error::Remedy;
 use crate::pool::{self, Spawned};
 use crate::{Error, ErrorKind, Result};
@@ -15,10 +16,9 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// Pieces are as large as this where pages are so large that smaller ones would decode them again and again.
 const MAX_CHUNK_BYTES: u64 = 8 * CHUNK_BYTES;
 
-/// The first piece has one batch, or more if it takes no more than this many bytes and clusters: a caller that reads
-/// only the first batches does not wait for a whole piece.
+/// The first piece has one batch, or more if it takes no more than this many bytes, and not more clusters than costs
+/// are judged by: a caller that reads only the first batches does not wait for a whole piece.
 const FIRST_CHUNK_BYTES: u64 = 1 << 20;
-const FIRST_CHUNK_CLUSTERS: usize = 8;
 /// Each later piece has at most this many times the entries of the one before.
 const CHUNK_GROWTH: u64 = 8;
 
@@ -61,8 +61,8 @@ impl Read {
             return Err(Error::invalid_argument("a batch must have at least one entry"));
         }
         self.check_stored()?;
-        let bytes_per_entry = self.bytes_per_entry()?;
-        Ok(Batches::new(self, count, true, bytes_per_entry))
+        let cost = self.cost()?;
+        Ok(Batches::new(self, count, true, cost))
     }
 
     /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages
@@ -72,9 +72,9 @@ impl Read {
     /// Corrupt where the page lists are damaged; limit for very many entries without values to read.
     pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
         self.check_stored()?;
-        let bytes_per_entry = self.bytes_per_entry()?;
-        let entries = (bytes as f64 / bytes_per_entry.max(1.0)) as u64;
-        Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))
+        let cost = self.cost()?;
+        let entries = (bytes as f64 / cost.bytes_per_entry.max(1.0)) as u64;
+        Ok(Batches::new(self, entries.max(1), false, cost))
     }
 }
 
@@ -160,13 +160,10 @@ impl Size {
         self.most_entries = self.batch_entries.saturating_mul(batches);
     }
 
-    /// Entries of the first chunk. Where page lists are damaged, reading the entries reports it.
-    fn first_chunk(&self, read: &Read, bytes_per_entry: f64) -> u64 {
-        let range = read.range();
-        let clusters = read.source().clusters(range.clone(), FIRST_CHUNK_CLUSTERS).unwrap_or_default();
-        let in_clusters = clusters.last().map_or(0, |last| last.entry_range().end.saturating_sub(range.start));
-        let in_bytes = (FIRST_CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
-        let entries = in_clusters.min(in_bytes).min(self.most_entries).max(self.batch_entries);
+    /// Entries of the first chunk.
+    fn first_chunk(&self, cost: Cost) -> u64 {
+        let in_bytes = (FIRST_CHUNK_BYTES as f64 / cost.bytes_per_entry.max(1.0)) as u64;
+        let entries = cost.entries.min(in_bytes).min(self.most_entries).max(self.batch_entries);
         // Whole batches.
         entries / self.batch_entries * self.batch_entries
     }
@@ -178,11 +175,11 @@ impl Size {
 }
 
 impl Batches {
-    /// `bytes_per_entry` is [`Read::bytes_per_entry`].
-    fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
+    /// `cost` is that of the read.
+    fn new(read: Read, batch_entries: u64, is_exact: bool, cost: Cost) -> Self {
         let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries, most_entries: batch_entries };
-        size.fit(bytes_per_entry);
-        size.chunk_entries = size.first_chunk(&read, bytes_per_entry);
+        size.fit(cost.bytes_per_entry);
+        size.chunk_entries = size.first_chunk(cost);
         let (schema, position) = (read.arrow_schema(), read.range().start);
         Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
     }

@@ -11,6 +11,7 @@ use super::decoded::{DecodedFields, Needed};
 use super::sources::EntrySource;
 use crate::evolution::Selection;
 use crate::expression::{Expression, booleans, shorten};
+use crate::plan::EntrySet;
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
@@ -88,7 +89,7 @@ impl Named {
         let mut named = Self { name: name.to_owned(), source: values, aliases, field };
         // Evaluate on empty arrays to find the type before any data is read.
         let empty = |alias: &Named| new_empty_array(alias.field.data_type());
-        let decoded = &mut DecodedFields::new(source, Vec::new(), None, true);
+        let decoded = &mut DecodedFields::new(source, EntrySet::default(), None, true);
         (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
         Ok(named)
     }

@@ -1,6 +1,7 @@
-//! Decoded fields of a set of entries. Each field is decoded once.
+//! The decoded fields of a set of entries. Each field is decoded once.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
@@ -11,11 +12,11 @@ use arrow_select::filter::{FilterBuilder, filter};
 use arrow_select::take::take;
 use tupelo_format::descriptor::FieldId;
 
-use super::sources::EntrySource;
+use super::sources::{DecodeOptions, EntrySource};
 use crate::evolution::Selection;
-use crate::plan::Segment;
+use crate::plan::EntrySet;
 use crate::schema::{Field, Kind};
-use crate::{Result, plan, pool};
+use crate::{Result, pool};
 
 /// Selected entries at most this far apart are read together with the entries between them, because most pages hold
 /// more entries and are decoded whole.
@@ -28,8 +29,8 @@ const ALIGNED_ENTRIES: usize = 64;
 /// Values of the entries of one request.
 pub(super) struct DecodedFields<'n> {
     source: &'n dyn EntrySource,
-    segments: Vec<Segment>,
-    /// The selected entries of the segments, unless all are selected.
+    entries: EntrySet,
+    /// Which of the entries are wanted, where these are not all.
     wanted: Option<BooleanArray>,
     /// Values must stay within one of this many shares of the memory budget.
     shares: Option<u64>,
@@ -37,7 +38,7 @@ pub(super) struct DecodedFields<'n> {
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
-    /// Computed values of aliases, by name.
+    /// The values of aliases, by name.
     pub(super) aliases: HashMap<String, ArrayRef>,
 }
 
@@ -49,20 +50,15 @@ pub(super) struct Needed<'r> {
 }
 
 impl<'n> DecodedFields<'n> {
-    pub(super) fn new(
-        source: &'n dyn EntrySource,
-        segments: Vec<Segment>,
-        shares: Option<u64>,
-        is_shared: bool,
-    ) -> Self {
+    pub(super) fn new(source: &'n dyn EntrySource, entries: EntrySet, shares: Option<u64>, is_shared: bool) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
-        Self { source, segments, wanted: None, shares, is_shared, fields, aliases }
+        Self { source, entries, wanted: None, shares, is_shared, fields, aliases }
     }
 
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         match &self.wanted {
-            None => self.segments.iter().map(|segment| segment.count as usize).sum(),
+            None => self.entries.len() as usize,
             Some(wanted) => wanted.true_count(),
         }
     }
@@ -114,7 +110,8 @@ impl<'n> DecodedFields<'n> {
     }
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
-        let arrays = self.source.decode(fields, &self.segments, binary_strings, self.shares)?;
+        let options = DecodeOptions { binary_strings, shares: self.shares };
+        let arrays = self.source.decode(fields, &self.entries, options)?;
         match &self.wanted {
             None => Ok(arrays),
             Some(wanted) => filtered(arrays, wanted),
@@ -131,21 +128,17 @@ impl<'n> DecodedFields<'n> {
         let fewer = filtered(arrays.iter().map(|array| Arc::clone(array)).collect(), kept)?;
         arrays.into_iter().zip(fewer).for_each(|(array, fewer)| *array = fewer);
         let runs = runs(kept);
-        self.segments = plan::parts(&self.segments, &runs);
-        let mut wanted = BooleanBufferBuilder::new(runs.iter().map(|(start, end)| end - start).sum());
+        self.entries = self.entries.at(runs.iter().map(|run| run.start as u64..run.end as u64));
+        let mut wanted = BooleanBufferBuilder::new(runs.iter().map(Range::len).sum());
         let bits = kept.values();
-        runs.iter().for_each(|&(start, end)| wanted.append_buffer(&bits.slice(start, end - start)));
+        runs.iter().for_each(|run| wanted.append_buffer(&bits.slice(run.start, run.len())));
         self.wanted = Some(BooleanArray::new(wanted.finish(), None));
         Ok(())
     }
 
     /// The number in the ntuple of each entry.
     pub(super) fn numbers(&self) -> Result<ArrayRef> {
-        let all = self.segments.iter().flat_map(|segment| {
-            let first = segment.cluster.first_entry + segment.start;
-            first..first + segment.count
-        });
-        let all = UInt64Array::from_iter_values(all);
+        let all = UInt64Array::from_iter_values(self.entries.iter());
         match &self.wanted {
             None => Ok(Arc::new(all)),
             Some(wanted) => Ok(filter(&all, wanted)?),
@@ -154,12 +147,8 @@ impl<'n> DecodedFields<'n> {
 
     /// Of values for all entries of the ntuple those of these entries.
     pub(super) fn of_all(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        match (&self.wanted, &self.segments[..]) {
-            (_, []) => Ok(values.slice(0, 0)),
-            (None, [only]) => {
-                let first = only.cluster.first_entry + only.start;
-                Ok(values.slice(first as usize, only.count as usize))
-            }
+        match (&self.wanted, self.entries.as_range()) {
+            (None, Some(range)) => Ok(values.slice(range.start as usize, (range.end - range.start) as usize)),
             _ => Ok(take(values, &self.numbers()?, None)?),
         }
     }
@@ -170,7 +159,7 @@ impl<'n> DecodedFields<'n> {
             None => index,
             Some(wanted) => wanted.values().set_indices().nth(index).unwrap_or(index),
         };
-        plan::entry(&self.segments, index as u64)
+        self.entries.get(index as u64)
     }
 }
 
@@ -186,18 +175,18 @@ fn holds_strings(field: &Field) -> bool {
 }
 
 /// Where entries to keep begin and end, those together that are near to each other.
-fn runs(kept: &BooleanArray) -> Vec<(usize, usize)> {
+fn runs(kept: &BooleanArray) -> Vec<Range<usize>> {
     let bits = kept.values();
-    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut runs: Vec<Range<usize>> = Vec::new();
     for (start, end) in BitSliceIterator::new(bits.values(), bits.offset(), bits.len()) {
         match runs.last_mut() {
-            Some((_, last)) if start - *last <= GAP_ENTRIES => *last = end,
-            _ => runs.push((start, end)),
+            Some(last) if start - last.end <= GAP_ENTRIES => last.end = end,
+            _ => runs.push(start..end),
         }
     }
-    for (start, end) in runs.iter_mut().filter(|(start, end)| end - start >= MANY_ENTRIES) {
-        *start = *start / ALIGNED_ENTRIES * ALIGNED_ENTRIES;
-        *end = end.next_multiple_of(ALIGNED_ENTRIES).min(bits.len());
+    for run in runs.iter_mut().filter(|run| run.len() >= MANY_ENTRIES) {
+        run.start = run.start / ALIGNED_ENTRIES * ALIGNED_ENTRIES;
+        run.end = run.end.next_multiple_of(ALIGNED_ENTRIES).min(bits.len());
     }
     runs
 }
@@ -214,15 +203,18 @@ mod tests {
             kept.iter().for_each(|&at| mask[at] = true);
             runs(&mask.into())
         };
-        assert_eq!(of(&[]), []);
-        assert_eq!(of(&[3, 4, 9]), [(3, 10)]);
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[3, 4, 9]), std::slice::from_ref(&(3..10)));
         assert_eq!(
             of(&[3, 4 + GAP_ENTRIES, 6 + 2 * GAP_ENTRIES]),
-            [(3, 5 + GAP_ENTRIES), (6 + 2 * GAP_ENTRIES, 7 + 2 * GAP_ENTRIES)]
+            [3..5 + GAP_ENTRIES, 6 + 2 * GAP_ENTRIES..7 + 2 * GAP_ENTRIES]
         );
         let many: Vec<usize> = (100..=100 + MANY_ENTRIES).collect();
-        assert_eq!(of(&many), [(64, MANY_ENTRIES + 128)]);
-        assert_eq!(of(&(count - 1 - MANY_ENTRIES..count).collect::<Vec<_>>()), [(3 * MANY_ENTRIES, count)]);
-        assert_eq!(of(&[many, vec![count - 1]].concat()), [(64, MANY_ENTRIES + 128), (count - 1, count)]);
+        assert_eq!(of(&many), std::slice::from_ref(&(64..MANY_ENTRIES + 128)));
+        assert_eq!(
+            of(&(count - 1 - MANY_ENTRIES..count).collect::<Vec<_>>()),
+            std::slice::from_ref(&(3 * MANY_ENTRIES..count))
+        );
+        assert_eq!(of(&[many, vec![count - 1]].concat()), [64..MANY_ENTRIES + 128, count - 1..count]);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Result;
 use crate::error::printable;
-use crate::plan::{self, ColumnTable, ReadPlan, Segment};
+use crate::plan::{self, ColumnTable, EntrySet, ReadPlan};
 use crate::schema::Field;
 use crate::source::{BlobRange, Metadata};
 
@@ -76,8 +76,9 @@ impl Explanation {
     }
 }
 
-/// What reading segments of an ntuple would do: first the fields that a cut needs, then the others.
-pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
+/// What reading entries of an ntuple would do: first the fields that a cut needs, then the others.
+pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
+    let segments = &plan::segments(&source.clusters(entries.span())?, entries);
     let hints = source.store().hints();
     let memory = source.request_memory();
     let mut table = ColumnTable::new(source, &memory);
@@ -105,10 +106,9 @@ pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], segmen
             all.extend(ranges);
         }
     }
-    let entries = segments.iter().map(|segment| segment.count).sum();
     let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
     let requests = plan::requests(hints, &all);
-    Ok(Explanation { entries, clusters, columns, requests })
+    Ok(Explanation { entries: entries.len(), clusters, columns, requests })
 }
 
 impl fmt::Display for Explanation {

@@ -2,6 +2,8 @@
 
 mod attributes;
 mod batches;
+#[cfg(test)]
+mod chain_tests;
 mod computed;
 mod decoded;
 mod explain;
@@ -9,8 +11,8 @@ mod file;
 mod location;
 mod objects;
 mod open;
-mod parts;
 mod read;
+mod skipped;
 mod sources;
 mod table;
 mod take;
@@ -32,8 +34,10 @@ pub use objects::Objects;
 pub use open::OpenOptions;
 pub(crate) use open::may_be_repaired;
 
-pub use read::{DEFAULT_BATCH_BYTES, Read, Skipped};
-pub use sources::{FormatVersion, Ntuple, Tree, TreeSizes};
+pub use read::{DEFAULT_BATCH_BYTES, Read};
+pub use skipped::Skipped;
+pub(crate) use sources::Attached;
+pub use sources::{Chain, ChainPart, FormatVersion, Ntuple, Tree, TreeSizes};
 pub use table::Table;
 pub use tupelo_format::container::{Deviation, Rule};
 pub use tupelo_storage::adapter::Time;

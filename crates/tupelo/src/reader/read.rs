@@ -9,23 +9,20 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 
-pub use self::left_out::Skipped;
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
-use super::sources::{EntrySource, Ntuple, Tree};
+use super::sources::{Cost, EntrySource, Ntuple, Tree};
 use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
-use crate::plan::Segment;
-use crate::schema::{Field, Schema, with_data_type};
+use crate::plan::EntrySet;
+use crate::schema::{Field, Kind, Names, Schema, with_data_type};
 use crate::{Error, Result, plan};
 
 /// Default memory of a batch in bytes: 8 MiB.
 pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
 /// Most entries without values that are read at once: their number costs a file nothing.
 const MAX_UNSTORED_ENTRIES: u64 = 1 << 28;
-/// Clusters sampled to estimate the size of an entry.
-const SAMPLED_CLUSTERS: usize = 16;
 
 /// Which fields and entries to read, and how.
 #[derive(Debug, Clone)]
@@ -42,6 +39,8 @@ pub struct Read {
     numbers: Option<String>,
     /// The cut that selects entries.
     cut: Option<Arc<Cut>>,
+    /// Patterns in whose order the columns come.
+    order: Vec<String>,
 }
 
 impl Ntuple {
@@ -50,8 +49,7 @@ impl Ntuple {
     /// # Errors
     /// Not found, with near names, for a pattern that matches no field.
     pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        let fields = self.source_schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
-        Ok(Read::new(Arc::new(self.clone()), fields))
+        Read::select(Arc::new(self.clone()), patterns.as_ref())
     }
 
     /// Selects all fields that are [listed](Schema::listed).
@@ -66,8 +64,7 @@ impl Tree {
     /// # Errors
     /// Not found, with near names, for a pattern that matches no field.
     pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        let fields = self.source_schema().select(patterns.as_ref()).map_err(|e| EntrySource::context(self, e))?;
-        Ok(Read::new(Arc::new(self.clone()), fields))
+        Read::select(Arc::new(self.clone()), patterns.as_ref())
     }
 
     /// Selects all fields.
@@ -77,10 +74,26 @@ impl Tree {
 }
 
 impl Read {
+    /// Fields by dotted paths or globs; no pattern means all that are listed.
+    pub(super) fn select<S: AsRef<str>>(source: Arc<dyn EntrySource>, patterns: &[S]) -> Result<Self> {
+        let fields = source.schema().select(patterns).map_err(|e| source.context(e))?;
+        Ok(Self::new(source, fields))
+    }
+
     pub(super) fn new(source: Arc<dyn EntrySource>, fields: Selection) -> Self {
         let entries = 0..source.entries();
         let (aliases, computed) = (Arc::default(), Vec::new());
-        Self { source, fields, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
+        Self {
+            source,
+            fields,
+            entries,
+            binary_strings: false,
+            aliases,
+            computed,
+            numbers: None,
+            cut: None,
+            order: Vec::new(),
+        }
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules are described
@@ -150,6 +163,7 @@ impl Read {
         };
         let mut fields: Vec<_> = schema.fields().iter().map(field).collect();
         fields.extend(self.computed.iter().map(|computed| Arc::new(computed.field().clone())));
+        self.reorder(&mut fields);
         fields.extend(self.numbers.iter().map(|name| Arc::new(ArrowField::new(name, DataType::UInt64, false))));
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone()).into()
     }
@@ -212,13 +226,33 @@ impl Read {
     /// Not found, with near names, for names that are neither fields nor aliases, and type errors of
     /// [`Expression::mask`]. Reading then returns the others.
     pub fn with_where(mut self, expression: &Expression) -> Result<Self> {
-        let cut = Cut::of(self.compute("", expression)?).map_err(|e| self.context(e))?;
+        let cut = Cut::of(self.compute_of("", expression, false)?).map_err(|e| self.context(e))?;
         self.cut = Some(Arc::new(cut));
         Ok(self)
     }
 
+    /// A column of an expression. A field alone is none: its values may be missing in some files.
     fn compute(&self, name: &str, expression: &Expression) -> Result<ComputedColumn> {
-        ComputedColumn::new(name, expression, &*self.source, &self.aliases).map_err(|e| self.context(e))
+        let is_field = expression.fields().any(|field| field == expression.to_string());
+        self.compute_of(name, expression, is_field)
+    }
+
+    fn compute_of(&self, name: &str, expression: &Expression, may_be_missing: bool) -> Result<ComputedColumn> {
+        let computed = ComputedColumn::new(name, expression, &*self.source, &self.aliases);
+        let is_missing = computed.as_ref().is_err_and(Error::is_not_found);
+        let named = expression.fields().filter(|_| is_missing).map(str::to_owned);
+        let read = computed.iter().filter(|_| !may_be_missing).flat_map(ComputedColumn::read_fields);
+        for path in read.map(|field| field.name.clone()).chain(named).collect::<Vec<_>>() {
+            let top = path.split('.').next().unwrap_or_default();
+            if let Some(file) = self.source.schema().lacking(top) {
+                let what = format!(
+                    "{file} has no field '{path}' of '{expression}': missing fields are null where they are read, and not \
+                     within expressions or a cut; leave out the files that lack it"
+                );
+                return Err(self.context(Error::not_found(what)));
+            }
+        }
+        computed.map_err(|e| self.context(e))
     }
 
     /// Names for expressions, which later calls of [`Read::with_computed`] and [`Read::with_where`] may use like
@@ -299,7 +333,40 @@ impl Read {
         let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
         let mut schema = Schema::clone(&self.fields.schema);
         schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(fields))?.fields);
+        self.reorder(&mut schema.fields);
         Ok(schema)
+    }
+
+    /// The same with the columns in the order in which patterns name them. Those that one pattern matches, and those that
+    /// none matches, which come last, stay in the order of the fields, computed columns behind them.
+    #[must_use]
+    pub fn in_order_of(mut self, patterns: &[String]) -> Self {
+        self.order = patterns.to_vec();
+        self
+    }
+
+    /// Puts what there is of each column in the order of the columns.
+    fn reorder<T>(&self, columns: &mut Vec<T>) {
+        if self.order.is_empty() {
+            return;
+        }
+        let computed = self.computed.iter().map(|it| Field::new(it.field().name(), "", Kind::String));
+        let schema = Schema { fields: self.fields.schema.fields.iter().cloned().chain(computed).collect() };
+        let names = Names::of(&schema);
+        let mut ranks = vec![self.order.len(); columns.len()];
+        for (rank, pattern) in self.order.iter().enumerate().rev() {
+            // Patterns may match fields that are not read.
+            let Ok((_, places)) = schema.matching(&names, &[pattern]) else { continue };
+            for place in places {
+                if let Some(own) = ranks.get_mut(place) {
+                    *own = rank;
+                }
+            }
+        }
+        // The sort is stable.
+        let mut ranked: Vec<(usize, T)> = ranks.into_iter().zip(columns.drain(..)).collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        columns.extend(ranked.into_iter().map(|(_, column)| column));
     }
 
     /// Another column, the last one, with the number of each entry in the ntuple as `UInt64`.
@@ -356,7 +423,8 @@ impl Read {
 
     /// Whether a cut or rule calls a function of the user's, who may not expect to be called by another thread.
     pub(super) fn calls_back(&self) -> bool {
-        matches!(self.cut.as_deref(), Some(Cut::Function { .. })) || self.fields.is_evolved()
+        let runs_user_code = self.fields.is_evolved() || self.source.schema().runs_user_code();
+        matches!(self.cut.as_deref(), Some(Cut::Function { .. })) || runs_user_code
     }
 
     /// Number of chosen entries, before a cut.
@@ -373,15 +441,7 @@ impl Read {
         if self.computes() || self.numbers.is_some() {
             self.check_stored()?;
         }
-        let to_batch = || {
-            // A cut is decided by few fields, which are read at once.
-            let is_in_parts = self.cut.is_none() && !self.calls_back();
-            if is_in_parts && let Some(batch) = self.decode_in_parts()? {
-                return Ok(batch);
-            }
-            Ok(self.decode_columns(&self.entries, None)?.0)
-        };
-        to_batch().map_err(|e| self.context(e))
+        self.decode_columns(&self.entries, None).map(|(batch, _)| batch).map_err(|e| self.context(e))
     }
 
     /// Average memory of an entry while it is read, including the fields of a cut, in bytes, estimated from the first
@@ -390,14 +450,16 @@ impl Read {
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn bytes_per_entry(&self) -> Result<f64> {
-        let estimate = || {
-            let clusters = self.source.clusters(self.entries.clone(), SAMPLED_CLUSTERS)?;
-            let entries: u64 = clusters.iter().map(|cluster| cluster.entries).sum();
-            let bytes = self.source.decoded_bytes(&self.read_fields(), &clusters)?;
-            let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
-            Ok(bytes / entries.max(1) as f64 + numbers as f64)
-        };
-        estimate().map_err(|e| self.context(e))
+        Ok(self.cost()?.bytes_per_entry)
+    }
+
+    /// What reading the first entries costs.
+    pub(super) fn cost(&self) -> Result<Cost> {
+        let mut cost = self.source.cost(&self.read_fields(), &self.entries).map_err(|e| self.context(e))?;
+        if self.numbers.is_some() {
+            cost.bytes_per_entry += size_of::<u64>() as f64;
+        }
+        Ok(cost)
     }
 
     /// What reading would do: which pages it reads of each column, how many bytes these are, and in how many requests. No
@@ -413,7 +475,7 @@ impl Read {
     pub fn explain(&self) -> Result<Explanation> {
         let explain = || {
             let (cut, others) = self.fields_in_order();
-            self.source.explain(&cut, &others, &self.segments(&self.entries)?)
+            self.source.explain(&cut, &others, &EntrySet::from(self.entries.clone()))
         };
         explain().map_err(|e| self.context(e))
     }
@@ -465,12 +527,8 @@ impl Read {
         self.source.batch_end(&self.read_fields(), window, limit, place)
     }
 
-    fn segments(&self, entries: &Range<u64>) -> Result<Vec<Segment>> {
-        Ok(plan::segments(&self.source.clusters(entries.clone(), usize::MAX)?, entries))
-    }
-
-    pub(super) fn decoded(&self, segments: Vec<Segment>, shares: Option<u64>) -> DecodedFields<'_> {
-        DecodedFields::new(&*self.source, segments, shares, self.computes())
+    pub(super) fn decoded(&self, entries: EntrySet, shares: Option<u64>) -> DecodedFields<'_> {
+        DecodedFields::new(&*self.source, entries, shares, self.computes())
     }
 
     /// The entries that the cut keeps, and which they are; with `shares`, values stay within one of this many shares of
@@ -480,7 +538,7 @@ impl Read {
         entries: &Range<u64>,
         shares: Option<u64>,
     ) -> Result<(RecordBatch, Option<BooleanArray>)> {
-        let mut decoded = self.decoded(self.segments(entries)?, shares);
+        let mut decoded = self.decoded(entries.clone().into(), shares);
         let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded, &self.needed_after_cut())).transpose()?;
         Ok((self.batch(&mut decoded)?, kept))
     }
@@ -501,6 +559,8 @@ impl Read {
             fields.push(field);
             arrays.push(array);
         }
+        self.reorder(&mut fields);
+        self.reorder(&mut arrays);
         if let Some(name) = &self.numbers {
             fields.push(ArrowField::new(name, DataType::UInt64, false));
             arrays.push(decoded.numbers()?);

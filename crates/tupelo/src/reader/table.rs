@@ -1,17 +1,21 @@
-//! An ntuple or a tree.
+//! An ntuple or a tree, or those of several files.
+
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::read::Read;
-use super::sources::{EntrySource, Ntuple, Tree};
+use super::skipped::Skipped;
+use super::sources::{Chain, EntrySource, Ntuple, Tree};
+use crate::error::Remedy;
 use crate::evolution::ReadRule;
-use crate::schema::Schema;
+use crate::schema::{Differing, FieldPolicy, Schema};
 use crate::source::{Metrics, TreeCache};
 use crate::{Error, ErrorKind, Result};
 
-/// An ntuple or a tree of a file. Cheap to clone, usable from many threads.
+/// An ntuple or a tree, or those of several files. Cheap to clone, usable from many threads.
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_enums, reason = "callers treat each of them")]
 pub enum Table {
@@ -19,6 +23,8 @@ pub enum Table {
     Ntuple(Ntuple),
     /// A TTree.
     Tree(Tree),
+    /// Several of them, one after the other.
+    Chain(Chain),
 }
 
 impl From<Ntuple> for Table {
@@ -33,95 +39,152 @@ impl From<Tree> for Table {
     }
 }
 
-macro_rules! both {
-    ($self:ident, $table:ident => $value:expr) => {
-        match $self {
-            Self::Ntuple($table) => $value,
-            Self::Tree($table) => $value,
-        }
-    };
+impl From<Chain> for Table {
+    fn from(chain: Chain) -> Self {
+        Self::Chain(chain)
+    }
 }
 
 impl Table {
+    /// The ntuples or trees of several files, one after the other. `open` opens that of a number below `count`: once to
+    /// compare its fields, and again when its entries are read. `None` leaves it out. `at_once` of them are opened at the
+    /// same time, which pays for remote files.
+    ///
+    /// Which fields the chain has where files differ is decided by `policy`. Fields that have different types cannot be
+    /// read, and are errors where they are chosen. If there is one file only, the result is what `open` gives for it.
+    /// ```no_run
+    /// use tupelo::dataset::{FieldPolicy, find};
+    /// use tupelo::{OpenOptions, Storage, Table};
+    ///
+    /// let files = find(["run*.root:Events"], &Storage::default())?;
+    /// let open = move |file: usize| OpenOptions::at(files[file].clone()).table().map(Some);
+    /// let events = Table::chain(3, 1, FieldPolicy::Common, open)?;
+    /// for batch in events.read(["Muon_*"])?.batches_of_bytes(64 << 20)? {
+    ///     println!("{}", batch?.num_rows());
+    /// }
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `open`; not found if no file is left.
+    pub fn chain(
+        count: usize,
+        at_once: usize,
+        policy: FieldPolicy,
+        open: impl Fn(usize) -> Result<Option<Self>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        if count == 1
+            && let Some(table) = open(0)?
+        {
+            return Ok(table);
+        }
+        let open = move |number| Ok(open(number)?.map(|table| table.source()));
+        Chain::new(count, at_once, policy, open).map(Self::Chain)
+    }
+
+    pub(super) fn as_source(&self) -> &dyn EntrySource {
+        match self {
+            Self::Ntuple(ntuple) => ntuple,
+            Self::Tree(tree) => tree,
+            Self::Chain(chain) => chain,
+        }
+    }
+
+    pub(super) fn source(&self) -> Arc<dyn EntrySource> {
+        match self {
+            Self::Ntuple(ntuple) => Arc::new(ntuple.clone()),
+            Self::Tree(tree) => Arc::new(tree.clone()),
+            Self::Chain(chain) => Arc::new(chain.clone()),
+        }
+    }
+
     /// The ntuple.
     ///
     /// # Errors
-    /// Unsupported for a tree.
+    /// Unsupported for a tree, and for several files.
     pub fn ntuple(&self) -> Result<&Ntuple> {
-        match self {
-            Self::Ntuple(ntuple) => Ok(ntuple),
-            Self::Tree(tree) => {
-                let what = format!("'{}' is a TTree, not an RNTuple", tree.path());
-                Err(Error::unsupported(what).within(tree.file_name()))
-            }
-        }
+        let what = match self {
+            Self::Ntuple(ntuple) => return Ok(ntuple),
+            Self::Tree(tree) => format!("'{}' is a TTree, not an RNTuple", tree.path()),
+            Self::Chain(chain) => format!("expected one RNTuple, found {} files", chain.parts().len()),
+        };
+        Err(Error::unsupported(what).within(self.file_name()))
     }
 
     /// The tree, if it is one.
     pub fn tree(&self) -> Option<&Tree> {
         match self {
-            Self::Ntuple(_) => None,
             Self::Tree(tree) => Some(tree),
+            Self::Ntuple(_) | Self::Chain(_) => None,
+        }
+    }
+
+    /// The files, if there are several.
+    pub fn files(&self) -> Option<&Chain> {
+        match self {
+            Self::Chain(chain) => Some(chain),
+            Self::Ntuple(_) | Self::Tree(_) => None,
         }
     }
 
     /// Name, without directories.
     pub fn name(&self) -> &str {
-        both!(self, table => table.name())
+        match self {
+            Self::Ntuple(ntuple) => ntuple.name(),
+            Self::Tree(tree) => tree.name(),
+            Self::Chain(chain) => EntrySource::path(chain).rsplit('/').next().unwrap_or_default(),
+        }
     }
 
-    /// Path in the file, with the directories.
+    /// Path in the file, with the directories; of several files that in the first one.
     pub fn path(&self) -> &str {
-        both!(self, table => table.path())
+        self.as_source().path()
     }
 
-    /// Path or URL of the file.
+    /// Path or URL of the file; of several files the first ones and their number.
     pub fn file_name(&self) -> String {
-        both!(self, table => table.file_name())
+        self.as_source().file_name()
     }
 
-    /// Free text.
+    /// Free text; of several files that of the first one.
     pub fn description(&self) -> &str {
-        both!(self, table => table.description())
+        self.as_source().sidecar().description()
     }
 
     /// Number of entries.
     pub fn entries(&self) -> u64 {
-        both!(self, table => table.entries())
+        self.as_source().entries()
     }
 
     /// Number of clusters.
     pub fn clusters(&self) -> u64 {
-        both!(self, table => table.clusters())
+        self.as_source().clusters()
     }
 
     /// The fields.
     pub fn schema(&self) -> &Schema {
-        both!(self, table => table.schema())
+        self.as_source().schema().schema()
     }
 
     /// The Arrow schema of all listed fields.
     pub fn arrow_schema(&self) -> SchemaRef {
-        both!(self, table => table.arrow_schema())
+        let schema = self.as_source().schema();
+        schema.to_arrow(&schema.schema().listed()).into()
     }
 
-    /// Warnings about what cannot be read: fields of an ntuple, branches of a tree.
+    /// What cannot be read of it, for a warning: fields of an ntuple, branches of a tree. A warning of one of several files
+    /// names the file.
     pub fn warnings(&self) -> Vec<String> {
-        match self {
-            Self::Ntuple(ntuple) => [ntuple.warnings(), &ntuple.skipped_stores()].concat(),
-            Self::Tree(tree) => {
-                let warning =
-                    |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());
-                tree.refused().map(warning).collect()
-            }
-        }
+        self.as_source().sidecar().warnings()
     }
 
-    /// The rules of the format that the file around it breaks; see [`File::deviations`](super::File::deviations).
+    /// The rules of the format that the file around it breaks; see [`File::deviations`](super::File::deviations). For
+    /// several files, none: each of them says so itself.
     pub fn deviations(&self) -> Vec<Deviation> {
         match self {
             Self::Ntuple(ntuple) => ntuple.source().session().deviations().list(),
             Self::Tree(tree) => tree.source().session().deviations().list(),
+            Self::Chain(_) => Vec::new(),
         }
     }
 
@@ -133,15 +196,16 @@ impl Table {
         match self {
             Self::Ntuple(ntuple) => ntuple.streamer_infos(),
             Self::Tree(tree) => Ok(tree.streamer_infos().clone()),
+            Self::Chain(chain) => chain.sidecar().streamer_infos(),
         }
     }
 
-    /// An identifier that changes when the table, or the file around it, is rewritten; see [`Ntuple::identity`].
+    /// An identifier that changes when the table, or a file around it, is rewritten; see [`Ntuple::identity`].
     ///
     /// # Errors
     /// Storage errors.
     pub fn identity(&self) -> Result<String> {
-        both!(self, table => table.identity())
+        self.as_source().identity()
     }
 
     /// Compares with the identity of the table when it was opened before.
@@ -153,11 +217,10 @@ impl Table {
             return Ok(());
         }
         let what = "the file has changed since its fields were compared; read the files again";
-        let changed = Error::new(ErrorKind::Storage, what);
-        Err(both!(self, table => EntrySource::context(table, changed)))
+        Err(self.as_source().context(Error::new(ErrorKind::Storage, what)))
     }
 
-    /// The same with read rules; see [`Ntuple::with_rules`].
+    /// The same with read rules; see [`Ntuple::with_rules`]. Several files are opened again to compare their fields.
     ///
     /// # Errors
     /// As [`Ntuple::with_rules`].
@@ -165,33 +228,118 @@ impl Table {
         Ok(match self {
             Self::Ntuple(ntuple) => Self::Ntuple(ntuple.with_rules(rules)?),
             Self::Tree(tree) => Self::Tree(tree.with_rules(rules)?),
+            Self::Chain(_) => {
+                let what = "rules are for one file: give them to each before they are chained";
+                return Err(Error::unsupported(what).within(self.file_name()));
+            }
         })
     }
 
-    /// The same with another way of fetching baskets; see [`Tree::with_cache`]. An ntuple stays as it is.
+    /// The same with another way of fetching baskets; see [`Tree::with_cache`]. What is not a tree stays as it is.
     #[must_use]
     pub fn with_tree_cache(&self, cache: TreeCache) -> Self {
         match self {
-            Self::Ntuple(_) => self.clone(),
             Self::Tree(tree) => Self::Tree(tree.with_cache(cache)),
+            Self::Ntuple(_) | Self::Chain(_) => self.clone(),
         }
     }
 
-    /// Read statistics, if they are collected; see [`Ntuple::metrics`].
+    /// Read statistics, if they are collected; see [`Ntuple::metrics`]. For several files there are none: each has its own.
     pub fn metrics(&self) -> Option<Metrics> {
-        both!(self, table => table.metrics())
+        match self {
+            Self::Ntuple(ntuple) => ntuple.metrics(),
+            Self::Tree(tree) => tree.metrics(),
+            Self::Chain(_) => None,
+        }
     }
 
     /// Selects fields to read, by dotted paths or globs; no pattern means all.
     ///
     /// # Errors
-    /// Not found, with near names, for a pattern that matches no field.
+    /// Not found, with near names, for a pattern that matches no field, or only fields that some of several files lack;
+    /// invalid argument for fields that have other types in other files.
     pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        both!(self, table => table.read(patterns))
+        let patterns = patterns.as_ref();
+        if let Self::Chain(chain) = self {
+            chain.check(patterns, &[])?;
+        }
+        Read::select(self.source(), patterns)
     }
 
     /// Selects all listed fields.
     pub fn read_all(&self) -> Read {
-        both!(self, table => table.read_all())
+        let source = self.source();
+        let fields = source.schema().listed();
+        Read::new(source, fields)
+    }
+}
+
+impl Chain {
+    /// Refuses what cannot be chosen because files differ: fields that some files lack, where `wanted` names no others, and
+    /// fields that have other types in other files, unless `unwanted` names them.
+    ///
+    /// # Errors
+    /// Not found and invalid argument, with the files.
+    pub fn check<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Result<()> {
+        let missing = self.missing::<&str>(&[], &[]);
+        if let (true, true, Some(_)) = (wanted.is_empty(), self.schema().schema().fields.is_empty(), missing.first()) {
+            let what = format!("the files have no field in common ({})", listed(&missing));
+            return Err(self.context(Error::invalid_argument(what).with_remedy(Remedy::UnionFields)));
+        }
+        for differing in self.differing().iter().filter(|it| !it.is_meant_by(unwanted)) {
+            let Differing { path, reason, is_missing } = differing;
+            match is_missing {
+                true if wanted
+                    .iter()
+                    .any(|pattern| differing.is_meant_by(&[pattern]) && self.lacks(pattern.as_ref())) =>
+                {
+                    let what = format!("field '{path}' is not in all files: {reason}");
+                    return Err(self.context(Error::not_found(what).with_remedy(Remedy::UnionFields)));
+                }
+                false if wanted.is_empty() || differing.is_meant_by(wanted) => {
+                    let what = format!("field '{path}' {reason}; select other fields, or read the files separately");
+                    return Err(self.context(Error::invalid_argument(what)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a pattern names only fields that are left out because files differ.
+    pub fn lacks(&self, pattern: &str) -> bool {
+        self.differing().iter().any(|it| it.is_meant_by(&[pattern])) && self.schema().select(&[pattern]).is_err()
+    }
+
+    /// As [`Chain::missing`], as a list for a message; `None` if there are none.
+    pub fn missing_text<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Option<String> {
+        let missing = self.missing(wanted, unwanted);
+        (!missing.is_empty()).then(|| listed(&missing))
+    }
+
+    /// The dotted paths of fields that are left out because some files lack them. With patterns, only what `wanted` names,
+    /// if it names anything, and `unwanted` does not.
+    pub fn missing<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Vec<&str> {
+        let missing = self.differing().iter().filter(|it| it.is_missing);
+        let chosen = missing.filter(|it| (wanted.is_empty() || it.is_meant_by(wanted)) && !it.is_meant_by(unwanted));
+        chosen.map(|it| it.path.as_str()).collect()
+    }
+}
+
+/// Names that a message lists.
+const MAX_LISTED: usize = 10;
+
+/// A list of names that ends with the number of those that are too many.
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+impl Differing {
+    fn is_meant_by<S: AsRef<str>>(&self, patterns: &[S]) -> bool {
+        patterns.iter().any(|pattern| Skipped::new(&self.path, "").is_meant_by(pattern.as_ref()))
     }
 }

@@ -51,9 +51,7 @@ impl Read {
     /// Reads ascending entries, together with nearby entries between them, which are dropped afterwards.
     fn take_sorted(&self, entries: &[u64], near: u64) -> Result<RecordBatch> {
         let runs = runs(entries, near);
-        let range = entries.first().copied().unwrap_or(0)..entries.last().map_or(0, |last| last + 1);
-        let segments = plan::runs_of_entries(&self.source().clusters(range, usize::MAX)?, &runs);
-        let batch = self.batch(&mut self.decoded(segments, None))?;
+        let batch = self.batch(&mut self.decoded(runs.iter().cloned().collect(), None))?;
         if batch.num_rows() == entries.len() {
             return Ok(batch);
         }

@@ -7,24 +7,22 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
-use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
-use arrow_select::concat::concat;
+use arrow_select::take::take;
 use tupelo_format::container::Layout;
 use tupelo_format::open::PRE_RELEASE_CLASS;
 
 use super::explain::Explanation;
 use super::read::Read;
-use super::sources::EntrySource;
+use super::sources::{Cost, DecodeOptions, EntrySource, Sidecar};
 use crate::evolution::SourceSchema;
-use crate::plan::Segment;
+use crate::plan::EntrySet;
 use crate::schema::{Field, Schema, tighten};
-use crate::source::Cluster;
-use crate::{Error, ErrorKind, File, Ntuple, Result};
+use crate::{Error, ErrorKind, File, Result};
 
 const ENTRIES: u64 = 1000;
-const CLUSTER_ENTRIES: u64 = 300;
 
 /// Entries in memory.
 #[derive(Debug)]
@@ -56,14 +54,6 @@ impl Arrays {
 }
 
 impl EntrySource for Arrays {
-    fn context(&self, error: Error) -> Error {
-        error.within("arrays")
-    }
-
-    fn file_name(&self) -> String {
-        "arrays".to_owned()
-    }
-
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -72,52 +62,52 @@ impl EntrySource for Arrays {
         ENTRIES
     }
 
-    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
-        let first = (0..ENTRIES).step_by(CLUSTER_ENTRIES as usize).enumerate();
-        let cluster = |(number, first): (usize, u64)| {
-            Cluster::for_tests(number as u64, first, CLUSTER_ENTRIES.min(ENTRIES - first))
-        };
-        let overlaps = |it: &Cluster| it.first_entry < entries.end && entries.start < it.entry_range().end;
-        Ok(first.map(cluster).filter(overlaps).take(most).collect())
+    fn clusters(&self) -> u64 {
+        1
     }
 
-    fn reads_in_parts(&self, _: &[Field], _: &Cluster) -> Result<bool> {
-        Ok(false)
+    fn file_name(&self) -> String {
+        "arrays".to_owned()
     }
 
-    fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: Option<u64>) -> Result<Vec<ArrayRef>> {
-        let decode = |field: &Field| {
-            let column = self.columns.column_by_name(&field.name).unwrap();
-            let part = |segment: &Segment| {
-                column.slice((segment.cluster.first_entry + segment.start) as usize, segment.count as usize)
-            };
-            let parts: Vec<ArrayRef> = segments.iter().map(part).collect();
-            match parts.is_empty() {
-                true => Ok(column.slice(0, 0)),
-                false => Ok(concat(&parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
-            }
-        };
-        fields.iter().map(decode).collect()
+    fn path(&self) -> &str {
+        "arrays"
     }
 
-    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
-        Ok(clusters.iter().map(|cluster| cluster.entries as f64 * 8.0 * fields.len() as f64).sum())
+    fn context(&self, error: Error) -> Error {
+        error.within("arrays")
+    }
+
+    fn identity(&self) -> Result<String> {
+        Ok("arrays".to_owned())
+    }
+
+    fn decode(&self, fields: &[Field], entries: &EntrySet, _: DecodeOptions) -> Result<Vec<ArrayRef>> {
+        let places = UInt64Array::from_iter_values(entries.iter());
+        let columns = fields.iter().map(|field| self.columns.column_by_name(&field.name).unwrap());
+        columns.map(|column| Ok(take(column, &places, None)?)).collect()
+    }
+
+    fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
+        Ok(Cost { entries: (entries.end - entries.start).min(300), bytes_per_entry: 8.0 * fields.len() as f64 })
     }
 
     fn batch_end(&self, _: &[&Field], window: &Range<u64>, _: u64, place: &dyn Fn(u64) -> u64) -> Result<Option<u64>> {
         Ok(Some(place(window.end - 1)))
     }
 
-    fn explain(&self, _: &[Field], _: &[Field], _: &[Segment]) -> Result<Explanation> {
+    fn explain(&self, _: &[Field], _: &[Field], _: &EntrySet) -> Result<Explanation> {
         Err(Error::unsupported("arrays have no pages"))
     }
 
-    fn identity(&self) -> Result<Option<String>> {
-        Ok(None)
+    fn sidecar(&self) -> &dyn Sidecar {
+        self
     }
+}
 
-    fn as_ntuple(&self) -> Option<&Ntuple> {
-        None
+impl Sidecar for Arrays {
+    fn description(&self) -> &str {
+        "numbers"
     }
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn to_arrow(field: &Field, compressed: bool) -> FieldRef {
 pub(crate) fn named(field: &Field, name: &str, data_type: DataType, compressed: bool) -> FieldRef {
     let mut entries = HashMap::new();
     collect_metadata(field, "", compressed, &mut entries);
-    Arc::new(ArrowField::new(name, data_type, is_nullable(field)).with_metadata(entries))
+    Arc::new(ArrowField::new(name, data_type, field.is_nullable()).with_metadata(entries))
 }
 
 /// The Arrow field of a list's items.
@@ -126,13 +126,16 @@ pub(crate) fn item(field: &Field, data_type: DataType, compressed: bool) -> Fiel
     named(field, ITEM, data_type, compressed)
 }
 
-fn is_nullable(field: &Field) -> bool {
-    match &field.kind {
-        Kind::Optional(item) => item.takes_nulls(),
-        Kind::Wrapper(item) => is_nullable(item),
-        // Arrow counts a variant without a value as a null.
-        Kind::Variant(_) => true,
-        _ => false,
+impl Field {
+    /// Whether its values in Arrow may be null.
+    pub(crate) fn is_nullable(&self) -> bool {
+        match &self.kind {
+            Kind::Optional(item) => item.takes_nulls(),
+            Kind::Wrapper(item) => item.is_nullable(),
+            // Arrow counts a variant without a value as a null.
+            Kind::Variant(_) => true,
+            _ => false,
+        }
     }
 }
 

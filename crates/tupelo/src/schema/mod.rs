@@ -11,6 +11,7 @@
 
 mod alike;
 pub(crate) mod arrow;
+mod combine;
 mod data_type;
 mod disk;
 mod glob;
@@ -24,6 +25,8 @@ mod tree;
 
 pub(crate) use alike::same;
 pub use arrow::{metadata, standard_type_name};
+pub use combine::FieldPolicy;
+pub(crate) use combine::{Combination, Differing};
 pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
 pub use glob::Glob;

@@ -312,6 +312,23 @@ fn unlike(path: &str, field: &Field, text: &str) -> Error {
     ))
 }
 
+impl Schema {
+    /// Lists that are projected from a collection, each with the projected field that has its size: names of both.
+    pub(crate) fn projected_counters(&self) -> Vec<(String, String)> {
+        let counts = |field: &&Field| field.projected_from.is_some() && matches!(field.kind, Kind::Cardinality { .. });
+        let counters: Vec<&Field> = self.fields.iter().filter(counts).collect();
+        let counter = |list: &Field| {
+            let source = list.projected_from.as_deref().filter(|_| matches!(list.kind, Kind::Collection(_)))?;
+            let counts = |counter: &&&Field| {
+                let rest = counter.projected_from.as_deref().and_then(|collection| source.strip_prefix(collection));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            counters.iter().find(counts).map(|counter| (list.name.clone(), counter.name.clone()))
+        };
+        self.fields.iter().filter_map(counter).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,11 +41,6 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster of a tree, which has no groups of them.
-    pub(crate) fn of_tree(number: u64, entries: &Range<u64>) -> Self {
-        Self { number, first_entry: entries.start, entries: entries.end - entries.start, group: 0, index: 0 }
-    }
-
     #[cfg(test)]
     pub(crate) fn for_tests(number: u64, first_entry: u64, entries: u64) -> Self {
         Self { number, first_entry, entries, group: 0, index: 0 }

@@ -11,7 +11,7 @@ use tupelo_ttree::fields::Field;
 use tupelo_ttree::tree::{Refused, Stored};
 use tupelo_ttree::{Branch, Tree};
 
-use super::{Cluster, File, RequestMemory, Reservation, Session};
+use super::{File, RequestMemory, Reservation, Session};
 use crate::{Error, Result};
 
 /// Compressed bytes of a cluster, where a tree does not say what was flushed together.
@@ -128,11 +128,10 @@ impl TreeSource {
         self.clusters.len()
     }
 
-    /// The first clusters that hold entries of a range, at most `most`.
-    pub(crate) fn clusters(&self, entries: Range<u64>, most: usize) -> Vec<Cluster> {
+    /// The clusters that hold entries of a range.
+    pub(crate) fn clusters(&self, entries: Range<u64>) -> impl Iterator<Item = &Range<u64>> {
         let first = self.cluster_of(entries.start);
-        let held = self.clusters.iter().enumerate().skip(first).take_while(|(_, cluster)| cluster.start < entries.end);
-        held.take(most).map(|(number, range)| Cluster::of_tree(number as u64, range)).collect()
+        self.clusters.iter().skip(first).take_while(move |cluster| cluster.start < entries.end)
     }
 
     /// The number of the cluster that holds an entry.

@@ -1,7 +1,7 @@
 //! The files that a command reads and the one that it writes, and what to do about those that cannot be opened.
 
 use std::path::{Path, absolute};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tupelo::reader::Location;
 use tupelo::storage::display_name;
@@ -71,14 +71,14 @@ pub(crate) fn check_report(path: &Path, to: &Location, inputs: &Inputs) -> Resul
 }
 
 /// What to do about files that cannot be opened. They are all tried before the command fails.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Skipping {
     /// Skip files that cannot be opened, with a warning for each; without this option, an error lists all of them.
     /// Damage in a file that can be opened is still an error
     #[arg(long)]
     skip_errors: bool,
     #[arg(skip)]
-    found: Mutex<Vec<(Location, Failure)>>,
+    found: Arc<Mutex<Vec<(Location, Failure)>>>,
 }
 
 impl Skipping {

@@ -26,21 +26,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.files.inputs, args.files.sources.reading.storage()?)?;
-    let (chain, _) = args.files.sources.chain_of(&locations, console, |_, table, is_first| {
-        if is_first {
-            console.warn_of(table);
-        }
-        let read = args.condition.apply(table.read_all().without_fields())?;
-        Ok(read.with_entry_numbers("entry"))
-    })?;
-    let range = args.range.of(chain.all_entries());
-    let chain = chain.entries(range);
-    let mut kept = chain.count();
+    let table = args.files.sources.table(&locations, console)?;
+    console.warn_of(&table);
+    let read = args.condition.apply(table.read_all().without_fields())?.with_entry_numbers("entry");
+    let read = read.entries(args.range.of(table.entries()));
+    let mut kept = read.count();
     if args.condition.has_cut() {
         let mut progress = console.progress("count", kept, "entries");
         kept = 0;
-        let mut batches = chain.batches_of_bytes(DEFAULT_BATCH_BYTES);
-        let first = batches.position();
+        let first = read.range().start;
+        let mut batches = read.batches_of_bytes(DEFAULT_BATCH_BYTES)?;
         while let Some(batch) = batches.next() {
             kept += batch?.num_rows() as u64;
             progress.set(batches.position() - first);

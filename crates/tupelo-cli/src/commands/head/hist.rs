@@ -12,8 +12,8 @@ use arrow_array::{Array, ArrayRef, cast::AsArray};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 use tupelo::Expression;
-use tupelo::dataset::{Chain, find};
-use tupelo::reader::DEFAULT_BATCH_BYTES;
+use tupelo::dataset::find;
+use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
@@ -184,23 +184,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             return Err(refused.with_hint("omit -o to show the histogram in the terminal"));
         }
     }
-    let (chain, _) = args.sources.chain_of(&locations, console, |_, table, is_first| {
-        if is_first {
-            console.warn_of(table);
-        }
-        let read = args.condition.apply(table.read_all().without_fields())?;
-        // The last column.
-        Ok(read.with_computed("value", &args.what)?)
-    })?;
-    let entries = args.entries.of(chain.all_entries());
-    let chain = chain.entries(entries);
+    let table = args.sources.table(&locations, console)?;
+    console.warn_of(&table);
+    let read = args.condition.apply(table.read_all().without_fields())?;
+    // The last column.
+    let read = read.with_computed("value", &args.what)?.entries(args.entries.of(table.entries()));
     let wanted = args.bins.map_or(DEFAULT_BINS[usize::from(args.output.is_some())], |bins| bins as usize);
     let (bins, limits, has_end) = match args.range {
         Some(limits) => (wanted, limits, false),
-        None => measure(&chain, console)?.bins(wanted),
+        None => measure(&read, console)?.bins(wanted),
     };
     let mut histogram = Histogram::new(bins, limits, has_end);
-    each_value(&chain, console, &mut |value, _| histogram.fill(value))?;
+    each_value(&read, console, &mut |value, _| histogram.fill(value))?;
     let title = args.what.to_string();
     let Some(path) = &args.output else {
         let mut text = console.text();
@@ -217,9 +212,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(chain: &Chain<'_, Failure>, console: &Console) -> Result<Measured, Failure> {
+fn measure(read: &Read, console: &Console) -> Result<Measured, Failure> {
     let mut measured = Measured { low: f64::INFINITY, high: f64::NEG_INFINITY, is_integer: true };
-    each_value(chain, console, &mut |value, is_integer| {
+    each_value(read, console, &mut |value, is_integer| {
         if value.is_finite() {
             measured.low = measured.low.min(value);
             measured.high = measured.high.max(value);
@@ -230,16 +225,14 @@ fn measure(chain: &Chain<'_, Failure>, console: &Console) -> Result<Measured, Fa
 }
 
 /// Visits every value, with whether its type is an integer or a boolean.
-fn each_value(chain: &Chain<'_, Failure>, console: &Console, visit: &mut dyn FnMut(f64, bool)) -> Result<(), Failure> {
-    let mut progress = console.progress("hist", chain.count(), "entries");
-    for read in chain.reads() {
-        let (first, read) = read?;
-        let mut batches = read.batches_of_bytes(DEFAULT_BATCH_BYTES)?;
-        while let Some(batch) = batches.next() {
-            let batch = batch?;
-            visit_all(batch.column(batch.num_columns() - 1), visit)?;
-            progress.set(first + batches.position());
-        }
+fn each_value(read: &Read, console: &Console, visit: &mut dyn FnMut(f64, bool)) -> Result<(), Failure> {
+    let mut progress = console.progress("hist", read.count(), "entries");
+    let first = read.range().start;
+    let mut batches = read.clone().batches_of_bytes(DEFAULT_BATCH_BYTES)?;
+    while let Some(batch) = batches.next() {
+        let batch = batch?;
+        visit_all(batch.column(batch.num_columns() - 1), visit)?;
+        progress.set(batches.position() - first);
     }
     Ok(())
 }

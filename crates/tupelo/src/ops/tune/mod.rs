@@ -19,7 +19,7 @@ pub use self::model::{Candidate, Layout, Link, Phase, Store, Trial};
 pub use self::probe::Probe;
 use self::sample::Sample;
 use super::cost::costs;
-use crate::reader::Read;
+use crate::reader::{Read, Table};
 use crate::sink::Mapping;
 use crate::{Error, Result};
 
@@ -49,6 +49,7 @@ pub fn default_codecs() -> Result<Vec<Compression>> {
 /// The measurements of an ntuple or tree, independent of the store.
 #[derive(Debug)]
 pub struct Measured {
+    table: Table,
     read: Read,
     trials: Vec<Trial>,
     sample_entries: u64,
@@ -56,30 +57,30 @@ pub struct Measured {
 }
 
 /// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple or tree in memory, as an ntuple with each codec
-/// and page size. The sample has all fields; those of the request are read. `progress` receives the number of measurements
-/// that are done, and may end them: the result is then `None`.
+/// and page size. The sample has all fields; those of `read`, a request to the table, are read. `progress` receives the
+/// number of measurements that are done, and may end them: the result is then `None`.
 ///
 /// # Errors
-/// Invalid argument where there are no entries and for page sizes that writers refuse; unsupported for what is not in one
-/// file, and for fields that cannot be written; those of reading.
+/// Invalid argument where there are no entries and for page sizes that writers refuse; unsupported for fields that cannot
+/// be written; those of reading.
 pub fn measure(
+    table: &Table,
     read: &Read,
     compressions: &[Compression],
     page_sizes: &[u64],
     sample_bytes: u64,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Measured>> {
-    let source = read.source();
-    if source.entries() == 0 {
-        return Err(read.context(Error::invalid_argument("the ntuple or tree has no entries to measure")));
+    if table.entries() == 0 {
+        return Err(read.context(Error::invalid_argument("it has no entries to measure")));
     }
     let mut page_sizes = page_sizes.to_vec();
     page_sizes.sort_unstable();
     page_sizes.dedup();
-    let sample = match (source.as_ntuple(), source.as_tree()) {
-        (Some(ntuple), _) => Sample::of_ntuple(read, ntuple, sample_bytes),
-        (None, Some(tree)) => Sample::of_tree(read, tree, sample_bytes),
-        (None, None) => Err(Error::unsupported("expected a single ntuple or tree")),
+    let sample = match table {
+        Table::Ntuple(ntuple) => Sample::of_ntuple(read, ntuple, sample_bytes),
+        Table::Tree(tree) => Sample::of_tree(read, tree, sample_bytes),
+        Table::Chain(_) => Err(Error::unsupported("expected one file, found several: tune with one of them")),
     };
     let sample = sample.map_err(|e| read.context(e))?;
     let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());
@@ -98,6 +99,7 @@ pub fn measure(
         }
     }
     Ok(Some(Measured {
+        table: table.clone(),
         read: read.clone(),
         trials,
         sample_entries: sample.entries,
@@ -126,7 +128,7 @@ impl Measured {
         cluster_sizes: &[u64],
         mappings: &[Mapping],
     ) -> Vec<Candidate> {
-        let entries = self.read.source().entries();
+        let entries = self.table.entries();
         let mut candidates = Vec::with_capacity(self.trials.len() * cluster_sizes.len() * mappings.len());
         for trial in &self.trials {
             for &cluster_bytes in cluster_sizes {
@@ -143,12 +145,9 @@ impl Measured {
     /// # Errors
     /// As [`costs`].
     pub fn present(&self, store: &Store, cores: usize, mappings: &[Mapping]) -> Result<Vec<Candidate>> {
-        let source = self.read.source();
-        if source.as_tree().is_some() {
-            return Ok(Vec::new());
-        }
-        let clusters = source.as_ntuple().map_or(0, |ntuple| ntuple.clusters());
-        let read_cpu = self.present_read_seconds * source.entries() as f64 / self.sample_entries.max(1) as f64;
+        let Table::Ntuple(ntuple) = &self.table else { return Ok(Vec::new()) };
+        let clusters = ntuple.clusters();
+        let read_cpu = self.present_read_seconds * ntuple.entries() as f64 / self.sample_entries.max(1) as f64;
         let resolved: Vec<Mapping> = mappings
             .iter()
             .map(|mapping| mapping.resolve(store.reads_in_place, store.hints.max_request_bytes))
@@ -157,7 +156,7 @@ impl Measured {
             let clusters = (clusters, cost.bytes / clusters.max(1));
             Candidate::new(None, cost, clusters, (0.0, read_cpu), store, cores)
         };
-        Ok(costs(&self.read, &resolved, store.hints)?.into_iter().map(of).collect())
+        Ok(costs(ntuple, &self.read, &resolved, store.hints)?.into_iter().map(of).collect())
     }
 }
 

@@ -58,7 +58,7 @@ impl Sample {
             infos: ntuple.streamer_infos()?,
             extra: ntuple.descriptor().extra_type_info().to_vec(),
             paths: paths(read),
-            ..Self::take(read, &all, bytes, &mut |batch| Ok(batch))?
+            ..Self::take(read, &all, &ntuple.cluster_ranges()?, bytes, &mut |batch| Ok(batch))?
         })
     }
 
@@ -68,11 +68,11 @@ impl Sample {
         let all = plan.read().clone().with_binary_strings(true);
         let chosen: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
         let chosen = plan.names().filter(|(branch, _)| chosen.contains(*branch)).map(|(_, field)| escaped(field));
-        let stored = plan.stored();
+        let (stored, clusters) = (plan.stored(), tree.cluster_ranges().collect::<Vec<_>>());
         Ok(Self {
             schema: plan.schema().clone(),
             paths: chosen.collect(),
-            ..Self::take(read, &all, bytes, &mut |batch| plan.convert(&batch, &stored))?
+            ..Self::take(read, &all, &clusters, bytes, &mut |batch| plan.convert(&batch, &stored))?
         })
     }
 
@@ -80,11 +80,12 @@ impl Sample {
     fn take(
         read: &Read,
         all: &Read,
+        clusters: &[Range<u64>],
         bytes: u64,
         convert: &mut dyn FnMut(RecordBatch) -> Result<RecordBatch>,
     ) -> Result<Self> {
         let wanted = (bytes as f64 / all.bytes_per_entry()?.max(1.0)) as u64;
-        let ranges = pieces(all, wanted.max(1))?;
+        let ranges = pieces(clusters, all.count(), wanted.max(1));
         let entries = ranges.iter().map(|range| range.end - range.start).sum();
         let mut batches = Vec::new();
         for range in &ranges {
@@ -176,18 +177,16 @@ impl Sample {
 }
 
 /// The entries of the sample: at the beginning of clusters that are spread over all.
-pub(super) fn pieces(all: &Read, wanted: u64) -> Result<Vec<Range<u64>>> {
-    let entries = all.source().entries();
+pub(super) fn pieces(clusters: &[Range<u64>], entries: u64, wanted: u64) -> Vec<Range<u64>> {
     if wanted >= entries {
-        return Ok(std::iter::once(0..entries).collect());
+        return std::iter::once(0..entries).collect();
     }
-    let clusters = all.source().clusters(0..entries, usize::MAX)?;
     let count = PIECES.min(clusters.len()).max(1);
     let starts = (0..count).filter_map(|piece| clusters.get(piece * clusters.len() / count));
-    let starts: Vec<u64> = starts.map(|cluster| cluster.entry_range().start).collect();
+    let starts: Vec<u64> = starts.map(|cluster| cluster.start).collect();
     let ends = starts.iter().skip(1).copied().chain([entries]);
     let each = wanted.div_ceil(count as u64);
-    Ok(starts.iter().zip(ends).map(|(&start, end)| start..end.min(start + each)).collect())
+    starts.iter().zip(ends).map(|(&start, end)| start..end.min(start + each)).collect()
 }
 
 /// The fields of a request as dotted paths: each is a field that is read as a whole.

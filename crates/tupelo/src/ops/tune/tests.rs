@@ -196,7 +196,9 @@ fn ntuple(entries: u64, cluster_bytes: u64) -> Ntuple {
 fn measured(ntuple: &Ntuple, fields: &[&str], codecs: &[&str], page_sizes: &[u64], bytes: u64) -> Measured {
     let codecs: Vec<_> = codecs.iter().map(|name| codec(name)).collect();
     let read = ntuple.read(fields).unwrap();
-    measure(&read, &codecs, page_sizes, bytes, &mut |_| ControlFlow::Continue(())).unwrap().unwrap()
+    measure(&ntuple.clone().into(), &read, &codecs, page_sizes, bytes, &mut |_| ControlFlow::Continue(()))
+        .unwrap()
+        .unwrap()
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn the_whole_of_a_small_ntuple_is_the_sample() {
     assert!(modelled.cost.read_bytes > 200_000 && modelled.cost.read_bytes < 210_000, "{modelled:?}");
     // The present pages are those of the file.
     let present = all.present(&store, 1, &[Mapping::Page, Mapping::Auto]).unwrap();
-    let expected = costs(&all.read, &[Mapping::Page, Mapping::Auto], HINTS).unwrap();
+    let expected = costs(&ntuple, &all.read, &[Mapping::Page, Mapping::Auto], HINTS).unwrap();
     assert_eq!(present.iter().map(|candidate| candidate.cost).collect::<Vec<_>>(), expected);
     assert_eq!((present[0].layout, present[0].clusters), (None, ntuple.clusters()));
     assert_eq!(present[0].write.cpu_seconds, 0.0);
@@ -243,7 +245,7 @@ fn the_model_agrees_with_the_writer() {
             .unwrap();
         writer.finish().unwrap();
         let copied = File::new(Arc::new(file.source().unwrap()), true).unwrap().ntuple(None).unwrap();
-        let actual = costs(&copied.read(["number"]).unwrap(), &[mapping], HINTS).unwrap()[0];
+        let actual = costs(&copied, &copied.read(["number"]).unwrap(), &[mapping], HINTS).unwrap()[0];
         assert_eq!((modelled.objects, modelled.read_requests), (actual.objects, actual.read_requests), "{mapping}");
         let difference = modelled.bytes.abs_diff(actual.bytes);
         assert!(difference * 100 < actual.bytes, "{modelled:?} {actual:?}");
@@ -254,11 +256,12 @@ fn the_model_agrees_with_the_writer() {
 fn samples_come_from_all_parts_of_an_ntuple() {
     let ntuple = ntuple(200_000, 20_000);
     assert!(ntuple.clusters() >= 8);
-    let ranges = sample::pieces(&ntuple.read_all(), 1000).unwrap();
+    let clusters = ntuple.cluster_ranges().unwrap();
+    let ranges = sample::pieces(&clusters, 200_000, 1000);
     assert!(ranges.len() == 4 && ranges.iter().all(|range| range.end - range.start == 250), "{ranges:?}");
     let quarters: Vec<u64> = ranges.iter().map(|range| (range.start + 10_000) / 50_000).collect();
     assert_eq!(quarters, [0, 1, 2, 3], "{ranges:?}");
-    assert_eq!(sample::pieces(&ntuple.read_all(), 200_000).unwrap(), std::slice::from_ref(&(0..200_000)));
+    assert_eq!(sample::pieces(&clusters, 200_000, 200_000), std::slice::from_ref(&(0..200_000)));
     let sample = Sample::of_ntuple(&ntuple.read_all(), &ntuple, 100_000).unwrap();
     assert!(sample.entries > 4 && sample.entries < 20_000, "{} entries", sample.entries);
     let trial = sample.trial(codec("none"), 1 << 20).unwrap();
@@ -269,12 +272,15 @@ fn samples_come_from_all_parts_of_an_ntuple() {
 fn unmeasurable_sources_are_errors() {
     let mut progress = |_| ControlFlow::Continue(());
     let empty = ntuple(0, 1 << 20);
-    let error = measure(&empty.read_all(), &[codec("none")], &[1 << 20], MIB, &mut progress).unwrap_err();
+    let of = |ntuple: &Ntuple| (Table::from(ntuple.clone()), ntuple.read_all());
+    let (table, read) = of(&empty);
+    let error = measure(&table, &read, &[codec("none")], &[1 << 20], MIB, &mut progress).unwrap_err();
     assert!(error.to_string().contains("no entries to measure"), "{error}");
     let some = ntuple(10, 1 << 20);
-    let error = measure(&some.read_all(), &[codec("none")], &[1 << 40], MIB, &mut progress).unwrap_err();
+    let (table, read) = of(&some);
+    let error = measure(&table, &read, &[codec("none")], &[1 << 40], MIB, &mut progress).unwrap_err();
     assert!(error.to_string().contains("page size"), "{error}");
-    let ended = measure(&some.read_all(), &[codec("none")], &[1 << 20], MIB, &mut |_| ControlFlow::Break(()));
+    let ended = measure(&table, &read, &[codec("none")], &[1 << 20], MIB, &mut |_| ControlFlow::Break(()));
     assert!(ended.unwrap().is_none());
     assert_eq!(default_codecs().unwrap().len(), DEFAULT_CODECS.len());
 }

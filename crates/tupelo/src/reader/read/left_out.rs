@@ -1,51 +1,18 @@
 //! What is left out of a read: unreadable fields and branches, and the counters of lists.
 
+use super::super::skipped::Skipped;
 use super::super::table::Table;
 use super::Read;
 use crate::error::printable;
-use crate::schema::{Field, Glob, Kind, Schema, escaped};
+use crate::schema::{Schema, escaped};
 use crate::{Error, Result};
 
-/// A branch or field that is left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Skipped {
-    /// The path of the field, or the names of the branch and its parents, joined by slashes.
-    pub name: String,
-    /// Why it is left out.
-    pub reason: String,
-}
-
-impl Skipped {
-    /// Something that is left out.
-    pub(crate) fn new(name: &str, reason: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), reason: reason.into() }
-    }
-
-    /// Whether a pattern names it, or something around it.
-    fn is_meant_by(&self, pattern: &str) -> bool {
-        let dotted = self.name.replace('/', ".");
-        let is_match = |glob: Glob| {
-            dotted.match_indices('.').any(|(end, _)| glob.is_match(&dotted[..end])) || glob.is_match(&dotted)
-        };
-        let branch = self.name.rsplit('/').next().unwrap_or_default();
-        [self.name.as_str(), branch].contains(&pattern)
-            || format!("{dotted}.").starts_with(&format!("{pattern}."))
-            || Glob::new(pattern, '.').ok().flatten().is_some_and(is_match)
-    }
-}
-
 impl Table {
-    /// The unreadable parts of the table, according to its metadata: branches of a tree, fields of an ntuple. With
-    /// patterns, only what `wanted` names, if it names anything, and `unwanted` does not.
+    /// What cannot be read of the table, as its metadata say: branches of a tree, fields of an ntuple; of several files what
+    /// any of them cannot give. With patterns, only
+    /// what `wanted` names, if it names anything, and `unwanted` does not.
     pub fn unreadable<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Vec<Skipped> {
-        let all: Vec<Skipped> = match self {
-            Self::Ntuple(ntuple) => {
-                let dropped = ntuple.descriptor().dropped().iter();
-                dropped.map(|dropped| Skipped::new(&dropped.field, dropped.reason.clone())).collect()
-            }
-            Self::Tree(tree) => tree.refused().map(|(path, reason)| Skipped::new(path, reason)).collect(),
-        };
+        let all = self.as_source().sidecar().left_out();
         let is_meant = |skipped: &Skipped, patterns: &[S]| patterns.iter().any(|it| skipped.is_meant_by(it.as_ref()));
         let is_chosen = |it: &Skipped| (wanted.is_empty() || is_meant(it, wanted)) && !is_meant(it, unwanted);
         all.into_iter().filter(is_chosen).collect()
@@ -133,7 +100,7 @@ impl Read {
 
     fn missing_counters(&self) -> Vec<String> {
         let is_chosen = |name: &str| self.schema().fields.iter().any(|field| field.name == name);
-        let counters = self.source().counters().into_iter();
+        let counters = self.source().schema().counters().into_iter();
         let mut missing: Vec<String> = counters
             .filter(|(list, counter)| is_chosen(list) && !is_chosen(counter))
             .map(|(_, counter)| counter)
@@ -141,38 +108,5 @@ impl Read {
         missing.sort_unstable();
         missing.dedup();
         missing
-    }
-}
-
-impl Schema {
-    /// Lists that are projected from a collection, each with the projected field that has its size: names of both.
-    pub(crate) fn projected_counters(&self) -> Vec<(String, String)> {
-        let counts = |field: &&Field| field.projected_from.is_some() && matches!(field.kind, Kind::Cardinality { .. });
-        let counters: Vec<&Field> = self.fields.iter().filter(counts).collect();
-        let counter = |list: &Field| {
-            let source = list.projected_from.as_deref().filter(|_| matches!(list.kind, Kind::Collection(_)))?;
-            let counts = |counter: &&&Field| {
-                let rest = counter.projected_from.as_deref().and_then(|collection| source.strip_prefix(collection));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            };
-            counters.iter().find(counts).map(|counter| (list.name.clone(), counter.name.clone()))
-        };
-        self.fields.iter().filter_map(counter).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_name_what_cannot_be_read_by_path_branch_or_parent() {
-        let skipped = Skipped::new("Event/tracks.fX", "");
-        for pattern in ["Event/tracks.fX", "Event.tracks.fX", "tracks.fX", "Event", "Event.tracks", "Ev*", "**.fX"] {
-            assert!(skipped.is_meant_by(pattern), "{pattern}");
-        }
-        for pattern in ["Eve", "fX", "tracks", "Event.tracks.f", "X*"] {
-            assert!(!skipped.is_meant_by(pattern), "{pattern}");
-        }
     }
 }

@@ -1,60 +1,62 @@
 //! Sources of entries: ntuples and trees.
 
+mod chain;
 mod ntuple;
+mod parts;
 mod tree;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
+use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::streamer::StreamerInfos;
 
 use super::explain::{Explanation, explain};
-use crate::decode::{DecodeOptions, decode};
+use super::skipped::Skipped;
 use crate::evolution::SourceSchema;
-use crate::plan::{self, ColumnOf, ColumnTable, ReadPlan, Segment};
+use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::source::Cluster;
 use crate::{Error, Result};
+pub use chain::{Chain, ChainPart};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use tree::{Tree, TreeSizes};
 
-/// Number of fields from which on a read is assumed to need a server.
-const SAMPLED_FIELDS: usize = 8;
+/// Clusters by which the cost of a request is judged.
+const SAMPLED_CLUSTERS: usize = 8;
 
-/// A source of entries: an ntuple, or anything else with a schema whose fields can be decoded for ranges of entries.
-/// [`Read`](super::Read), expressions, cuts and batches use only this trait.
+/// A source of entries: anything with a schema whose fields can be decoded for sets of entries.
+/// [`Read`](super::Read), expressions, cuts and batches use nothing else of it.
 pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
-    /// Adds the names of the source to an error.
-    fn context(&self, error: Error) -> Error;
-
-    /// Path or URI of the file.
-    fn file_name(&self) -> String;
-
     /// The fields.
     fn schema(&self) -> &SourceSchema;
 
     /// Number of entries.
     fn entries(&self) -> u64;
 
-    /// The first clusters that hold entries of a range, at most `most`, in order.
-    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
+    /// Number of clusters.
+    fn clusters(&self) -> u64;
 
-    /// Decodes stored fields for segments of clusters; one array per field. With `shares`, values must not exceed one
-    /// of this many shares of the memory budget, however many bytes are stored for them.
-    fn decode(
-        &self,
-        fields: &[Field],
-        segments: &[Segment],
-        binary_strings: bool,
-        shares: Option<u64>,
-    ) -> Result<Vec<ArrayRef>>;
+    /// Path or URI of the file.
+    fn file_name(&self) -> String;
 
-    /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
-    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64>;
+    /// Path in the file, with the directories.
+    fn path(&self) -> &str;
 
-    /// Whether all entries of stored fields are best read in parts of whole clusters, judged by one cluster.
-    fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool>;
+    /// Adds the names of the source to an error.
+    fn context(&self, error: Error) -> Error;
+
+    /// What changes when the source is rewritten.
+    fn identity(&self) -> Result<String>;
+
+    /// Decodes stored fields; one array per field.
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>>;
+
+    /// What decoding stored fields costs, judged by the first clusters of a range. A field that is listed twice counts
+    /// once.
+    fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost>;
 
     /// The best end of a chunk of entries; see [`plan::batch_end`].
     fn batch_end(
@@ -65,24 +67,11 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>>;
 
-    /// What reading segments would do: first the fields that a cut needs, then the others.
-    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation>;
+    /// What reading entries would do: first the fields that a cut needs, then the others.
+    fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation>;
 
-    /// An identifier that changes when the source is rewritten; `None` if it has no file.
-    fn identity(&self) -> Result<Option<String>>;
-
-    /// The ntuple, if this is one.
-    fn as_ntuple(&self) -> Option<&Ntuple>;
-
-    /// The tree, if this is one.
-    fn as_tree(&self) -> Option<&Tree> {
-        None
-    }
-
-    /// Lists, each with the field that has the numbers of their items: names of both.
-    fn counters(&self) -> Vec<(String, String)> {
-        self.schema().schema().projected_counters()
-    }
+    /// What goes along with the entries to another file.
+    fn sidecar(&self) -> &dyn Sidecar;
 
     /// The dotted paths of stored fields whose values in a range of entries cannot be decoded, and why.
     fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
@@ -91,15 +80,67 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     }
 }
 
+/// How values are decoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DecodeOptions {
+    pub(crate) binary_strings: bool,
+    /// Values must not exceed one of so many shares of the memory budget, however many bytes are stored for them.
+    pub(crate) shares: Option<u64>,
+}
+
+/// What reading some fields costs, judged by the first clusters of a range of entries.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    /// Entries of the range in these clusters.
+    pub(crate) entries: u64,
+    /// Bytes in memory that an entry takes on average.
+    pub(crate) bytes_per_entry: f64,
+}
+
+/// What a source has besides entries. A source without it has the default of each.
+pub(crate) trait Sidecar {
+    /// Free text.
+    fn description(&self) -> &str;
+
+    /// What cannot be read, as the metadata say.
+    fn left_out(&self) -> Vec<Skipped> {
+        Vec::new()
+    }
+
+    /// The same and other warnings: one sentence each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Information on types in the header or footer.
+    fn extra_type_info(&self) -> &[ExtraTypeInfo] {
+        &[]
+    }
+
+    /// The layouts of classes that the file describes and that the fields need.
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        Ok(StreamerInfos::default())
+    }
+
+    /// What is attached to ranges of entries.
+    fn attached(&self) -> Result<Vec<Attached>> {
+        Ok(Vec::new())
+    }
+}
+
+/// What an ntuple says of its entries.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) ntuple: Ntuple,
+    /// The place of its first entry among those of the source.
+    pub(crate) first_entry: u64,
+    /// The metadata of an application.
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// The other attribute sets by name.
+    pub(crate) sets: Vec<(String, Ntuple)>,
+}
+
 impl EntrySource for Ntuple {
-    fn context(&self, error: Error) -> Error {
-        self.context(error)
-    }
-
-    fn file_name(&self) -> String {
-        self.file_name()
-    }
-
     fn schema(&self) -> &SourceSchema {
         self.source_schema()
     }
@@ -108,59 +149,45 @@ impl EntrySource for Ntuple {
         self.entries()
     }
 
-    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
-        self.answer(&|ntuple| ntuple.source().first_clusters(entries.clone(), most))
+    fn clusters(&self) -> u64 {
+        self.clusters()
     }
 
-    fn decode(
-        &self,
-        fields: &[Field],
-        segments: &[Segment],
-        binary_strings: bool,
-        shares: Option<u64>,
-    ) -> Result<Vec<ArrayRef>> {
-        self.answer(&|ntuple| {
-            let source = ntuple.source();
-            let memory = source.request_memory().shared(shares);
-            let options = DecodeOptions { compressed: ntuple.is_compressed(), binary_strings };
-            source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
-        })
+    fn file_name(&self) -> String {
+        self.file_name()
     }
 
-    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
+    fn path(&self) -> &str {
+        self.path()
+    }
+
+    fn context(&self, error: Error) -> Error {
+        self.context(error)
+    }
+
+    fn identity(&self) -> Result<String> {
+        self.identity()
+    }
+
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+        self.answer(&|ntuple| parts::decode(ntuple, fields, entries, options))
+    }
+
+    fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
         let mut known = HashSet::new();
         let mut columns: Vec<ColumnOf<'_>> = fields.iter().copied().flat_map(plan::columns).collect();
         columns.retain(|column| known.insert((column.field.id, column.k)));
         self.answer(&|ntuple| {
+            let clusters = ntuple.source().first_clusters(entries.clone(), SAMPLED_CLUSTERS)?;
             let memory = ntuple.source().request_memory();
             let mut table = ColumnTable::new(ntuple.source(), &memory);
             let mut bytes = 0.0;
-            for cluster in clusters {
+            for cluster in &clusters {
                 for column in &columns {
                     bytes += table.decoded_bytes(column.field, column.k, cluster)?;
                 }
             }
-            Ok(bytes)
-        })
-    }
-
-    /// On a server, the offsets of one level decide which pages of the next level are read, so each level of many small
-    /// fields takes requests in every cluster. Without levels, all clusters are fetched one after the other anyway.
-    fn reads_in_parts(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
-        if plan::is_flat(fields.iter().flat_map(plan::columns)) {
-            return Ok(false);
-        }
-        let fields = &fields[..fields.len().min(SAMPLED_FIELDS)];
-        self.answer(&|ntuple| {
-            let (source, memory) = (ntuple.source(), ntuple.source().request_memory());
-            let store = source.store();
-            if store.hints().concurrency <= 1 {
-                return Ok(false);
-            }
-            let mut table = ColumnTable::new(source, &memory);
-            let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
-            let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
-            Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
+            Ok(Cost::of(bytes, clusters.iter().map(Cluster::entry_range), entries))
         })
     }
 
@@ -178,15 +205,23 @@ impl EntrySource for Ntuple {
         })
     }
 
-    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
-        self.answer(&|ntuple| explain(ntuple.source(), cut, others, segments))
+    fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
+        self.answer(&|ntuple| explain(ntuple.source(), cut, others, entries))
     }
 
-    fn identity(&self) -> Result<Option<String>> {
-        self.identity().map(Some)
+    fn sidecar(&self) -> &dyn Sidecar {
+        self
     }
+}
 
-    fn as_ntuple(&self) -> Option<&Ntuple> {
-        Some(self)
+impl Cost {
+    /// The cost of a range from the bytes of its first clusters, which are ranges of entries.
+    fn of(bytes: f64, clusters: impl Iterator<Item = Range<u64>>, entries: &Range<u64>) -> Self {
+        let (mut whole, mut chosen) = (0, 0);
+        for cluster in clusters {
+            whole += cluster.end - cluster.start;
+            chosen += cluster.end.min(entries.end).saturating_sub(cluster.start.max(entries.start));
+        }
+        Self { entries: chosen, bytes_per_entry: bytes / whole.max(1) as f64 }
     }
 }

@@ -1,6 +1,7 @@
 //! One open ntuple.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
@@ -8,10 +9,13 @@ use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
+use super::super::attributes::METADATA_SET;
+use super::super::skipped::Skipped;
+use super::{Attached, Sidecar};
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
 use crate::schema::{Schema, metadata};
-use crate::source::{Metadata, Metrics, and_next, may_be_elsewhere};
+use crate::source::{Cluster, Metadata, Metrics, and_next, may_be_elsewhere};
 use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
@@ -188,6 +192,12 @@ impl Ntuple {
         self.descriptor().clusters()
     }
 
+    /// The entries of each cluster.
+    pub(crate) fn cluster_ranges(&self) -> Result<Vec<Range<u64>>> {
+        let clusters = self.answer(&|ntuple| ntuple.source().clusters(0..ntuple.entries()));
+        Ok(clusters?.iter().map(Cluster::entry_range).collect())
+    }
+
     /// An identifier of this state of the file: 16 hexadecimal digits that change when the file is rewritten or
     /// appended to, and are the same for a copy. It is computed from the file header and size and the anchor and footer
     /// of the ntuple; no page is read.
@@ -320,6 +330,37 @@ impl Ntuple {
     pub(crate) fn context(&self, error: Error) -> Error {
         let error = self.source().store().unless_changed(error);
         error.within(format!("ntuple '{}'", self.path())).within(self.file_name())
+    }
+}
+
+impl Sidecar for Ntuple {
+    fn description(&self) -> &str {
+        self.description()
+    }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        let dropped = self.descriptor().dropped().iter();
+        dropped.map(|dropped| Skipped::new(&dropped.field, dropped.reason.clone())).collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        [self.warnings(), &self.skipped_stores()].concat()
+    }
+
+    fn extra_type_info(&self) -> &[ExtraTypeInfo] {
+        self.descriptor().extra_type_info()
+    }
+
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        self.source().store().streamer_infos().map_err(|e| self.context(e))
+    }
+
+    fn attached(&self) -> Result<Vec<Attached>> {
+        let metadata = self.own_metadata()?;
+        let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
+        let sets = names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<_>>()?;
+        let metadata = metadata.unwrap_or_default();
+        Ok(vec![Attached { ntuple: self.clone(), first_entry: 0, metadata, sets }])
     }
 }
 

@@ -1,6 +1,6 @@
 //! One open tree.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use tupelo_ttree::Layout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::super::explain::{ExplainedColumn, Explanation};
-use super::{EntrySource, Ntuple};
+use super::super::skipped::Skipped;
+use super::{Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar};
 use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
 use crate::evolution::{ReadRule, SourceSchema, binary_type};
-use crate::plan::{Segment, entry_ranges, truncated};
+use crate::plan::{EntrySet, truncated};
 use crate::schema::arrow::data_type;
 use crate::schema::{Field, Schema, metadata};
-use crate::source::{Cluster, Metrics, TreeCache, TreeSource};
+use crate::source::{Metrics, TreeCache, TreeSource};
 use crate::{Error, Result};
 
 /// An open `TTree`: cheap to clone, usable from many threads.
@@ -47,8 +48,8 @@ impl Tree {
         let texts: HashMap<String, String> = texts.map(|(key, text)| (key.to_owned(), text.clone())).collect();
         let schema = SourceSchema::new(Schema::from_tree(source.fields()), true, texts);
         let source = Arc::new(source);
-        let named = Arc::clone(&source);
-        let schema = schema.with_other_names(move || own_names(&named));
+        let (named, counted) = (Arc::clone(&source), Arc::clone(&source));
+        let schema = schema.of_branches(move || own_names(&named), move || counters(&counted));
         Self { source, path: path.into(), schema, cache: TreeCache::default() }
     }
 
@@ -127,7 +128,7 @@ impl Tree {
 
     /// The entries of each cluster.
     pub fn cluster_ranges(&self) -> impl Iterator<Item = Range<u64>> {
-        self.source.clusters(0..self.entries(), usize::MAX).into_iter().map(|cluster| cluster.entry_range())
+        self.source.clusters(0..self.entries()).cloned()
     }
 
     /// The branches, leaves and baskets.
@@ -286,15 +287,6 @@ impl TreeSizes {
 }
 
 impl EntrySource for Tree {
-    fn context(&self, error: Error) -> Error {
-        let error = error.unless_changed(self.source.file().source());
-        error.within(format!("tree '{}'", self.path)).within(self.file_name())
-    }
-
-    fn file_name(&self) -> String {
-        self.file_name()
-    }
-
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -303,50 +295,48 @@ impl EntrySource for Tree {
         self.entries()
     }
 
-    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
-        Ok(self.source.clusters(entries, most))
+    fn clusters(&self) -> u64 {
+        self.clusters()
     }
 
-    fn decode(
-        &self,
-        fields: &[Field],
-        segments: &[Segment],
-        binary_strings: bool,
-        shares: Option<u64>,
-    ) -> Result<Vec<ArrayRef>> {
-        let memory = self.source.request_memory().shared(shares);
+    fn file_name(&self) -> String {
+        self.file_name()
+    }
+
+    fn path(&self) -> &str {
+        self.path()
+    }
+
+    fn context(&self, error: Error) -> Error {
+        let error = error.unless_changed(self.source.file().source());
+        error.within(format!("tree '{}'", self.path)).within(self.file_name())
+    }
+
+    fn identity(&self) -> Result<String> {
+        self.identity()
+    }
+
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+        let memory = self.source.request_memory().shared(options.shares);
         let typed = |field: &Field| {
             let stored = data_type(field, self.schema.is_compressed());
-            let data_type: DataType = if binary_strings { binary_type(&stored) } else { stored };
+            let data_type: DataType = if options.binary_strings { binary_type(&stored) } else { stored };
             Ok((self.tree_field(field)?, data_type))
         };
         let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
         let counters = self.source.session().counters();
-        counters.elapsed(|| decode_baskets(&self.source, &memory, self.cache, &typed, &entry_ranges(segments)))
+        counters.elapsed(|| decode_baskets(&self.source, &memory, self.cache, &typed, entries.ranges()))
     }
 
-    fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
-        let typed = |field: &Field| Ok((self.tree_field(field)?, data_type(field, self.schema.is_compressed())));
-        let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
-        unreadable(&self.source, &self.source.request_memory(), self.cache, &typed, entries)
-    }
-
-    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
-        let entries: u64 = clusters.iter().map(|cluster| cluster.entries).sum();
-        let mut known = Vec::new();
+    fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
+        let clusters: Vec<_> = self.source.clusters(entries.clone()).take(SAMPLED_CLUSTERS).cloned().collect();
+        let count: u64 = clusters.iter().map(|cluster| cluster.end - cluster.start).sum();
+        let mut known = HashSet::new();
         let mut bytes = 0.0;
-        for field in fields {
-            if !known.contains(&field.id) {
-                known.push(field.id);
-                bytes += estimated_bytes(&self.source, self.tree_field(field)?, entries);
-            }
+        for field in fields.iter().filter(|field| known.insert(field.id)) {
+            bytes += estimated_bytes(&self.source, self.tree_field(field)?, count);
         }
-        Ok(bytes)
-    }
-
-    /// Baskets are fetched cluster by cluster anyway.
-    fn reads_in_parts(&self, _: &[Field], _: &Cluster) -> Result<bool> {
-        Ok(false)
+        Ok(Cost::of(bytes, clusters.into_iter(), entries))
     }
 
     /// The end of a cluster: all branches have a basket that ends there.
@@ -357,15 +347,14 @@ impl EntrySource for Tree {
         limit: u64,
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>> {
-        let clusters = self.source.clusters(window.start..limit, usize::MAX);
-        let ends = clusters.iter().map(|cluster| place(cluster.entry_range().end)).filter(|end| *end < limit);
+        let ends = self.source.clusters(window.start..limit).map(|cluster| place(cluster.end));
+        let ends: Vec<u64> = ends.filter(|end| *end < limit).collect();
         let middle = window.start.midpoint(window.end);
-        let near = ends.clone().filter(|end| window.contains(end)).min_by_key(|end| end.abs_diff(middle));
-        Ok(near.or_else(|| ends.clone().find(|&end| end >= window.end)))
+        let near = ends.iter().filter(|end| window.contains(end)).min_by_key(|end| end.abs_diff(middle));
+        Ok(near.or_else(|| ends.iter().find(|&&end| end >= window.end)).copied())
     }
 
-    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
-        let ranges = entry_ranges(segments);
+    fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
         let mut columns = Vec::new();
         let mut requests = 0;
         for (fields, is_cut) in [(cut, true), (others, false)] {
@@ -376,7 +365,7 @@ impl EntrySource for Tree {
                     let Some(branch) = self.source.tree().branches.get(index) else { continue };
                     let wanted = |basket: &usize| {
                         let place = branch.baskets.get(*basket).map(|place| &place.entries);
-                        place.is_some_and(|held| ranges.iter().any(|r| r.start < held.end && held.start < r.end))
+                        place.is_some_and(|held| entries.meets(held))
                     };
                     let baskets: Vec<usize> = (0..branch.baskets.len()).filter(wanted).collect();
                     let mut stored = 0;
@@ -399,38 +388,52 @@ impl EntrySource for Tree {
                 }
             }
         }
-        let entries = segments.iter().map(|segment| segment.count).sum();
-        let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
-        Ok(Explanation { entries, clusters, columns, requests })
+        let clusters = self.source.clusters(entries.span()).filter(|cluster| entries.meets(cluster)).count() as u64;
+        Ok(Explanation { entries: entries.len(), clusters, columns, requests })
     }
 
-    fn identity(&self) -> Result<Option<String>> {
-        self.identity().map(Some)
+    fn sidecar(&self) -> &dyn Sidecar {
+        self
     }
 
-    fn as_ntuple(&self) -> Option<&Ntuple> {
-        None
+    fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
+        let typed = |field: &Field| Ok((self.tree_field(field)?, data_type(field, self.schema.is_compressed())));
+        let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
+        unreadable(&self.source, &self.source.request_memory(), self.cache, &typed, entries)
+    }
+}
+
+/// The layouts of classes stay behind, since an ntuple has records without classes instead.
+impl Sidecar for Tree {
+    fn description(&self) -> &str {
+        self.description()
     }
 
-    fn as_tree(&self) -> Option<&Tree> {
-        Some(self)
+    fn left_out(&self) -> Vec<Skipped> {
+        self.refused().map(|(path, reason)| Skipped::new(path, reason)).collect()
     }
 
-    fn counters(&self) -> Vec<(String, String)> {
-        let branches = &self.metadata().branches;
-        let number_of = |kind: &FieldKind| match kind {
-            FieldKind::Value { branch, layout: Layout::Number(..) } => Some(*branch),
-            _ => None,
-        };
-        let value_of = |wanted| self.tree_fields().iter().find(|field| number_of(&field.kind) == Some(wanted));
-        let mut counters = Vec::new();
-        for field in self.tree_fields() {
-            let FieldKind::Value { branch, layout: Layout::Rest(_) } = field.kind else { continue };
-            let Some([leaf]) = branches.get(branch).map(|branch| branch.leaves.as_slice()) else { continue };
-            if let Some(counting) = leaf.counter.and_then(|(counting, _)| value_of(counting)) {
-                counters.push((field.name.clone(), counting.name.clone()));
-            }
+    fn warnings(&self) -> Vec<String> {
+        let warning = |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());
+        self.refused().map(warning).collect()
+    }
+}
+
+/// Lists, each with the field that has the numbers of their items: names of both.
+fn counters(source: &TreeSource) -> Vec<(String, String)> {
+    let branches = &source.tree().branches;
+    let number_of = |kind: &FieldKind| match kind {
+        FieldKind::Value { branch, layout: Layout::Number(..) } => Some(*branch),
+        _ => None,
+    };
+    let value_of = |wanted| source.fields().iter().find(|field| number_of(&field.kind) == Some(wanted));
+    let mut counters = Vec::new();
+    for field in source.fields() {
+        let FieldKind::Value { branch, layout: Layout::Rest(_) } = field.kind else { continue };
+        let Some([leaf]) = branches.get(branch).map(|branch| branch.leaves.as_slice()) else { continue };
+        if let Some(counting) = leaf.counter.and_then(|(counting, _)| value_of(counting)) {
+            counters.push((field.name.clone(), counting.name.clone()));
         }
-        counters
     }
+    counters
 }

@@ -1,0 +1,524 @@
+//! Several sources, whose entries follow each other.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, iter};
+
+use arrow_array::{ArrayRef, make_array, new_empty_array, new_null_array};
+use arrow_schema::DataType;
+use arrow_select::concat::concat;
+use tupelo_format::checksum::xxh3;
+use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::streamer::StreamerInfos;
+
+use super::super::explain::{ExplainedColumn, Explanation};
+use super::super::skipped::Skipped;
+use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar};
+use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
+use crate::plan::EntrySet;
+use crate::pool::{self, Spawned};
+use crate::schema::arrow::data_type;
+use crate::schema::{Combination, Differing, Field, FieldPolicy, Schema};
+use crate::{Error, ErrorKind, Result};
+
+/// Sources that are kept open.
+const OPEN_SOURCES: usize = 8;
+/// Sources that are read at the same time.
+const SOURCES_AT_ONCE: usize = 4;
+/// Names of sources that are shown.
+const SHOWN_NAMES: usize = 2;
+
+/// Opens the source of a number; `None` leaves it out.
+type Open = dyn Fn(usize) -> Result<Option<Arc<dyn EntrySource>>> + Send + Sync;
+
+/// Ntuples or trees of several files, whose entries follow each other: made by [`Table::chain`](crate::Table::chain).
+/// Entries are counted through all of them. They are opened once to compare their fields, and again when they are read; few
+/// are open at a time. Cheap to clone.
+#[derive(Clone)]
+pub struct Chain {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    open: Box<Open>,
+    parts: Vec<ChainPart>,
+    /// Parts that are opened while one is read.
+    ahead: usize,
+    opened: Mutex<OpenParts>,
+    known: Known,
+}
+
+impl Inner {
+    fn open_ones(&self) -> MutexGuard<'_, OpenParts> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_part(&self, index: usize) -> Result<Arc<dyn EntrySource>> {
+        let part = &self.parts[index];
+        let missing = || Error::not_found("it has no such ntuple any more").within(&part.file_name);
+        let source = (self.open)(part.number)?.ok_or_else(missing)?;
+        if source.identity()? == part.identity {
+            return Ok(source);
+        }
+        let what = "the file has changed since its fields were compared; read the files again";
+        Err(source.context(Error::new(ErrorKind::Storage, what)))
+    }
+}
+
+/// Parts that are open, or being opened, the one that was used last first.
+#[derive(Default)]
+struct OpenParts(Vec<(usize, Opened)>);
+
+enum Opened {
+    Now(Arc<dyn EntrySource>),
+    Later(Spawned<Result<Arc<dyn EntrySource>>>),
+    /// A thread that needs it opens it.
+    Elsewhere,
+}
+
+impl OpenParts {
+    fn has(&self, index: usize) -> bool {
+        self.0.iter().any(|(known, _)| *known == index)
+    }
+
+    /// What is known of a part. What is being opened is no longer listed.
+    fn take(&mut self, index: usize) -> Option<Opened> {
+        let place = self.0.iter().position(|(known, _)| *known == index)?;
+        let (_, opened) = self.0.remove(place);
+        if let Opened::Now(source) = &opened {
+            self.put(index, Opened::Now(Arc::clone(source)));
+        }
+        Some(opened)
+    }
+
+    fn put(&mut self, index: usize, opened: Opened) {
+        self.0.retain(|(known, _)| *known != index);
+        self.0.truncate(OPEN_SOURCES - 1);
+        self.0.insert(0, (index, opened));
+    }
+}
+
+/// What the metadata of all files say.
+struct Known {
+    schema: SourceSchema,
+    description: String,
+    clusters: u64,
+    extra_type_info: Vec<ExtraTypeInfo>,
+    warnings: Vec<String>,
+    left_out: Vec<Skipped>,
+    differing: Vec<Differing>,
+}
+
+/// An ntuple or tree of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChainPart {
+    /// Its number among those that were given.
+    pub number: usize,
+    /// Path or URI of its file.
+    pub file_name: String,
+    /// Path in the file, with the directories.
+    pub path: String,
+    /// Its entries, counted through the chain.
+    pub entries: Range<u64>,
+    identity: String,
+}
+
+/// What is said of several files, each with the first of these and their number.
+struct OfFiles<T>(Vec<(T, String, usize)>);
+
+impl<T: PartialEq> OfFiles<T> {
+    fn add(&mut self, said: T, file_name: &str) {
+        match self.0.iter_mut().find(|(known, ..)| *known == said) {
+            Some((.., files)) => *files += 1,
+            None => self.0.push((said, file_name.to_owned(), 1)),
+        }
+    }
+
+    /// Each with the name of the first file and the number of the others.
+    fn finish(self) -> impl Iterator<Item = (T, String)> {
+        self.0.into_iter().map(|(said, first, files)| match files {
+            1 => (said, first),
+            _ => (said, format!("{first} and {} more", files - 1)),
+        })
+    }
+}
+
+impl Chain {
+    /// Combines `count` sources, of which `at_once` are opened at the same time.
+    pub(in crate::reader) fn new(
+        count: usize,
+        at_once: usize,
+        policy: FieldPolicy,
+        open: impl Fn(usize) -> Result<Option<Arc<dyn EntrySource>>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let mut combination = Combination::new(policy);
+        let (mut parts, mut first): (Vec<ChainPart>, Option<Arc<dyn EntrySource>>) = (Vec::new(), None);
+        let (mut clusters, mut warnings, mut left_out) = (0, OfFiles(Vec::new()), OfFiles(Vec::new()));
+        let mut extra_type_info: Vec<ExtraTypeInfo> = Vec::new();
+        let mut add = |number: usize, source: Arc<dyn EntrySource>| {
+            let (file_name, path) = (source.file_name(), source.path().to_owned());
+            combination.add(source.schema().schema(), &file_name);
+            clusters += source.clusters();
+            source.sidecar().left_out().into_iter().for_each(|skipped| left_out.add(skipped, &file_name));
+            source.sidecar().warnings().into_iter().for_each(|warning| warnings.add(warning, &file_name));
+            for info in source.sidecar().extra_type_info() {
+                if !extra_type_info.contains(info) {
+                    extra_type_info.push(info.clone());
+                }
+            }
+            let start = parts.last().map_or(0, |last| last.entries.end);
+            let end = start.checked_add(source.entries()).ok_or_else(|| Error::limit("over 2^64 entries"))?;
+            parts.push(ChainPart { number, file_name, path, entries: start..end, identity: source.identity()? });
+            first.get_or_insert(source);
+            Ok(())
+        };
+        let opened = |number: usize| Ok(open(number)?.map(|source| (number, source)));
+        let mut added = |opened: Option<(usize, _)>| opened.map_or(Ok(()), |(number, source)| add(number, source));
+        match at_once {
+            0 | 1 => (0..count).try_for_each(|number| added(opened(number)?))?,
+            _ => pool::each_waiting((0..count).collect(), at_once, opened, added)?,
+        }
+        let no_ntuples = || Error::not_found("no ntuples to read: the list of files is empty, or no file has one");
+        let first = first.ok_or_else(no_ntuples)?;
+        let (schema, partial, differing) = combination.finish();
+        let own = first.schema();
+        let schema = SourceSchema::new(schema, own.is_compressed(), own.metadata().clone()).like(own, partial);
+        let description = first.sidecar().description().to_owned();
+        let (open, opened) = (Box::new(open), Mutex::default());
+        // One is no help: it is opened when it is needed.
+        let ahead = if at_once > 1 { at_once.min(OPEN_SOURCES) / 2 } else { 0 };
+        let warnings = warnings.finish().map(|(warning, files)| format!("{warning} (in {files})")).collect();
+        let told = |(it, files): (Skipped, String)| Skipped { reason: format!("{} (in {files})", it.reason), ..it };
+        let left_out = left_out.finish().map(told).collect();
+        let known = Known { schema, description, clusters, extra_type_info, warnings, left_out, differing };
+        let inner = Inner { open, parts, ahead, opened, known };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The ntuples and trees, in order.
+    pub fn parts(&self) -> &[ChainPart] {
+        &self.inner.parts
+    }
+
+    /// The index of the part that holds an entry.
+    pub fn part_of(&self, entry: u64) -> usize {
+        self.parts().partition_point(|part| part.entries.end <= entry)
+    }
+
+    /// The fields that are left out because files differ.
+    pub(in crate::reader) fn differing(&self) -> &[Differing] {
+        &self.inner.known.differing
+    }
+
+    /// A part, opened again if it is not open any more. Parts behind it are then opened too, if that takes time.
+    fn source(&self, index: usize) -> Result<Arc<dyn EntrySource>> {
+        let inner = &self.inner;
+        let known = inner.open_ones().take(index);
+        let source = match known {
+            Some(Opened::Now(source)) => return Ok(source),
+            Some(Opened::Later(opening)) if !pool::is_in_pool() => {
+                opening.wait().unwrap_or_else(|| inner.open_part(index))
+            }
+            _ => {
+                inner.open_ones().put(index, Opened::Elsewhere);
+                inner.open_part(index)
+            }
+        }?;
+        let behind = index + 1..self.parts().len().min(index + 1 + inner.ahead);
+        for next in behind.filter(|next| !inner.open_ones().has(*next)).collect::<Vec<_>>() {
+            let shared = Arc::clone(inner);
+            let Some(opening) = pool::spawn_waiting(move || shared.open_part(next)) else { break };
+            inner.open_ones().put(next, Opened::Later(opening));
+        }
+        inner.open_ones().put(index, Opened::Now(Arc::clone(&source)));
+        Ok(source)
+    }
+
+    /// The parts that have some of the entries: index and own entries of each.
+    fn parts_of(&self, entries: &EntrySet) -> Vec<(usize, EntrySet)> {
+        let first = self.parts().partition_point(|part| part.entries.end <= entries.span().start);
+        let parts = self.parts().iter().enumerate().skip(first);
+        let parts = parts.take_while(|(_, part)| part.entries.start < entries.span().end);
+        let own = |(index, part): (usize, &ChainPart)| {
+            let within = entries.within(&part.entries);
+            let start = part.entries.start;
+            (index, within.ranges().iter().map(|range| range.start - start..range.end - start).collect())
+        };
+        parts.map(own).filter(|(_, own): &(usize, EntrySet)| own.len() > 0).collect()
+    }
+
+    /// The type of decoded values of a field.
+    fn data_type(&self, field: &Field, binary_strings: bool) -> DataType {
+        let stored = data_type(field, self.inner.known.schema.is_compressed());
+        if binary_strings { binary_type(&stored) } else { stored }
+    }
+
+    /// The values of a part in the types of the chain.
+    fn decode_part(
+        &self,
+        index: usize,
+        fields: &[Field],
+        entries: &EntrySet,
+        options: DecodeOptions,
+    ) -> Result<Vec<ArrayRef>> {
+        let source = self.source(index)?;
+        let decode = || {
+            let (places, selection) = own_fields(&*source, fields)?;
+            let arrays = source.decode(selection.stored_fields(), entries, options)?;
+            let number = |place: usize| entries.get(place as u64);
+            let arrays = source.schema().evolve(&selection, arrays, options.binary_strings, number)?;
+            let mut own = places.into_iter().zip(arrays).peekable();
+            let array = |(place, field): (usize, &Field)| {
+                let data_type = self.data_type(field, options.binary_strings);
+                let Some((_, array)) = own.next_if(|(next, _)| *next == place) else {
+                    return Ok(new_null_array(&data_type, entries.len() as usize));
+                };
+                typed(&array, &data_type)
+            };
+            fields.iter().enumerate().map(array).collect::<Result<Vec<_>>>()
+        };
+        decode().map_err(|e| source.context(e))
+    }
+}
+
+/// The fields of a source that combined fields have, and the places of these. A field that the source lacks is not among
+/// them.
+fn own_fields(source: &dyn EntrySource, fields: &[Field]) -> Result<(Vec<usize>, Selection)> {
+    let by_name: HashMap<&str, &Field> =
+        source.schema().schema().fields.iter().map(|field| (field.name.as_str(), field)).collect();
+    let (mut places, mut own) = (Vec::with_capacity(fields.len()), Vec::with_capacity(fields.len()));
+    for (place, field) in fields.iter().enumerate() {
+        let Some(stored) = by_name.get(field.name.as_str()) else { continue };
+        let changed = || Error::new(ErrorKind::Storage, format!("field '{}' has changed", field.name));
+        places.push(place);
+        own.push(field.restricted(stored).ok_or_else(changed)?);
+    }
+    Ok((places, source.schema().choose(Schema { fields: own })?))
+}
+
+/// An array under the type of the chain, which has other metadata and nullability.
+fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(Arc::clone(array));
+    }
+    match relabel(&array.to_data(), data_type) {
+        Ok(data) => Ok(make_array(data)),
+        // Strings that are not UTF-8 are bytes.
+        Err(_) => Ok(make_array(relabel(&array.to_data(), &binary_type(data_type))?)),
+    }
+}
+
+impl EntrySource for Chain {
+    fn schema(&self) -> &SourceSchema {
+        &self.inner.known.schema
+    }
+
+    fn entries(&self) -> u64 {
+        self.parts().last().map_or(0, |last| last.entries.end)
+    }
+
+    fn clusters(&self) -> u64 {
+        self.inner.known.clusters
+    }
+
+    /// The path of the first one: mostly, all have the same.
+    fn path(&self) -> &str {
+        self.parts().first().map_or("", |first| &first.path)
+    }
+
+    fn file_name(&self) -> String {
+        let names: Vec<&str> = self.parts().iter().take(SHOWN_NAMES).map(|part| part.file_name.as_str()).collect();
+        match self.parts().len() - names.len() {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
+    /// Errors of parts name the part only.
+    fn context(&self, error: Error) -> Error {
+        let is_of_part = error.contexts().any(|name| self.parts().iter().any(|part| part.file_name == name));
+        if is_of_part { error } else { error.within(self.file_name()) }
+    }
+
+    fn identity(&self) -> Result<String> {
+        let parts = self.parts().iter().flat_map(|part| [part.file_name.as_str(), "\0", &part.identity, "\0"]);
+        Ok(format!("{:016x}", xxh3(parts.collect::<String>().as_bytes())))
+    }
+
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+        let parts = self.parts_of(entries);
+        let decode = |options: DecodeOptions| -> Result<Vec<Vec<ArrayRef>>> {
+            let decode = |(index, own): &(usize, EntrySet)| self.decode_part(*index, fields, own, options);
+            if parts.len() < 2 || pool::is_in_pool() || self.inner.known.schema.runs_user_code() {
+                return parts.iter().map(decode).collect();
+            }
+            let mut decoded = Vec::with_capacity(parts.len());
+            pool::each_waiting(parts.iter().collect(), SOURCES_AT_ONCE, decode, |arrays| {
+                decoded.push(arrays);
+                Ok(())
+            })?;
+            Ok(decoded)
+        };
+        let mut decoded = decode(options)?;
+        let differ = |arrays: &Vec<ArrayRef>| {
+            arrays.iter().zip(&decoded[0]).any(|(array, first)| array.data_type() != first.data_type())
+        };
+        // Strings that are not UTF-8 in some part are bytes in all of them.
+        if decoded.iter().skip(1).any(differ) {
+            decoded = decode(DecodeOptions { binary_strings: true, ..options })?;
+        }
+        match decoded.len() {
+            0 => Ok(fields.iter().map(|it| new_empty_array(&self.data_type(it, options.binary_strings))).collect()),
+            1 => Ok(decoded.swap_remove(0)),
+            _ => {
+                let mut columns: Vec<Vec<ArrayRef>> = iter::repeat_with(Vec::new).take(fields.len()).collect();
+                for arrays in decoded {
+                    columns.iter_mut().zip(arrays).for_each(|(column, array)| column.push(array));
+                }
+                let bytes = columns.iter().flatten().map(|array| array.get_array_memory_size() as u64).sum();
+                pool::map(columns, bytes, |column| Ok(concat(&column.iter().map(AsRef::as_ref).collect::<Vec<_>>())?))
+            }
+        }
+    }
+
+    /// That of the first part with entries of the range.
+    fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
+        let Some((index, own)) = self.parts_of(&entries.clone().into()).into_iter().next() else {
+            return Ok(Cost::default());
+        };
+        let source = self.source(index)?;
+        let mut known = HashSet::new();
+        let fields: Vec<Field> =
+            fields.iter().filter(|field| known.insert(field.id)).map(|&field| field.clone()).collect();
+        let (_, selection) = own_fields(&*source, &fields)?;
+        source.cost(&selection.stored_fields().iter().collect::<Vec<_>>(), &own.span())
+    }
+
+    /// The end of a part in the window, or where the part ends best that the window is in.
+    fn batch_end(
+        &self,
+        fields: &[&Field],
+        window: &Range<u64>,
+        limit: u64,
+        place: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>> {
+        let index = self.part_of(window.start);
+        let Some(part) = self.parts().get(index) else { return Ok(None) };
+        let ends = self.parts()[index..].iter().map(|part| part.entries.end).take_while(|&end| end < window.end);
+        let middle = window.start.midpoint(window.end);
+        let ends = ends.map(place).filter(|end| window.contains(end));
+        if let Some(end) = ends.min_by_key(|end| end.abs_diff(middle)) {
+            return Ok(Some(end));
+        }
+        let Range { start, end } = part.entries;
+        let source = self.source(index)?;
+        let fields: Vec<Field> = fields.iter().map(|&field| field.clone()).collect();
+        let (_, selection) = own_fields(&*source, &fields)?;
+        let own = |entry: u64| entry.clamp(start, end) - start;
+        let found = source.batch_end(
+            &selection.stored_fields().iter().collect::<Vec<_>>(),
+            &(own(window.start)..own(window.end)),
+            own(limit),
+            &|entry| place(entry + start).saturating_sub(start),
+        )?;
+        Ok(found.map(|entry| entry + start).or(Some(end).filter(|&end| end < limit)))
+    }
+
+    fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
+        let mut whole = Explanation { entries: entries.len(), clusters: 0, columns: Vec::new(), requests: 0 };
+        let mut places: BTreeMap<(String, bool), usize> = BTreeMap::new();
+        for (index, own) in self.parts_of(entries) {
+            let source = self.source(index)?;
+            let stored = |fields| own_fields(&*source, fields).map(|(_, selection)| selection);
+            let (cut, others) = (stored(cut)?, stored(others)?);
+            let part = source.explain(cut.stored_fields(), others.stored_fields(), &own)?;
+            whole.clusters += part.clusters;
+            whole.requests += part.requests;
+            for column in part.columns {
+                // A field may have several columns: they are told apart by their type.
+                let key = (format!("{}\0{}", column.field, column.column_type), column.is_cut);
+                match places.get(&key) {
+                    Some(&place) => whole.columns[place].add(&column),
+                    None => {
+                        places.insert(key, whole.columns.len());
+                        whole.columns.push(column);
+                    }
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    fn sidecar(&self) -> &dyn Sidecar {
+        self
+    }
+
+    fn unreadable(&self, fields: &[Field], entries: Range<u64>) -> Result<Vec<(String, Error)>> {
+        let mut known = HashSet::new();
+        let mut found = Vec::new();
+        for (index, own) in self.parts_of(&entries.into()) {
+            let source = self.source(index)?;
+            let (_, selection) = own_fields(&*source, fields)?;
+            let unreadable = source.unreadable(selection.stored_fields(), own.span())?.into_iter();
+            found.extend(unreadable.filter(|(path, _)| known.insert(path.clone())));
+        }
+        Ok(found)
+    }
+}
+
+impl ExplainedColumn {
+    /// Adds what is read of the same column elsewhere.
+    fn add(&mut self, other: &Self) {
+        self.is_upper_bound |= other.is_upper_bound;
+        self.pages += other.pages;
+        self.stored_bytes += other.stored_bytes;
+        self.unpacked_bytes += other.unpacked_bytes;
+        self.requests += other.requests;
+    }
+}
+
+impl Sidecar for Chain {
+    fn description(&self) -> &str {
+        &self.inner.known.description
+    }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        self.inner.known.left_out.clone()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.inner.known.warnings.clone()
+    }
+
+    fn extra_type_info(&self) -> &[ExtraTypeInfo] {
+        &self.inner.known.extra_type_info
+    }
+
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        let mut infos = StreamerInfos::default();
+        for index in 0..self.parts().len() {
+            infos.merge(&self.source(index)?.sidecar().streamer_infos()?);
+        }
+        Ok(infos)
+    }
+
+    fn attached(&self) -> Result<Vec<Attached>> {
+        let mut all = Vec::new();
+        for (index, part) in self.parts().iter().enumerate() {
+            let attached = self.source(index)?.sidecar().attached()?.into_iter();
+            all.extend(attached.map(|it| Attached { first_entry: part.entries.start + it.first_entry, ..it }));
+        }
+        Ok(all)
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain")
+            .field("parts", &self.parts())
+            .field("differing", &self.differing())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,290 @@
+//! The fields of several sources as those of one.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tupelo_format::descriptor::FieldId;
+
+use super::{Field, Kind, Schema};
+
+/// Which fields to read where sources differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldPolicy {
+    /// Those that all have. Records have the members that all have.
+    #[default]
+    Common,
+    /// Those that any has, with nulls for sources that lack them.
+    Union,
+}
+
+/// A field that is left out because sources differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Differing {
+    /// Its dotted path.
+    pub(crate) path: String,
+    pub(crate) reason: String,
+    /// Whether some sources lack it, and have no other type.
+    pub(crate) is_missing: bool,
+}
+
+/// Collects the fields of sources, one source after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Combination {
+    policy: FieldPolicy,
+    fields: Vec<Combined>,
+    places: HashMap<String, usize>,
+    /// The schemas of the last sources: most sources have equal ones.
+    seen: Vec<Schema>,
+    sources: usize,
+    /// Name of the source that was added last.
+    last: Option<String>,
+    differing: Vec<Differing>,
+}
+
+#[derive(Debug)]
+struct Combined {
+    field: Field,
+    /// The number of sources that have it.
+    sources: usize,
+    /// Name of the first source that has it.
+    first: String,
+    /// Whether it is left out, which is listed already.
+    is_left_out: bool,
+    /// Name of a source that lacks it.
+    lacking: Option<String>,
+}
+
+/// Schemas that later ones are compared with.
+const SEEN_SCHEMAS: usize = 4;
+
+impl Combination {
+    pub(crate) fn new(policy: FieldPolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    /// Adds the fields of another source.
+    pub(crate) fn add(&mut self, schema: &Schema, source: &str) {
+        self.sources += 1;
+        if self.seen.contains(schema) {
+            for field in &schema.fields {
+                if let Some(&place) = self.places.get(&field.name) {
+                    self.fields[place].sources += 1;
+                }
+            }
+            self.note_missing(source);
+            return;
+        }
+        for field in &schema.fields {
+            let mut field = field.clone();
+            field.store();
+            match self.places.get(&field.name) {
+                Some(&place) => self.combine(place, &field, source),
+                None => {
+                    self.places.insert(field.name.clone(), self.fields.len());
+                    let lacking = self.last.clone();
+                    let first = source.to_owned();
+                    self.fields.push(Combined { field, sources: 1, first, is_left_out: false, lacking });
+                }
+            }
+        }
+        self.note_missing(source);
+        self.seen.truncate(SEEN_SCHEMAS - 1);
+        self.seen.insert(0, schema.clone());
+    }
+
+    fn combine(&mut self, place: usize, field: &Field, source: &str) {
+        let known = &mut self.fields[place];
+        known.sources += 1;
+        if known.is_left_out {
+            return;
+        }
+        let mut missing = BTreeSet::new();
+        match combined(&known.field, field, self.policy, &field.name, &mut missing) {
+            Ok(field) => known.field = field,
+            Err(difference) => {
+                known.is_left_out = true;
+                let Difference { path, own, other } = *difference;
+                let reason = format!("has type {other} in {source}, expected {own} as in {}", known.first);
+                self.differing.push(Differing { path, reason, is_missing: false });
+            }
+        }
+        let reason = || format!("some of {} and {source} lack it", known.first);
+        for path in missing {
+            if !self.differing.iter().any(|known| known.path == path) {
+                self.differing.push(Differing { path, reason: reason(), is_missing: true });
+            }
+        }
+    }
+
+    /// Notes which fields the source lacks that was added last, or earlier ones.
+    fn note_missing(&mut self, source: &str) {
+        self.last = Some(source.to_owned());
+        for known in self.fields.iter_mut().filter(|known| known.sources < self.sources && !known.is_left_out) {
+            let lacking = known.lacking.get_or_insert_with(|| source.to_owned());
+            if self.policy == FieldPolicy::Common {
+                known.is_left_out = true;
+                let reason = format!("{lacking} lacks it");
+                self.differing.push(Differing { path: known.field.name.clone(), reason, is_missing: true });
+            }
+        }
+    }
+
+    /// The fields to read, the fields that some sources lack with the name of one of these, and what is left out. Fields to
+    /// read that some sources lack are optional.
+    pub(crate) fn finish(self) -> (Schema, HashMap<String, String>, Vec<Differing>) {
+        let (mut fields, mut partial) = (Vec::with_capacity(self.fields.len()), HashMap::new());
+        for known in self.fields {
+            let is_partial = known.lacking.is_some();
+            partial.extend(known.lacking.map(|source| (known.field.name.clone(), source)));
+            if known.is_left_out {
+                continue;
+            }
+            let field = if is_partial { optional(known.field) } else { known.field };
+            let id = u32::try_from(fields.len()).map(FieldId::from).ok();
+            fields.push(Field { id, ..field });
+        }
+        (Schema { fields }, partial, self.differing)
+    }
+}
+
+/// The field with nulls for sources that lack it.
+fn optional(field: Field) -> Field {
+    if !field.takes_nulls() {
+        return field;
+    }
+    match field.optional() {
+        Ok(optional) => optional,
+        // C++ has no name for it.
+        Err(_) => {
+            let item = Field { name: "_0".into(), description: String::new(), ..field.clone() };
+            Field { description: field.description, ..Field::new(field.name, "", Kind::Optional(Box::new(item))) }
+        }
+    }
+}
+
+/// Where two fields of the same name differ, and what they are.
+struct Difference {
+    path: String,
+    own: String,
+    other: String,
+}
+
+/// The field whose values both fields have. `missing` receives the members that one of them lacks.
+fn combined(
+    own: &Field,
+    other: &Field,
+    policy: FieldPolicy,
+    path: &str,
+    missing: &mut BTreeSet<String>,
+) -> Result<Field, Box<Difference>> {
+    let differ = || {
+        let told = |field: &Field| field.display_type().to_owned();
+        let (mut names, path) = ((told(own), told(other)), path.to_owned());
+        if names.0 == names.1 {
+            let members =
+                |field: &Field| field.children().iter().map(|it| it.name.clone()).collect::<Vec<_>>().join(", ");
+            names = (format!("{} of {}", names.0, members(own)), format!("{} of {}", names.1, members(other)));
+        }
+        Box::new(Difference { path, own: names.0, other: names.1 })
+    };
+    // Values that one source stores more exactly are not those of another encoding.
+    let encoding = own.encoding.filter(|_| own.encoding == other.encoding);
+    let with = |kind: Kind| Field { kind, encoding, ..own.clone() };
+    let mut item = |own: &Field, other: &Field| combined(own, other, policy, path, missing).map(Box::new);
+    let kind = match (&own.kind, &other.kind) {
+        (Kind::Optional(ours), Kind::Optional(theirs)) => Kind::Optional(item(ours, theirs)?),
+        (Kind::Optional(ours), _) => Kind::Optional(item(ours, other)?),
+        (_, Kind::Optional(theirs)) => {
+            let inner = item(own, theirs)?;
+            return Ok(Field { name: own.name.clone(), kind: Kind::Optional(inner), ..other.clone() });
+        }
+        (Kind::Wrapper(ours), Kind::Wrapper(theirs)) => Kind::Wrapper(item(ours, theirs)?),
+        (Kind::Collection(ours), Kind::Collection(theirs) | Kind::Map(theirs)) => Kind::Collection(item(ours, theirs)?),
+        (Kind::Map(ours), Kind::Map(theirs) | Kind::Collection(theirs)) => Kind::Map(item(ours, theirs)?),
+        (Kind::Array { size, item: ours }, Kind::Array { size: theirs, item: other }) if size == theirs => {
+            Kind::Array { size: *size, item: item(ours, other)? }
+        }
+        (Kind::Record(ours), Kind::Record(theirs)) => match members(ours, theirs, policy, path, missing)? {
+            Some(members) => Kind::Record(members),
+            None => return Err(differ()),
+        },
+        (Kind::Tuple(ours), Kind::Tuple(theirs)) if ours.len() == theirs.len() => {
+            let pairs = ours.iter().zip(theirs);
+            let both = pairs.map(|(own, other)| combined(own, other, policy, &format!("{path}.{}", own.name), missing));
+            Kind::Tuple(both.collect::<Result<_, _>>()?)
+        }
+        (Kind::Streamer, Kind::Streamer) if own.type_name != other.type_name => return Err(differ()),
+        (Kind::Variant(ours), Kind::Variant(theirs)) if ours.len() == theirs.len() => {
+            // A variant is only itself with all its alternatives as they are.
+            let pairs = ours.iter().zip(theirs);
+            let both = pairs.map(|(own, other)| combined(own, other, FieldPolicy::Union, path, missing));
+            Kind::Variant(both.collect::<Result<_, _>>()?)
+        }
+        (ours, theirs) if ours == theirs => own.kind.clone(),
+        _ => return Err(differ()),
+    };
+    Ok(with(kind))
+}
+
+/// The members that records have in common; `None` if there is none, or not all and all are wanted.
+fn members(
+    ours: &[Field],
+    theirs: &[Field],
+    policy: FieldPolicy,
+    path: &str,
+    missing: &mut BTreeSet<String>,
+) -> Result<Option<Vec<Field>>, Box<Difference>> {
+    let by_name: HashMap<&str, &Field> = theirs.iter().map(|field| (field.name.as_str(), field)).collect();
+    let mut both = Vec::with_capacity(ours.len());
+    let mut lacking = Vec::new();
+    for own in ours {
+        let below = format!("{path}.{}", own.name);
+        match by_name.get(own.name.as_str()) {
+            Some(other) => both.push(combined(own, other, policy, &below, missing)?),
+            None => lacking.push(below),
+        }
+    }
+    let known: BTreeSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
+    let added = theirs.iter().filter(|field| !known.contains(field.name.as_str()));
+    lacking.extend(added.map(|field| format!("{path}.{}", field.name)));
+    if !lacking.is_empty() && (policy == FieldPolicy::Union || both.is_empty()) {
+        return Ok(None);
+    }
+    missing.extend(lacking);
+    Ok(Some(both))
+}
+
+impl Field {
+    /// Of a field of a source, what a field combined of several has of it. `None` if it is not of the same kind.
+    pub(crate) fn restricted(&self, stored: &Self) -> Option<Self> {
+        let item = |own: &Field, stored: &Field| own.restricted(stored).map(Box::new);
+        let each = |own: &[Field], stored: &[Field]| -> Option<Vec<Field>> {
+            own.iter().zip(stored).map(|(own, stored)| own.restricted(stored)).collect()
+        };
+        let kind = match (&self.kind, &stored.kind) {
+            (Kind::Optional(own), Kind::Optional(theirs)) => Kind::Optional(item(own, theirs)?),
+            (Kind::Optional(own), _) => {
+                let field = own.restricted(stored)?;
+                return Some(Field { name: stored.name.clone(), ..field });
+            }
+            (Kind::Wrapper(own), Kind::Wrapper(theirs)) => Kind::Wrapper(item(own, theirs)?),
+            (Kind::Collection(own) | Kind::Map(own), Kind::Collection(theirs)) => Kind::Collection(item(own, theirs)?),
+            (Kind::Collection(own) | Kind::Map(own), Kind::Map(theirs)) => Kind::Map(item(own, theirs)?),
+            (Kind::Array { item: own, .. }, Kind::Array { size, item: theirs }) => {
+                Kind::Array { size: *size, item: item(own, theirs)? }
+            }
+            (Kind::Record(own), Kind::Record(theirs)) => {
+                let member = |own: &Field| {
+                    theirs.iter().find(|stored| stored.name == own.name).and_then(|stored| own.restricted(stored))
+                };
+                Kind::Record(own.iter().map(member).collect::<Option<_>>()?)
+            }
+            (Kind::Tuple(own), Kind::Tuple(theirs)) => Kind::Tuple(each(own, theirs)?),
+            (Kind::Variant(own), Kind::Variant(theirs)) => Kind::Variant(each(own, theirs)?),
+            // The size of a collection is combined as a number.
+            (Kind::Primitive(_), Kind::Cardinality { .. }) => stored.kind.clone(),
+            (own, theirs) if own == theirs => stored.kind.clone(),
+            _ => return None,
+        };
+        Some(Field { kind, ..stored.clone() })
+    }
+}
