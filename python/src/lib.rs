@@ -7,6 +7,7 @@
 mod arrow;
 mod attributes;
 mod cancellation;
+mod chain;
 mod dataset;
 mod error;
 mod file;
@@ -35,6 +36,8 @@ mod _core {
     use super::attributes::{AttributeSetWriter, Attributes};
     #[pymodule_export]
     use super::cancellation::Cancellation;
+    #[pymodule_export]
+    use super::chain::chain;
     #[pymodule_export]
     use super::dataset::{CommonFields, UnionFields, matching_files};
     #[pymodule_export]

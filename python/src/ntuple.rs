@@ -17,6 +17,7 @@ use tupelo::schema::{Field, Schema};
 
 use crate::arrow;
 use crate::attributes::Attributes;
+use crate::chain;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::objects::Objects;
 use crate::options::Options;
@@ -64,13 +65,13 @@ impl Table {
         &self.inner
     }
 
-    /// What the metadata say that cannot be read of what a request selects.
+    /// The selected fields that cannot be read, according to the metadata.
     pub(crate) fn unreadable(&self, request: &Request) -> Vec<Skipped> {
         let patterns = request.patterns.as_deref();
         patterns.map_or_else(Vec::new, |patterns| self.inner.unreadable(patterns, &[]))
     }
 
-    /// What a request reads.
+    /// The read of a request.
     pub(crate) fn select(&self, request: Request) -> tupelo::Result<Read> {
         let mut read = match request.patterns {
             Some(patterns) => self.inner.read(patterns)?,
@@ -160,6 +161,32 @@ impl Table {
         self.inner.tree().map(tree::branches).unwrap_or_default()
     }
 
+    /// Path or URL of the file; of several files the first ones and their number.
+    #[getter]
+    fn file_path(&self) -> String {
+        self.inner.file_name()
+    }
+
+    /// The paths in their files of the tables of a chain, or of the only one, their first entries and their ends.
+    fn parts(&self) -> (Vec<String>, Vec<u64>, Vec<u64>) {
+        chain::parts(&self.inner)
+    }
+
+    /// The numbers of the tables of a chain among those that were given.
+    fn part_numbers(&self) -> Vec<usize> {
+        chain::part_numbers(&self.inner)
+    }
+
+    /// The fields that are left out because some files of a chain lack them, as a list for a message.
+    fn missing_fields(&self) -> Option<String> {
+        self.inner.files()?.missing_text::<&str>(&[], &[])
+    }
+
+    /// Whether a path or glob names only fields that are left out because the files of a chain differ.
+    fn is_differing(&self, pattern: &str) -> bool {
+        self.inner.files().is_some_and(|chain| chain.lacks(pattern))
+    }
+
     /// Number of entries.
     #[getter]
     fn num_entries(&self) -> u64 {
@@ -179,11 +206,10 @@ impl Table {
 
     /// The clusters that have entries.
     fn clusters(&self, py: Python<'_>) -> PyResult<Vec<ClusterInfo>> {
-        let ntuple = match &self.inner {
-            tupelo::Table::Ntuple(ntuple) => ntuple,
-            tupelo::Table::Tree(tree) => return Ok(tree::clusters(tree)),
-        };
-        let clusters = py.detach(|| tupelo::ops::index::clusters(ntuple)).or_raise(py)?;
+        if let Some(tree) = self.inner.tree() {
+            return Ok(tree::clusters(tree));
+        }
+        let clusters = py.detach(|| tupelo::ops::index::clusters(self.inner.ntuple()?)).or_raise(py)?;
         let info = |cluster: &tupelo::ops::index::Cluster| ClusterInfo {
             first_entry: cluster.first_entry,
             entries: cluster.entries,
@@ -215,10 +241,10 @@ impl Table {
     /// Stored sizes, from metadata only.
     fn sizes(&self, py: Python<'_>) -> PyResult<TableSizes> {
         let sizes = || {
-            let ntuple = match &self.inner {
-                tupelo::Table::Ntuple(ntuple) => ntuple,
-                tupelo::Table::Tree(tree) => return Ok(tree::sizes(tree)),
-            };
+            if let Some(tree) = self.inner.tree() {
+                return Ok(tree::sizes(tree));
+            }
+            let ntuple = self.inner.ntuple()?;
             let summary = inspect::summary(ntuple)?;
             let paths = self.inner.schema().paths().into_iter().map(|(path, _)| path);
             let fields = paths.zip(inspect::paths(ntuple)?.iter().map(Sizes::from)).collect();
@@ -272,9 +298,9 @@ impl Table {
 
     /// The metadata of the program that wrote it.
     fn metadata(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
-        let metadata = || match &self.inner {
-            tupelo::Table::Ntuple(ntuple) => ntuple.metadata(),
-            tupelo::Table::Tree(_) => Ok(BTreeMap::new()),
+        let metadata = || match self.inner.tree() {
+            Some(_) => Ok(BTreeMap::new()),
+            None => self.inner.ntuple()?.metadata(),
         };
         py.detach(metadata).or_raise(py)
     }

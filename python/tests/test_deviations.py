@@ -40,7 +40,7 @@ def deviating(data: bytes) -> dict[str, bytes]:
     negative[4:8] = (64000 - 1_000_000).to_bytes(4, "big", signed=True)
     at = int.from_bytes(data[record_at(data) + 26 : record_at(data) + 30], "big")
     short[at : at + 4] = (int.from_bytes(data[at + 14 : at + 16], "big") + 4).to_bytes(4, "big")
-    return {"version in the file header is -936000": bytes(negative), "key list of ": bytes(short)}
+    return {"version in the file header is negative: -936000": bytes(negative), "key list of ": bytes(short)}
 
 
 def read_everything(source: str | io.BytesIO) -> None:

@@ -58,7 +58,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.StorageError, "is a directory", lambda n: tupelo.open(".")),
     (tupelo.CorruptError, "not a ROOT file", lambda n: tupelo.open("text.root")),
     (tupelo.UnsupportedError, "xyz://b/f.root: its scheme is", lambda n: tupelo.open("xyz://b/f.root:Events")),
-    (tupelo.InvalidArgumentError, "one file", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
+    (tupelo.MissingFileError, r"a\.root", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
     (tupelo.InvalidArgumentError, "not 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]
     (tupelo.NotFoundError, "'Muon_pt'", lambda n: n["Muon_pT"]),
     (tupelo.NotFoundError, "no field named 'Jet_*'", lambda n: n.arrays("Jet_*")),
@@ -79,7 +79,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.NotFoundError, "expression 'm > 2': no field named 'm'", lambda n: n.arrays(cut="m > 2")),
     (tupelo.InvalidArgumentError, "expected cut as an expression", lambda n: n.arrays(cut=[True])),
     (tupelo.NotFoundError, "alias 'a': expression 'b': no field named 'b'", lambda n: n.arrays(aliases={"a": "b"})),
-    (tupelo.InvalidArgumentError, "needs itself", lambda n: n.arrays(aliases={"a": "b + 1", "b": "a"})),
+    (tupelo.InvalidArgumentError, "depends on itself", lambda n: n.arrays(aliases={"a": "b + 1", "b": "a"})),
     (tupelo.InvalidArgumentError, "mapping of names", lambda n: n.arrays(aliases=["n"])),
     (tupelo.UnsupportedError, "'backend'", lambda n: n.arrays(backend="cuda")),
     (tupelo.InvalidArgumentError, "expected how to be None", lambda n: n.arrays(how="unzip")),

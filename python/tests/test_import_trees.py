@@ -96,7 +96,10 @@ def test_branches_of_several_files_are_matched_by_name() -> None:
             file.mktree("t", {name: array.dtype for name, array in arrays.items()}).extend(arrays)
     tupelo.import_trees(["a.root:t", "b.root:t"], "out.root", validate="full")
     assert tupelo.open("out.root:t").arrays(library="np")["pt"].tolist() == [1, 2, 5, 6]
-    for other, difference in {"c": "field 'n': is missing", "d": "field 'n': is double, not std::int64_t"}.items():
+    for other, difference in {
+        "c": "field 'n': is missing",
+        "d": "field 'n': has type double, expected std::int64_t",
+    }.items():
         with pytest.raises(tupelo.InvalidArgumentError, match=f"{other}.root: tree 't': {difference}"):
             tupelo.import_trees(["a.root:t", f"{other}.root:t"], "never.root")
     assert not Path("never.root").exists()

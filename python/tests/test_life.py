@@ -219,9 +219,9 @@ def test_projections() -> None:
     ("source", "text"),
     [
         ("none", "no field named 'none'"),
-        (("a", "double"), "'a' is a float and stays one"),
-        ("#a", "has no number of items"),
-        ("p", "nothing can be projected from fixed arrays"),
+        (("a", "double"), "'a' is a float and cannot be shown as double"),
+        ("#a", "without a number of items"),
+        ("p", "fields cannot be projected from fixed arrays"),
         (7, "expected the source as a dotted path"),
         (("a", "b", "c"), "expected the source as a dotted path"),
     ],

@@ -2,6 +2,7 @@
 
 import io
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def test_cuts_and_expressions(files: list[str]) -> None:
 def test_different_files(files: list[str]) -> None:
     with tupelo.recreate("run3.root") as file:
         file["Events"] = {"x": np.array([1.5]), "y": [[1.0]]}
-    with pytest.raises(tupelo.InvalidArgumentError, match="'x' has type double, expected int32"):
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match=r"'x' has type double in \S*run3\.root, expected std::int32_t"
+    ):
         tupelo.concatenate("run*.root")
     with tupelo.recreate("run3.root") as file:
         file["Other"] = {"x": [1]}
@@ -102,9 +105,49 @@ def test_different_files(files: list[str]) -> None:
         tupelo.concatenate("run*.root:Nothing", allow_missing=True)
 
 
-def test_open_rejects_several_files(files: list[str]) -> None:
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"matches 3 files.*tupelo\.iterate"):
-        tupelo.open("run*.root:Events")
+def test_several_files_open_as_one_chain(files: list[str]) -> None:
+    """A chain has the verbs of one ntuple."""
+    for place in ("run*.root:Events", files, dict.fromkeys(files, "Events"), [Path(file) for file in files]):
+        chain = tupelo.open(place)
+        assert isinstance(chain, tupelo.Chain)
+        assert repr(chain) == "<tupelo.Chain 'Events' of 3 files (2 fields, 7 entries)>"
+        assert chain.arrays("x", library="np")["x"].tolist() == WHOLE
+    assert [(part.file_path, part.entry_start, part.entry_stop) for part in chain.parts] == [
+        ("run0.root", 0, 4),
+        ("run1.root", 4, 4),
+        ("run2.root", 4, 7),
+    ]
+    assert [piece.x.tolist() for piece in chain.iterate("x", step_size=3)] == [[0, 1, 2], [3], [20, 21, 22]]
+    assert chain.take([-1, 0, 4, 4], "x").x.tolist() == [22, 0, 20, 20]
+    assert chain.hist("x", bins=2, range=(0, 40)).values().tolist() == [4.0, 3.0]
+    assert chain.scan().collect()["x"].to_list() == WHOLE
+    assert pa.table(chain)["x"].to_pylist() == WHOLE
+    assert chain["x"].array(library="np").tolist() == WHOLE
+    assert chain.arrays(["x", "n"], "x > 2", aliases={"n": "len(y)"}).n.tolist() == [3, 0, 1, 2]
+    assert chain.arrays("y", virtual=True).y[-1].tolist() == [0.5, 0.5]
+    assert chain.copy("copied.root", "x > 2") == 4
+    assert tupelo.open("copied.root:Events").arrays("x").x.tolist() == [3, 20, 21, 22]  # type: ignore[union-attr]
+    again = pickle.loads(pickle.dumps(chain))
+    assert isinstance(again, tupelo.Chain)
+    assert again.arrays("x", entry_start=3, entry_stop=5).x.tolist() == [3, 20]
+    with pytest.raises(tupelo.InvalidArgumentError, match="metrics is for one file"):
+        tupelo.open(files, metrics=True)
+    with pytest.raises(tupelo.InvalidArgumentError, match="input file"):
+        chain.copy("run2.root")
+
+
+def test_chains_of_different_files_say_what_is_missing(files: list[str]) -> None:
+    with tupelo.recreate("run3.root") as file:
+        file["Events"] = {"x": np.array([30], "i4"), "z": [1.5]}
+    with pytest.warns(tupelo.TupeloWarning, match=r"skipped the fields that some files lack: y, z"):
+        chain = tupelo.open("run*.root:Events")
+    assert isinstance(chain, tupelo.Chain)
+    assert chain.keys() == ["x"]
+    with pytest.raises(tupelo.NotFoundError, match=r"'y' is not in all files: \S*run3\.root lacks it"):
+        chain.arrays("y")
+    union = tupelo.open("run*.root:Events", fields="union")
+    assert isinstance(union, tupelo.Chain)
+    assert union.arrays(["z", "x"], entry_start=6).tolist() == [{"z": None, "x": 22}, {"z": 1.5, "x": 30}]
     with pytest.raises(tupelo.MissingFileError):
         tupelo.open("walk*.root:Events")
 

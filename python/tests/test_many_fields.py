@@ -76,7 +76,7 @@ def test_members_of_some_files_are_skipped(tmp_path: Path) -> None:
     with pytest.warns(tupelo.TupeloWarning, match="some files lack: jets.eta"):
         read = tupelo.concatenate(f"{tmp_path}/*.root")
     assert read.tolist() == [{"jets": [{"pt": 1.0}]}, {"jets": [{"pt": 3.0}]}]
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"b\.root: ntuple 'Events': field 'jets' has type"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'jets' has type struct of pt in .*b\.root"):
         tupelo.concatenate(f"{tmp_path}/*.root", fields="union")
 
 
@@ -89,11 +89,13 @@ def test_errors_name_the_file_that_lacks_a_field(files: str) -> None:
         lambda: tupelo.scan(files, "old"),
         lambda: tupelo.hist(files, "old"),
     ):
-        with pytest.raises(tupelo.NotFoundError, match=r"run2\.root: ntuple 'Events'.*'old'"):
+        with pytest.raises(
+            tupelo.NotFoundError, match=r"'old' is not in all files: .*run2\.root|run2\.root has no .*'old'"
+        ):
             call()
     with pytest.raises(tupelo.NotFoundError, match="matches the filters"):
         tupelo.concatenate(files, filter_name="nothing*", fields="union")
-    with pytest.raises(tupelo.InvalidArgumentError, match="no field in common"):
+    with pytest.raises(tupelo.NotFoundError, match="some files lack old, v, new, which fields='union' reads"):
         tupelo.concatenate(files, filter_name="/old|new/")
     with pytest.raises(tupelo.InvalidArgumentError, match="expected 'common'"):
         tupelo.concatenate(files, fields="all")  # type: ignore[arg-type]
@@ -122,7 +124,7 @@ def test_a_union_of_names_and_globs_has_missing_values(files: str) -> None:
 
 
 def test_limits_of_unions_are_reported(files: str) -> None:
-    text = r"run2\.root: ntuple 'Events'.*'old'.*; fields='union' fills missing fields for names and globs"
+    text = r"run2\.root has no field 'old' of .*: missing fields are null where they are read, and not within"
     for expressions, cut in ((["x + v[0]"], None), (["x", "x * old"], None), ("x", "old"), (None, "old")):
         with pytest.raises(tupelo.NotFoundError, match=text.replace("'old'", "'(old|v)'")):
             tupelo.concatenate(files, expressions, cut, fields="union")

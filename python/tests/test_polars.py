@@ -170,7 +170,7 @@ def test_requests_of_polars_are_honored(ntuple: tupelo.Ntuple) -> None:
     source = _scan._Source(
         ntuple,
         {"i": ["i"], "x": ["x"], "name": ["name"]},
-        _select.Request(entry_start=10, entry_stop=3000),
+        [_select.Request(entry_start=10, entry_stop=3000)],
         whole(ntuple).schema,
     )
     frame = whole(ntuple)[10:3000].select("i", "x", "name")
@@ -269,7 +269,7 @@ def test_damage_is_reported(ntuple: tupelo.Ntuple) -> None:
 
 def test_a_query_can_be_pickled(ntuple: tupelo.Ntuple) -> None:
     source = pickle.loads(
-        pickle.dumps(_scan._Source(ntuple, {"i": ["i"]}, _select.Request(entry_stop=100), {"i": pl.Int32()}))
+        pickle.dumps(_scan._Source(ntuple, {"i": ["i"]}, [_select.Request(entry_stop=100)], {"i": pl.Int32()}))
     )
     assert pl.concat(source.frames(None, i > 90, None, None)).get_column("i").to_list() == list(range(91, 100))
 

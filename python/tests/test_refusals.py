@@ -34,7 +34,7 @@ def opened(where: str = "f.root:Events") -> tupelo.Ntuple:
         ({"x": [1.5], "new": [1]}, "truncated"),
         ({"new": [1]}, "missing: 'x'"),
         ({"x": [1], "new": [1, 2]}, "different lengths"),
-        ({"x": [1], "new": [None]}, "all empty or missing"),
+        ({"x": [1], "new": [None]}, "all data are empty or missing"),
         ({"x": [1], "new": [object()]}, "'new' cannot be written"),
         ({"x": [1], "a.b": [1]}, "the format forbids"),
         ({"x": [None], "new": [1]}, "not declared as std::optional"),
@@ -133,7 +133,7 @@ def test_invalid_options_are_rejected_immediately(options: Any, text: str) -> No
     [
         ({"compression": "foo"}, "unknown compression"),
         ({"compressions": {"x": "foo"}}, "unknown compression"),
-        ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),
+        ({"encodings": {"x": "Real17"}}, "'Real17' is not a column encoding"),
     ],
 )
 def test_invalid_options_are_rejected_before_a_stream_is_read(options: Any, text: str) -> None:

@@ -467,7 +467,7 @@ def test_options_are_checked() -> None:
         ({"compression": "zstd:99"}, "levels are 1 to 9"),
         ({"page_bytes": 0}, "page size of 0 bytes"),
         ({"cluster_bytes": "many"}, "'many' is not a size"),
-        ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),
+        ({"encodings": {"x": "Real17"}}, "'Real17' is not a column encoding"),
         ({"encodings": {"x": "Int32"}}, "'double' cannot be stored as Int32"),
     ]:
         with pytest.raises(tupelo.InvalidArgumentError, match=text), tupelo.recreate("f.root") as file:

@@ -60,7 +60,7 @@ def test_a_field_with_the_name_of_a_counter_must_agree_with_its_list(tmp_path: P
             "Events", {"nx": np.array([2, 0], dtype="u4"), "x": [[1, 2], []], "njets": [2, 0], "jets": [jets, []]}
         )
         with pytest.raises(
-            tupelo.InvalidArgumentError, match=r"nx.*entry 1: it counts the items of 'x', but is 3 where"
+            tupelo.InvalidArgumentError, match=r"nx.*entry 1: it counts the items of 'x', but is 3 while"
         ):
             file.mktree("wrong", {"nx": [2, 3], "x": [[1, 2], [1]]})
         file.mktree("vectors", {"nx": [2, 3], "x": [[1, 2], [1]]}, jagged="vector")

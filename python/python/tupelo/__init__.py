@@ -10,9 +10,9 @@
 
 `open` returns a `File` (a mapping from names to ntuples and trees), an `Ntuple` (a mapping from dotted paths to fields)
 or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram`, `Graph`, `Efficiency` or `Instance`.
-`Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` read many files; `import_trees` writes trees as ntuples. `create`, `recreate` and
-`update` return a `WritableFile`.
+`Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars. Several files are opened
+as a `Chain`, and `iterate` and `concatenate` read them; `import_trees` writes trees as ntuples. `create`, `recreate`
+and `update` return a `WritableFile`.
 Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
@@ -56,6 +56,7 @@ if _typing.TYPE_CHECKING:
     from .ntuple._rules import ReadRule
     from .ntuple._stream import Stream
     from .ntuple._with_columns import NtupleWithColumns
+    from .reading._chain import Chain, ChainPart
     from .reading._file import File
     from .reading._opening import open
     from .writing._attributes import AttributeSetWriter
@@ -68,6 +69,8 @@ __all__ = [
     "AttributeSet",
     "AttributeSetWriter",
     "CancelledError",
+    "Chain",
+    "ChainPart",
     "ChangedFileError",
     "CorruptError",
     "Efficiency",
@@ -127,6 +130,8 @@ __all__ = [
 _MODULE_OF = {
     "AttributeSet": "ntuple._ntuple",
     "AttributeSetWriter": "writing._attributes",
+    "Chain": "reading._chain",
+    "ChainPart": "reading._chain",
     "Efficiency": "histogram._efficiency",
     "Field": "fields._fields",
     "File": "reading._file",

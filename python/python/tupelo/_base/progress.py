@@ -17,23 +17,25 @@ Callback = Callable[[int, int], object]
 """Receives the number of entries done and the total."""
 
 
-def steps(batches: "Iterable[_core.Batch]", progress: Progress, start: int, stop: int) -> "Iterable[_core.Batch]":
-    """Reports the progress of iterating over batches of the entries ``start`` to ``stop``.
+def steps(batches: "Iterable[_core.Batch]", progress: Progress, total: int) -> "Iterable[_core.Batch]":
+    """Reports the progress of iterating over batches of ``total`` entries.
 
     Entries before a batch are done, so a function is first called with 0, and with the total after the last batch.
 
     Raises `InvalidArgumentError` immediately for invalid values of ``progress``.
     """
     check(progress)
-    return batches if is_silent(progress) else _steps(batches, progress, start, stop)
+    return batches if is_silent(progress) else _steps(batches, progress, total)
 
 
-def _steps(batches: "Iterable[_core.Batch]", progress: Progress, start: int, stop: int) -> "Iterator[_core.Batch]":
+def _steps(batches: "Iterable[_core.Batch]", progress: Progress, total: int) -> "Iterator[_core.Batch]":
+    done = 0
     with report_progress(progress) as tell:
         for batch in batches:
-            tell(batch.entry_start - start, stop - start)
+            tell(done, total)
             yield batch
-        tell(stop - start, stop - start)
+            done += batch.entry_stop - batch.entry_start
+        tell(total, total)
 
 
 @contextmanager

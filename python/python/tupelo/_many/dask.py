@@ -18,7 +18,7 @@ from .._from_arrow.awkward import to_awkward
 from .._from_arrow.pandas import to_pandas
 from ..errors import Error, InvalidArgumentError
 from ..fields import _select
-from .files import Files
+from ..reading._files import Files
 from .partition import Partition
 from .planning import PartitionOptions, Plan, plan
 

@@ -2,28 +2,14 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from .. import _core
-from .._base.messages import short_repr
-from ..errors import InvalidArgumentError, TupeloWarning
-
-Fields = Literal["common", "union"]
-"""Which fields to read if files differ: those that all files have, or those that any file has, with missing values for
-files that lack them."""
+from ..errors import TupeloWarning
 
 FieldList = Sequence["_core.FieldInfo"]
-
-
-def check(fields: object) -> None:
-    """Raises `InvalidArgumentError` for invalid values of ``fields``."""
-    if fields not in ("common", "union"):
-        raise InvalidArgumentError(
-            f"fields={short_repr(fields)}: expected 'common' (the fields that all files have) or 'union' (the "
-            "fields that any file has, with missing values)"
-        )
 
 
 class Common:

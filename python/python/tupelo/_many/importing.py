@@ -14,8 +14,8 @@ from ..errors import Error, InvalidArgumentError, TupeloWarning
 from ..fields import _select
 from ..ntuple._ntuple import Tree
 from ..reading._file import reopen
+from ..reading._files import Files, InputNtuple, entry_ranges, listed, resolve
 from ..writing._copying import check_output, new_file, write_options
-from .files import Files, InputNtuple, entry_ranges, listed, resolve
 
 SAMPLE_ENTRIES = 1000
 """Entries of each tree that ``validate="sample"`` compares: half of them from its begin, half from its end."""

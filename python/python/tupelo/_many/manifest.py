@@ -23,8 +23,8 @@ from ..errors import (
     UnsupportedError,
 )
 from ..reading._file import reopen
+from ..reading._files import Files, InputNtuple, Steps, resolve_whole_files
 from ..writing._copying import check_output
-from .files import Files, InputNtuple, Steps, resolve_whole_files
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
 """A manifest, or the path of its file."""

@@ -17,8 +17,9 @@ from .._base.sizes import parse_optional_bytes
 from ..errors import Error, InvalidArgumentError, NotFoundError
 from ..fields import _select
 from ..fields._select import Filter
+from ..reading._chain import FieldPolicy, check_policy
+from ..reading._files import Files, InputNtuple, Steps, entry_ranges, resolve
 from . import field_sets
-from .files import Files, InputNtuple, Steps, entry_ranges, resolve
 from .manifest import Source, arrow_schema, build_manifest, load_manifest, select_files
 from .partition import Partition
 from .splitting import splitter
@@ -37,7 +38,7 @@ class PartitionOptions(TypedDict, total=False):
     expressions: str | Iterable[str] | None
     cut: str | None
     aliases: Mapping[str, str] | None
-    fields: field_sets.Fields
+    fields: FieldPolicy
     filter_name: Filter
     filter_typename: Filter
     manifest: Source | None
@@ -58,7 +59,7 @@ def partitions(
     expressions: str | Iterable[str] | None = None,
     cut: str | None = None,
     aliases: Mapping[str, str] | None = None,
-    fields: field_sets.Fields = "common",
+    fields: FieldPolicy = "common",
     filter_name: Filter = None,
     filter_typename: Filter = None,
     manifest: Source | None = None,
@@ -145,7 +146,7 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
     if files is None and source is None:
         raise InvalidArgumentError("no input: give files or a manifest")
     fields = how.get("fields", "common")
-    field_sets.check(fields)
+    check_policy(fields)
     remote = storage(how.get("storage_options"), how.get("cache"))
     found = [] if files is None else resolve(files, remote)
     steps: list[Steps] = [place.steps for place in found]

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -52,15 +52,8 @@ class Entries(Protocol):
 
     def __contains__(self, path: object, /) -> bool: ...
     def __getitem__(self, path: str, /) -> Column: ...
-    def iterate(
-        self,
-        expressions: list[str],
-        *,
-        step_size: SupportsIndex | str,
-        entry_start: int,
-        entry_stop: int,
-        library: Literal["ak"],
-        progress: Callback,
+    def _joined_batches(
+        self, expressions: list[str], cut: str | None, options: Mapping[str, Any], how: Mapping[str, Any]
     ) -> Iterator[Any]: ...
 
 
@@ -77,16 +70,9 @@ class Reading:
 
     def batches(self, expressions: Sequence[str], tell: Callback) -> Iterator[Any]:
         """Batches of the values of expressions, for `columns`."""
-        choice: dict[str, Any] = {"cut": self.cut, "aliases": self.aliases}
-        batches: Iterator[Any] = self.entries.iterate(
-            list(dict.fromkeys(expressions)),
-            step_size=self.step_size,
-            entry_start=self.start,
-            entry_stop=self.stop,
-            library="ak",
-            progress=tell,
-            **{name: value for name, value in choice.items() if value is not None},
-        )
+        options = {"aliases": self.aliases, "entry_start": self.start, "entry_stop": self.stop}
+        how = {"step_size": self.step_size, "progress": tell}
+        batches = self.entries._joined_batches(list(dict.fromkeys(expressions)), self.cut, options, how)
         return batches
 
     def columns(self, batch: Any, expressions: Sequence[str]) -> list[Any]:

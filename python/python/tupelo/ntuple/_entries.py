@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -208,14 +209,22 @@ class Entries(Fields):
         library, how, style = chosen["library"], chosen["how"], AwkwardOptions(chosen["ak_add_doc"])
         request = self._request(expressions, cut, chosen, schema)
         request.binary_strings = binary_strings
-        batches = self._batches(request, step_size, progress)
+        batches = self._batches(self._pieces_of_files(request), step_size, progress)
 
         def read_batches() -> Iterator[Any]:
             for start, stop, batch, entries in batches:
                 result = to_library(request.ordered(batch), library, entries, style, how, is_shared=self._shares_memory)
-                yield (result, Report(start, stop, self.file_path, self.object_path)) if report else result
+                yield (result, self._report(start, stop)) if report else result
 
         return read_batches()
+
+    def _joined_batches(
+        self, expressions: list[str], cut: str | None, options: Mapping[str, Any], how: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        """Batches as Awkward arrays, which may span files: of small files, each costs more than its values."""
+        request = self._request(expressions, cut, options)
+        for one in self._batches(self._pieces(request), **how):
+            yield to_library(request.ordered(one.batch), "ak", one.entries, is_shared=self._shares_memory)
 
     @takes(ArrayOptions)
     def take(
@@ -274,6 +283,13 @@ class Entries(Fields):
         request.binary_strings = binary_strings
         return Stream(self._core, request)
 
+    def __arrow_c_schema__(self) -> object:
+        return self.stream().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All entries as a stream of Arrow batches, decoded on demand."""
+        return self.stream().__arrow_c_stream__(requested_schema)
+
     def scan(
         self,
         names: str | Iterable[str] | None = None,
@@ -303,7 +319,7 @@ class Entries(Fields):
         request = self._request(names, None, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
         _scan.check_fields(request)
         request.binary_strings = binary_strings
-        return _scan.scan(self, request)
+        return _scan.scan(self, request, self._pieces(request))
 
     def hist(
         self,
@@ -375,7 +391,8 @@ class Entries(Fields):
         existing file is replaced when the new one is complete. ``progress`` is that of `iterate`.
 
         Raises `InvalidArgumentError` if ``path`` is the input file, for unknown options and for expressions as fields
-        (name them with `with_columns`), and the errors of `arrays` and `recreate`; an existing file is then unchanged.
+        (name them with `Ntuple.with_columns`), and the errors of `arrays` and `recreate`; an existing file is then
+        unchanged.
 
         >>> import tupelo
         >>> with tupelo.recreate("copy.root") as file:
@@ -389,7 +406,12 @@ class Entries(Fields):
         self._check_is_cut(cut, aliases)
         chosen = {"aliases": aliases, "entry_start": entry_start, "entry_stop": entry_stop}
         request = self._request(fields, cut, chosen)
-        return copy(self._core, request, path, self._location, name, options, progress)
+        return copy(self._core, request, path, self._location, self._inputs, name, options, progress)
+
+    @property
+    def _inputs(self) -> list[str | None]:
+        """The files that are read, by their absolute paths."""
+        return [self._location.absolute_path]
 
     def _check_is_cut(self, cut: object, aliases: Mapping[str, str] | None) -> None:
         """Raises `InvalidArgumentError` for a cut that names fields, as the first argument of `arrays` does."""
@@ -429,7 +451,7 @@ class Entries(Fields):
 
     def _whole(self, request: _select.Request, progress: Progress = None) -> tuple[Any, Any]:
         """The result of a request as one `pyarrow.RecordBatch`, and its entry numbers."""
-        if parts := [] if is_silent(progress) else list(self._batches(request, DEFAULT_STEP, progress)):
+        if parts := [] if is_silent(progress) else list(self._batches([request], DEFAULT_STEP, progress)):
             return arrow.combine_batches([one.batch for one in parts]), np.concatenate([one.entries for one in parts])
         if request.cut is None:
             return self._warned(self._core.read(request)), range(request.entry_start, request.entry_stop)
@@ -444,23 +466,41 @@ class Entries(Fields):
         batch, numbers = _split_entry_numbers(batch)
         return request.ordered(batch), numbers
 
+    def _pieces(self, request: _select.Request) -> list[_select.Request]:
+        """What is read of a request, in ranges of entries."""
+        return [request]
+
+    def _pieces_of_files(self, request: _select.Request) -> list[_select.Request]:
+        """The same, each within one file."""
+        return [request]
+
+    def _report(self, start: int, stop: int) -> Report:
+        """The origin of a batch."""
+        return Report(start, stop, self.file_path, self.object_path)
+
     def _batches(
-        self, request: _select.Request, step_size: SupportsIndex | str, progress: Progress = None
+        self, requests: list[_select.Request], step_size: SupportsIndex | str, progress: Progress = None
     ) -> Iterator["EntryBatch"]:
-        """The result in batches."""
+        """The results in batches, each within one of the requests."""
         size = _select.check_step_size(step_size)
-        is_cut = request.cut is not None
-        batches = self._core.batches(
-            _with_entry_numbers(request) if is_cut else request,
-            batch_entries=size if isinstance(size, int) else 1,
-            batch_bytes=parse_bytes(size) if isinstance(size, str) else None,
-        )
+        is_cut = any(request.cut is not None for request in requests)
+
+        def begin(request: _select.Request) -> Any:
+            return self._core.batches(
+                _with_entry_numbers(request) if is_cut else request,
+                batch_entries=size if isinstance(size, int) else 1,
+                batch_bytes=parse_bytes(size) if isinstance(size, str) else None,
+            )
 
         def entry_batch(found: _core.Batch) -> EntryBatch:
             start, stop, batch = found.entry_start, found.entry_stop, self._warned(found.data)
             return EntryBatch(start, stop, *(_split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
 
-        return map(entry_batch, steps(batches, progress, request.entry_start, request.entry_stop))
+        # Errors of the request are raised immediately.
+        first = begin(requests[0]) if requests else []
+        batches = chain(first, chain.from_iterable(map(begin, requests[1:])))
+        total = sum(request.entry_stop - request.entry_start for request in requests)
+        return map(entry_batch, steps(batches, progress, total))
 
     # Internals.
 
@@ -495,6 +535,7 @@ class Entries(Fields):
             if not wanted:
                 raise NotFoundError(
                     f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields matches the filters"
+                    f"{self._hint_of_filters}"
                 )
             request.patterns = [_select.escape_glob(name) for name in wanted]
         elif expressions is not None:
@@ -510,6 +551,11 @@ class Entries(Fields):
         start, stop = options.get("entry_start"), options.get("entry_stop")
         request.entry_start, request.entry_stop = _select.entry_range(start, stop, self.num_entries)
         return request
+
+    @property
+    def _hint_of_filters(self) -> str:
+        """What can be done if filters match no field."""
+        return ""
 
     def _order(self, asked: list[str], request: _select.Request) -> list[str]:
         """Names of the columns in the requested order; empty if a glob leaves the order open."""

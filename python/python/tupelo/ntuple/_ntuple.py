@@ -141,13 +141,6 @@ class Ntuple(Entries):
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
 
-    def __arrow_c_schema__(self) -> object:
-        return self.arrow_schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """All entries as a stream of Arrow batches, decoded on demand."""
-        return self.stream().__arrow_c_stream__(requested_schema)
-
     def with_rules(self, rules: ReadRule | Iterable[ReadRule]) -> "Ntuple":
         """Returns the ntuple with the members that ``rules`` compute; see `ReadRule`.
 

@@ -1,6 +1,6 @@
 """Ntuples as lazy frames of polars."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +16,10 @@ from ..fields._fields import Fields
 _POSITION = "\0place"
 """Name of a column with the position of an entry in its batch. It is not a C++ name, so no field can have it."""
 
-Part = tuple[Fields, _select.Request]
-"""An ntuple and a request for a range of its entries."""
 
-
-def scan(ntuple: Fields, request: _select.Request, parts: Callable[[], Iterable[Part]] | None = None) -> Any:
-    """A lazy frame of the patterns of a request (an empty list means all fields) and its range of entries.
-
-    With ``parts``, its entries are those of all parts, which have the same columns. Parts are opened when the frame is
-    read, one after the other, so that no ntuple stays open.
+def scan(ntuple: Fields, request: _select.Request, pieces: list[_select.Request]) -> Any:
+    """A lazy frame of the patterns of a request (an empty list means all fields). Its entries are those of the pieces,
+    which are the same request for other ranges.
     """
     pl = load_polars()
     from polars.io.plugins import register_io_source
@@ -32,7 +27,7 @@ def scan(ntuple: Fields, request: _select.Request, parts: Callable[[], Iterable[
     schema = ntuple._core.arrow_schema(request)
     patterns = _patterns_of_columns(ntuple, schema.names, request.patterns or [])
     empty = from_table(pa.Table.from_batches([], schema))
-    source = _Source(ntuple, patterns, request, empty.schema, parts)
+    source = _Source(ntuple, patterns, pieces, empty.schema)
     return register_io_source(source.frames, schema=pl.Schema(empty.schema), is_pure=True, validate_schema=True)
 
 
@@ -44,11 +39,6 @@ def check_fields(request: _select.Request) -> None:
         )
 
 
-def concatenate(frames: list[Any], union: list[str]) -> Any:
-    """Concatenates frames to a union of columns, of which those that a frame lacks are missing values."""
-    return load_polars().concat(frames, how="diagonal").select(union)
-
-
 class _Source:
     """The IO source of a lazy frame."""
 
@@ -56,13 +46,11 @@ class _Source:
         self,
         ntuple: Fields,
         patterns: Mapping[str, list[str]],
-        request: _select.Request,
+        pieces: list[_select.Request],
         schema: Mapping[str, Any],
-        parts: Callable[[], Iterable[Part]] | None = None,
     ) -> None:
-        # With parts, the file of the first one would stay open.
-        self.only = (ntuple, request) if parts is None else None
-        self.parts = parts
+        self.ntuple = ntuple
+        self.pieces = pieces
         self.patterns = patterns
         self.schema = schema
 
@@ -81,33 +69,28 @@ class _Source:
         others = [name for name in columns if name not in first] if first else []
         seen = first or columns
         left = n_rows
-        for ntuple, request in self._all_parts():
+        for request in self.pieces:
             if left is not None:
                 request = replace(request, entry_stop=min(request.entry_stop, request.entry_start + left))
                 left -= request.entry_stop - request.entry_start
             reading = self._reading(request, seen)
-            for batch in ntuple._core.batches(reading, batch_entries=batch_size or 1, batch_bytes=step_bytes):
+            for batch in self.ntuple._core.batches(reading, batch_entries=batch_size or 1, batch_bytes=step_bytes):
                 frame = to_polars(batch.data)
                 if predicate is not None:
                     frame = frame.with_row_index(_POSITION).filter(predicate)
                     if others and not frame.is_empty():
                         rest = self._reading(request, others)
-                        survivors = self._read_survivors(ntuple, rest, batch.entry_start, frame.get_column(_POSITION))
+                        survivors = self._read_survivors(rest, batch.entry_start, frame.get_column(_POSITION))
                         frame = frame.hstack(survivors.select(others))
                 if not frame.is_empty():
                     yield frame.select(columns)
             if left == 0:
                 return
 
-    def _all_parts(self) -> Iterable[Part]:
-        if self.parts is not None:
-            return self.parts()
-        return [] if self.only is None else [self.only]
-
-    def _read_survivors(self, ntuple: Fields, reading: _select.Request, position: int, places: Any) -> Any:
+    def _read_survivors(self, reading: _select.Request, position: int, places: Any) -> Any:
         """The entries at these positions of the batch that starts at ``position``."""
         entries = pa.array(places.to_numpy().astype(np.uint64) + np.uint64(position))
-        frame = to_polars(ntuple._core.take(reading, entries))
+        frame = to_polars(self.ntuple._core.take(reading, entries))
         # The type of strings of single entries depends on their values.
         return frame.cast({name: self.schema[name] for name in frame.columns if name in self.schema})
 

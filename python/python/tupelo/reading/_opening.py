@@ -3,8 +3,8 @@
 import io
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO, cast
 
 from .. import _core
 from .._base.checks import check_path, storage
@@ -17,25 +17,33 @@ from ..histogram._efficiency import Efficiency
 from ..histogram._graph import Graph
 from ..histogram._histogram import Histogram
 from ..ntuple._ntuple import Ntuple
+from ._chain import Chain, ChainLocation, FieldPolicy, check_policy
 from ._file import TABLE_CLASSES, File, reopen
+from ._files import FileSpec, resolve_whole_files
 
 
 def open(
-    where: str | os.PathLike[str] | Mapping[str, str | None] | Mapping[os.PathLike[str], str | None] | BinaryIO,
+    where: FileSpec | Iterable[FileSpec] | BinaryIO,
     *,
+    fields: FieldPolicy = "common",
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
     recover: bool = False,
     storage_options: Mapping[str, object] | None = None,
     cache: str | os.PathLike[str] | None = None,
-) -> File | Ntuple | Field | Histogram | Graph | Efficiency | Instance:
-    """Opens a ROOT file, an object in it, or a field of an ntuple.
+) -> File | Ntuple | Chain | Field | Histogram | Graph | Efficiency | Instance:
+    """Opens a ROOT file, an object in it, a field of an ntuple, or the ntuples of several files, as ``where`` says.
 
     ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, ``"f.root:dir/Events/jets/pt"`` its `Field`
     ``jets.pt``, and ``"f.root:dir/h"`` another object, as `File` does. For names with colons, use ``{"f.root":
     "dir/Events"}``. A `pathlib.Path` is always a file name. ``~`` in a string is the home directory.
     ``page_checksums=False`` skips the checksums of pages; those of metadata are always verified.
+
+    Several files return a `Chain` of their ntuples or trees: a list of such names, a mapping of several files, or a
+    pattern such as ``"run*.root:Events"`` that matches several. If the files have different fields, ``fields="common"``
+    reads those that all have, and a warning lists the others; ``fields="union"`` reads those that any file has, with
+    missing values for files that lack them.
 
     A file object also returns a `File`, which cannot be pickled, nor can its ntuples. From a file of fsspec
     (``fsspec.open(url).open()``) ranges are read by its file system. All bytes of others (`io.BytesIO`, ``open(path,
@@ -63,9 +71,8 @@ def open(
     the same options, except ``cache``.
 
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
-    similar names if it has no such object, `InvalidArgumentError` if the name is that of a directory or if a pattern
-    matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
-    file or one that is not a ROOT file, `UnsupportedError` for unknown schemes, and `StorageError` (an
+    similar names if it has no such object, `InvalidArgumentError` if the name is that of a directory, `CorruptError`
+    for a damaged file or one that is not a ROOT file, `UnsupportedError` for unknown schemes, and `StorageError` (an
     `OSError`) for errors of the network and of servers, after retries.
 
 
@@ -92,22 +99,16 @@ def open(
         )
         opened._warn()
         return opened
+    if _are_several(where) or _is_pattern(where, remote):
+        return _open_several(where, fields, page_checksums, budget, remote, {"metrics": metrics, "recover": recover})
     if isinstance(where, Mapping):
-        if len(where) != 1:
-            raise InvalidArgumentError(f"expected a mapping of one file to an object in it, not {len(where)} files")
-        ((file_path, name),) = where.items()
-        path = check_path(file_path)
+        ((file_path, inside),) = where.items()
+        path, name = check_path(file_path), cast("str | None", inside)
     else:
         path = check_path(where)
         if isinstance(where, str):
             location = _core.parse_location(path)
             path, name = location.file, location.object
-            if found := _core.matching_files(path, remote):
-                pattern = _core.display_name(path)
-                raise InvalidArgumentError(
-                    f"{pattern!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
-                    "tupelo.concatenate or tupelo.partitions"
-                )
     file = reopen(
         path,
         page_checksums=page_checksums,
@@ -120,6 +121,37 @@ def open(
     if not isinstance(where, Mapping) and _core.is_object_uri(path):
         (name,) = file
     return file if name is None else _named(file, name)
+
+
+def _are_several(where: object) -> bool:
+    """Whether it is a list or mapping of files, or of a file with ``object_path``."""
+    if isinstance(where, Mapping):
+        return len(where) != 1 or any(isinstance(inside, Mapping) for inside in where.values())
+    return not isinstance(where, str | bytes | os.PathLike) and isinstance(where, Iterable)
+
+
+def _is_pattern(where: object, remote: "_core.Storage | None") -> bool:
+    """Whether it is a pattern that matches files."""
+    return isinstance(where, str) and bool(_core.matching_files(_core.parse_location(check_path(where)).file, remote))
+
+
+def _open_several(
+    where: Any,
+    fields: FieldPolicy,
+    page_checksums: bool,
+    memory_budget: int | None,
+    remote: "_core.Storage | None",
+    others: Mapping[str, bool],
+) -> Chain:
+    """Opens the ntuples of several files."""
+    for keyword, value in others.items():
+        if value:
+            raise InvalidArgumentError(f"{keyword} is for one file, not for several")
+    check_policy(fields)
+    places = resolve_whole_files(where, remote)
+    chain = Chain(ChainLocation(tuple(places), fields, False, page_checksums, memory_budget, remote))
+    chain._warn_of_missing_fields(stacklevel=4)
+    return chain
 
 
 def _named(file: File, name: str) -> Any:
