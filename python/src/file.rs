@@ -1,16 +1,19 @@
 //! ROOT files, for reading.
 
+mod object;
+
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tupelo::{OpenOptions, reader};
 
+use self::object::FileObject;
 use crate::error::{OrRaise, cancellable};
-use crate::file_object::FileObject;
 use crate::ntuple::Table;
 use crate::objects;
 use crate::storage::{Storage, or_default};
+use crate::table::ObjectInfo;
 
 /// A file, and the path of an object in it.
 #[pyclass(frozen, get_all, module = "tupelo._core")]
@@ -25,30 +28,6 @@ pub(crate) struct Location {
 pub(crate) fn parse_location(text: &str) -> Location {
     let reader::Location { file, object } = reader::Location::parse(text);
     Location { file, object }
-}
-
-/// An object in the directories of a file.
-#[pyclass(frozen, get_all, module = "tupelo._core")]
-#[derive(Debug, Clone)]
-pub(crate) struct ObjectInfo {
-    path: String,
-    class_name: String,
-    title: String,
-    cycle: u16,
-    /// Bytes of its record.
-    size_bytes: u64,
-}
-
-impl From<reader::Object> for ObjectInfo {
-    fn from(object: reader::Object) -> Self {
-        Self {
-            path: object.path,
-            class_name: object.class_name,
-            title: object.title,
-            cycle: object.cycle,
-            size_bytes: object.bytes,
-        }
-    }
 }
 
 /// An open ROOT file.

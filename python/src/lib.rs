@@ -7,11 +7,9 @@
 mod arrow;
 mod attributes;
 mod cancellation;
-mod chain;
 mod dataset;
 mod error;
 mod file;
-mod file_object;
 mod ntuple;
 mod objects;
 mod options;
@@ -37,11 +35,9 @@ mod _core {
     #[pymodule_export]
     use super::cancellation::Cancellation;
     #[pymodule_export]
-    use super::chain::chain;
+    use super::dataset::{CommonFields, UnionFields, chain, matching_files};
     #[pymodule_export]
-    use super::dataset::{CommonFields, UnionFields, matching_files};
-    #[pymodule_export]
-    use super::file::{File, Location, ObjectInfo, parse_location};
+    use super::file::{File, Location, parse_location};
     #[pymodule_export]
     use super::ntuple::{Batches, Manifest, Table, expression_names, schema_choose, schema_fields};
     #[pymodule_export]
@@ -51,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use super::storage::{Source, Storage, display_name, is_object_uri, is_remote};
     #[pymodule_export]
-    use super::table::{Batch, ClusterInfo, Copied, FieldInfo, Sizes, TableSizes};
+    use super::table::{Batch, ClusterInfo, Copied, FieldInfo, ObjectInfo, Sizes, TableSizes};
     #[pymodule_export]
     use super::tree::import::{ComparedField, Comparison, CopiedObjects, Import};
     #[pymodule_export]

@@ -12,12 +12,11 @@ use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
 use tupelo::ops::inspect;
-use tupelo::reader::{Read, Skipped, Tree, TreeCache};
+use tupelo::reader::{ChainPart, Read, Skipped, Tree, TreeCache};
 use tupelo::schema::{Field, Schema};
 
 use crate::arrow;
 use crate::attributes::Attributes;
-use crate::chain;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::objects::Objects;
 use crate::options::Options;
@@ -169,12 +168,18 @@ impl Table {
 
     /// The paths in their files of the tables of a chain, or of the only one, their first entries and their ends.
     fn parts(&self) -> (Vec<String>, Vec<u64>, Vec<u64>) {
-        chain::parts(&self.inner)
+        let Some(chain) = self.inner.files() else {
+            return (vec![self.inner.path().to_owned()], vec![0], vec![self.inner.entries()]);
+        };
+        let parts = chain.parts();
+        let of = |entry: fn(&ChainPart) -> u64| parts.iter().map(entry).collect();
+        let paths = parts.iter().map(|part| part.path.clone()).collect();
+        (paths, of(|part| part.entries.start), of(|part| part.entries.end))
     }
 
     /// The numbers of the tables of a chain among those that were given.
     fn part_numbers(&self) -> Vec<usize> {
-        chain::part_numbers(&self.inner)
+        self.inner.files().map_or_else(|| vec![0], |chain| chain.parts().iter().map(|part| part.number).collect())
     }
 
     /// The fields that are left out because some files of a chain lack them, as a list for a message.

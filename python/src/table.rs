@@ -5,7 +5,32 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use tupelo::ops::inspect;
+use tupelo::reader;
 use tupelo::schema::{Field, Kind, Schema};
+
+/// An object in the directories of a file.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectInfo {
+    path: String,
+    class_name: String,
+    title: String,
+    cycle: u16,
+    /// Bytes of its record.
+    size_bytes: u64,
+}
+
+impl From<reader::Object> for ObjectInfo {
+    fn from(object: reader::Object) -> Self {
+        Self {
+            path: object.path,
+            class_name: object.class_name,
+            title: object.title,
+            cycle: object.cycle,
+            size_bytes: object.bytes,
+        }
+    }
+}
 
 /// A field of an ntuple or a tree. Python reads these often, so they are Python's own strings.
 #[pyclass(frozen, get_all, module = "tupelo._core")]

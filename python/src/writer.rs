@@ -18,10 +18,10 @@ use tupelo::{Compression, Error, StreamerInfos};
 use crate::arrow;
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
-use crate::file::ObjectInfo;
 use crate::objects;
 use crate::options::{Options, parse_compression};
 use crate::storage::{Storage, or_default};
+use crate::table::ObjectInfo;
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
 #[pyclass(frozen, module = "tupelo._core")]

@@ -60,7 +60,7 @@ impl Color {
 /// Gives the read statistics of a file, which need not be open any more.
 type Statistics = Box<dyn Fn() -> Option<tupelo::Metrics> + Send>;
 
-/// The files and ntuples of which the console prints something at the end.
+/// The files and ntuples that the console reports on at the end.
 #[derive(Clone)]
 pub(crate) struct Watch {
     /// Files whose read statistics are printed; `None` without `--metrics`.

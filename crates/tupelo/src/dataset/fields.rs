@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// Fields that an error names.
 const MAX_SHOWN_NAMES: usize = 10;
 
-/// Collects the fields that all files have, file by file. A record of which files have different members is read with
-/// the members that all have.
+/// Collects the fields that all files have, file by file. A record with different members in different files is read
+/// with their common members.
 #[derive(Debug, Default)]
 pub struct CommonFields {
     /// Top-level fields in order, each with the paths of its leaves that all files have so far.

@@ -162,11 +162,11 @@ mod tests {
     #[test]
     fn entries_become_segments_of_clusters() {
         let clusters = [cluster(0, 0, 10), cluster(1, 10, 5), cluster(2, 15, 10)];
-        let of = |ranges: &[Range<u64>]| shown(&segments(&clusters, &ranges.iter().cloned().collect()));
-        assert_eq!(of(&[0..25]), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
-        assert_eq!(of(&[9..16]), [(0, 9, 1), (1, 0, 5), (2, 0, 1)]);
-        assert_eq!(of(&[]), []);
-        assert_eq!(of(&[1..3, 8..12, 20..25]), [(0, 1, 2), (0, 8, 2), (1, 0, 2), (2, 5, 5)]);
+        let of = |entries: EntrySet| shown(&segments(&clusters, &entries));
+        assert_eq!(of((0..25).into()), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
+        assert_eq!(of((9..16).into()), [(0, 9, 1), (1, 0, 5), (2, 0, 1)]);
+        assert_eq!(of(EntrySet::default()), []);
+        assert_eq!(of([1..3, 8..12, 20..25].into_iter().collect()), [(0, 1, 2), (0, 8, 2), (1, 0, 2), (2, 5, 5)]);
         let all = segments(&clusters, &EntrySet::from(5..25));
         assert!((fraction(&all) - 0.8).abs() < 1e-9);
     }

@@ -7,13 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{BooleanArray, RecordBatch, StructArray};
 
-use super::Ntuple;
+use super::sources::{METADATA_SET, Ntuple};
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, ErrorKind, Result};
 
-/// The attribute set that holds the metadata of an application: one entry of `key` and `value` (both `std::string`) per
-/// item.
-pub const METADATA_SET: &str = "metadata";
 /// The fields of [`METADATA_SET`]. A set of that name with other fields belongs to another program.
 pub(crate) fn metadata_schema() -> Schema {
     let text = |name: &str| Field::new(name, "std::string", Kind::String);

@@ -2,8 +2,6 @@
 
 mod attributes;
 mod batches;
-#[cfg(test)]
-mod chain_tests;
 mod computed;
 mod decoded;
 mod explain;
@@ -21,7 +19,7 @@ mod tests;
 
 pub use crate::evolution::ReadRule;
 pub use crate::source::{Metrics, TreeCache};
-pub use attributes::{Attributes, METADATA_SET};
+pub use attributes::Attributes;
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
 pub use explain::{ExplainedColumn, Explanation};
@@ -37,7 +35,7 @@ pub(crate) use open::may_be_repaired;
 pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use skipped::Skipped;
 pub(crate) use sources::Attached;
-pub use sources::{Chain, ChainPart, FormatVersion, Ntuple, Tree, TreeSizes};
+pub use sources::{Chain, ChainPart, FormatVersion, METADATA_SET, Ntuple, Tree, TreeSizes};
 pub use table::Table;
 pub use tupelo_format::container::{Deviation, Rule};
 pub use tupelo_storage::adapter::Time;

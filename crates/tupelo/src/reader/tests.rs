@@ -1,5 +1,7 @@
 //! Reading from a source that is not an ntuple: reads, cuts, expressions and batches use nothing but its trait.
 
+mod chain;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;

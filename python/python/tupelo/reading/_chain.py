@@ -188,7 +188,7 @@ class Chain(Entries):
             for place in self._chain_location.places
         ]
 
-    def _no_such_field(self, path: object) -> NotFoundError:
+    def _no_such_field(self, path: object) -> Exception:
         if isinstance(path, str) and self._core.is_differing(path):
             # The engine knows which files lack it, or have another type.
             self._core.arrow_schema(_select.Request([_select.escape_glob(path)]))

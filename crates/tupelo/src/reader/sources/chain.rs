@@ -125,7 +125,7 @@ pub struct ChainPart {
     identity: String,
 }
 
-/// What is said of several files, each with the first of these and their number.
+/// Items from several files, each with the first of its files and their number.
 struct OfFiles<T>(Vec<(T, String, usize)>);
 
 impl<T: PartialEq> OfFiles<T> {
@@ -146,7 +146,7 @@ impl<T: PartialEq> OfFiles<T> {
 }
 
 impl Chain {
-    /// Combines `count` sources, of which `at_once` are opened at the same time.
+    /// Combines `count` sources. `at_once` of them are opened at the same time.
     pub(in crate::reader) fn new(
         count: usize,
         at_once: usize,
@@ -437,7 +437,7 @@ impl EntrySource for Chain {
             whole.clusters += part.clusters;
             whole.requests += part.requests;
             for column in part.columns {
-                // A field may have several columns: they are told apart by their type.
+                // A field may have several columns, which differ in type.
                 let key = (format!("{}\0{}", column.field, column.column_type), column.is_cut);
                 match places.get(&key) {
                     Some(&place) => whole.columns[place].add(&column),

@@ -128,6 +128,10 @@ pub(crate) trait Sidecar {
     }
 }
 
+/// The attribute set that holds the metadata of an application: one entry of `key` and `value` (both `std::string`) per
+/// item.
+pub const METADATA_SET: &str = "metadata";
+
 /// What an ntuple says of its entries.
 #[derive(Debug)]
 pub(crate) struct Attached {

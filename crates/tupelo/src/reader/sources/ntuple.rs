@@ -9,9 +9,8 @@ use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
-use super::super::attributes::METADATA_SET;
 use super::super::skipped::Skipped;
-use super::{Attached, Sidecar};
+use super::{Attached, METADATA_SET, Sidecar};
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
 use crate::schema::{Schema, metadata};

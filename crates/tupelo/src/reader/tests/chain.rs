@@ -9,7 +9,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{DataType, Field as ArrowField};
 
-use super::{Read, Table};
+use super::super::{Read, Table};
 use crate::schema::{FieldPolicy, Schema, tighten};
 use crate::{ErrorKind, Result, WriteOptions};
 
@@ -185,6 +185,7 @@ fn strings_that_are_bytes_in_one_file_are_bytes_in_all() {
 fn a_file_that_is_replaced_is_an_error() {
     let (_folder, paths) = numbered(&[&["x"], &["x"]]);
     let table = chain(&paths, FieldPolicy::Common).unwrap();
+    // FS: test files.
     std::fs::copy(&paths[0], &paths[1]).unwrap();
     let error = table.read_all().to_batch().unwrap_err();
     assert_eq!((error.kind(), error.contexts().count()), (ErrorKind::Storage, 2));
