@@ -223,6 +223,11 @@ impl Table {
         Ok(clusters.iter().map(info).collect())
     }
 
+    /// The rules of the format that the file breaks, or files of a chain.
+    fn deviations(&self) -> Vec<String> {
+        self.inner.deviations().iter().map(ToString::to_string).collect()
+    }
+
     /// One warning for each field that this version cannot read.
     #[getter]
     fn warnings(&self) -> Vec<String> {

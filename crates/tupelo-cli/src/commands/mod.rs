@@ -15,7 +15,7 @@ mod tune;
 mod verify;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use serde_json::json;
 use tupelo::dataset::FieldPolicy;
-use tupelo::reader::{Deviation, Location, Read};
+use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, OpenOptions, Table};
@@ -314,7 +314,7 @@ const OPENED_AT_ONCE: usize = 8;
 /// What was found when files were opened for the first time.
 #[derive(Default)]
 struct FirstLook {
-    deviations: BTreeMap<usize, (String, Vec<Deviation>)>,
+    opened: HashSet<usize>,
     failure: Option<Failure>,
 }
 
@@ -356,7 +356,7 @@ impl Sources {
         let open = move |number: usize| {
             let opening: &Opening = &openings[number];
             let looked = || looks.lock().unwrap_or_else(PoisonError::into_inner);
-            if looked().deviations.contains_key(&number) {
+            if looked().opened.contains(&number) {
                 return opening.table().map(Some).map_err(Unopened::into_error);
             }
             let opened = opening.table().map_err(|error| error.into_failure(&opening.location));
@@ -364,7 +364,7 @@ impl Sources {
                 Ok(None) => Ok(None),
                 Ok(Some(table)) => {
                     opening.watch.follow(&table);
-                    looked().deviations.insert(number, (table.file_name(), table.deviations()));
+                    looked().opened.insert(number);
                     Ok(Some(table))
                 }
                 Err(failure) => {
@@ -380,12 +380,7 @@ impl Sources {
         if let Some(failure) = looked.failure.take() {
             return Err(failure);
         }
-        let table = table?;
-        if count > 1 {
-            let deviations = std::mem::take(&mut looked.deviations);
-            deviations.into_values().for_each(|(file, found)| console.warn_of_deviations(&file, found));
-        }
-        Ok(table)
+        Ok(table?)
     }
 }
 

@@ -178,14 +178,10 @@ impl Table {
         self.as_source().sidecar().warnings()
     }
 
-    /// The rules of the format that the file around it breaks; see [`File::deviations`](super::File::deviations). For
-    /// several files, none: each of them says so itself.
+    /// The rules of the format that the file around it, or any of several files, breaks; see
+    /// [`File::deviations`](super::File::deviations).
     pub fn deviations(&self) -> Vec<Deviation> {
-        match self {
-            Self::Ntuple(ntuple) => ntuple.source().session().deviations().list(),
-            Self::Tree(tree) => tree.source().session().deviations().list(),
-            Self::Chain(_) => Vec::new(),
-        }
+        self.as_source().sidecar().deviations()
     }
 
     /// The layouts of classes that the file describes.

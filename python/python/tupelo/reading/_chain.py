@@ -112,6 +112,8 @@ class Chain(Entries):
         self._paths, self._starts, self._stops = core.parts()
         self._steps: list[tuple[int, int]] | None = None
         super().__init__(core, origin, is_quiet=is_quiet)
+        for text in [] if is_quiet else core.deviations():
+            warnings.warn(f"{core.file_path}: {text}", TupeloWarning, stacklevel=4)
 
     @property
     def parts(self) -> list[ChainPart]:

@@ -9,6 +9,7 @@ use arrow_array::{ArrayRef, make_array, new_empty_array, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
 use tupelo_format::checksum::xxh3;
+use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
@@ -107,6 +108,7 @@ struct Known {
     extra_type_info: Vec<ExtraTypeInfo>,
     warnings: Vec<String>,
     left_out: Vec<Skipped>,
+    deviations: Vec<Deviation>,
     differing: Vec<Differing>,
 }
 
@@ -156,13 +158,18 @@ impl Chain {
         let mut combination = Combination::new(policy);
         let (mut parts, mut first): (Vec<ChainPart>, Option<Arc<dyn EntrySource>>) = (Vec::new(), None);
         let (mut clusters, mut warnings, mut left_out) = (0, OfFiles(Vec::new()), OfFiles(Vec::new()));
-        let mut extra_type_info: Vec<ExtraTypeInfo> = Vec::new();
+        let (mut extra_type_info, mut deviations): (Vec<ExtraTypeInfo>, Vec<Deviation>) = (Vec::new(), Vec::new());
         let mut add = |number: usize, source: Arc<dyn EntrySource>| {
             let (file_name, path) = (source.file_name(), source.path().to_owned());
             combination.add(source.schema().schema(), &file_name);
             clusters += source.clusters();
             source.sidecar().left_out().into_iter().for_each(|skipped| left_out.add(skipped, &file_name));
             source.sidecar().warnings().into_iter().for_each(|warning| warnings.add(warning, &file_name));
+            for deviation in source.sidecar().deviations() {
+                if !deviations.contains(&deviation) {
+                    deviations.push(deviation);
+                }
+            }
             for info in source.sidecar().extra_type_info() {
                 if !extra_type_info.contains(info) {
                     extra_type_info.push(info.clone());
@@ -192,7 +199,7 @@ impl Chain {
         let warnings = warnings.finish().map(|(warning, files)| format!("{warning} (in {files})")).collect();
         let told = |(it, files): (Skipped, String)| Skipped { reason: format!("{} (in {files})", it.reason), ..it };
         let left_out = left_out.finish().map(told).collect();
-        let known = Known { schema, description, clusters, extra_type_info, warnings, left_out, differing };
+        let known = Known { schema, description, clusters, extra_type_info, warnings, left_out, deviations, differing };
         let inner = Inner { open, parts, ahead, opened, known };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -486,6 +493,10 @@ impl Sidecar for Chain {
 
     fn left_out(&self) -> Vec<Skipped> {
         self.inner.known.left_out.clone()
+    }
+
+    fn deviations(&self) -> Vec<Deviation> {
+        self.inner.known.deviations.clone()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
+use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
@@ -109,6 +110,11 @@ pub(crate) trait Sidecar {
 
     /// The same and other warnings: one sentence each.
     fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The rules of the format that the file breaks.
+    fn deviations(&self) -> Vec<Deviation> {
         Vec::new()
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
+use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
@@ -340,6 +341,10 @@ impl Sidecar for Ntuple {
     fn left_out(&self) -> Vec<Skipped> {
         let dropped = self.descriptor().dropped().iter();
         dropped.map(|dropped| Skipped::new(&dropped.field, dropped.reason.clone())).collect()
+    }
+
+    fn deviations(&self) -> Vec<Deviation> {
+        self.source().session().deviations().list()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, SchemaRef};
+use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
@@ -411,6 +412,10 @@ impl Sidecar for Tree {
 
     fn left_out(&self) -> Vec<Skipped> {
         self.refused().map(|(path, reason)| Skipped::new(path, reason)).collect()
+    }
+
+    fn deviations(&self) -> Vec<Deviation> {
+        self.source.session().deviations().list()
     }
 
     fn warnings(&self) -> Vec<String> {
