@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
-use tupelo::dataset::FieldPolicy;
-use tupelo::reader::Location;
-use tupelo::{OpenOptions, Table as Source};
+use tupelo::Table as Source;
+use tupelo::dataset::{FieldPolicy, opened_at_once};
 
 use crate::arrow;
 use crate::error::{OrRaise, cancellable, lock};
+use crate::file::open_options;
 use crate::ntuple::Table;
 use crate::storage::{Storage, or_default};
 
@@ -23,9 +23,6 @@ pub(crate) fn matching_files(
 ) -> PyResult<Option<Vec<String>>> {
     cancellable(py, || tupelo::dataset::matching_files(pattern, &or_default(storage)))
 }
-
-/// Remote files that are opened at the same time.
-const OPENED_AT_ONCE: usize = 8;
 
 /// An open table, or a file and the path of a table in it; `None` stands for the only one.
 #[derive(FromPyObject)]
@@ -48,31 +45,18 @@ pub(crate) fn chain(
     storage: Option<&Storage>,
 ) -> PyResult<Table> {
     let storage = or_default(storage);
-    let is_remote =
-        |place: &Place| matches!(place, Place::Stored(file, _) if tupelo::storage::local_path(file).is_none());
-    let at_once = if places.iter().any(is_remote) { OPENED_AT_ONCE } else { 1 };
+    let files = places.iter().filter_map(|place| match place {
+        Place::Open(_) => None,
+        Place::Stored(file, _) => Some(file.as_str()),
+    });
+    let (count, at_once) = (places.len(), opened_at_once(files));
     let policy = if union { FieldPolicy::Union } else { FieldPolicy::Common };
-    let (count, places): (usize, Vec<Result<Source, Location>>) = (
-        places.len(),
-        places
-            .into_iter()
-            .map(|place| match place {
-                Place::Open(table) => Ok(table.get().inner().clone()),
-                Place::Stored(file, object) => Err(Location { file, object }),
-            })
-            .collect(),
-    );
     let open = move |number: usize| {
-        let location = match &places[number] {
-            Ok(table) => return Ok(Some(table.clone())),
-            Err(location) => location.clone(),
+        let (file, object) = match &places[number] {
+            Place::Open(table) => return Ok(Some(table.get().inner().clone())),
+            Place::Stored(file, object) => (file, object),
         };
-        let object = location.object.clone();
-        let options = OpenOptions::at(location).with_page_checksums(page_checksums).with_storage(storage.clone());
-        let options = match memory_budget {
-            Some(bytes) => options.with_memory_budget(bytes),
-            None => options,
-        };
+        let options = open_options(file, page_checksums, memory_budget).with_storage(storage.clone());
         match options.open_file()?.table(object.as_deref()) {
             Err(error) if allow_missing && error.is_not_found() => Ok(None),
             table => table.map(Some),

@@ -10,8 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tupelo::{Error, ErrorKind, Remedy, storage};
 
-use crate::cancellation::Cancellation;
-
 /// Name in `tupelo.errors.BY_KIND` of the exception for a missing file, which Python distinguishes from a missing name
 /// in a file.
 const MISSING_FILE: &str = "MissingFile";
@@ -110,11 +108,7 @@ pub(crate) fn cancellable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo
     let raised = Arc::new(Mutex::new(None));
     let handler = Arc::clone(&raised);
     let keep = move |error| *handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    let cancellation = Cancellation::current();
     let ask = move || {
-        if cancellation.as_ref().is_some_and(Cancellation::is_cancelled) {
-            return true;
-        }
         ASKING.set(true);
         let answer = Python::attach(|py| py.check_signals());
         ASKING.set(false);

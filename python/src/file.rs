@@ -30,6 +30,16 @@ pub(crate) fn parse_location(text: &str) -> Location {
     Location { file, object }
 }
 
+/// How to open a file, with the default budget for `None`.
+pub(crate) fn open_options(path: &str, page_checksums: bool, memory_budget: Option<u64>) -> OpenOptions {
+    let location = reader::Location { file: path.to_owned(), object: None };
+    let options = OpenOptions::at(location).with_page_checksums(page_checksums);
+    match memory_budget {
+        Some(bytes) => options.with_memory_budget(bytes),
+        None => options,
+    }
+}
+
 /// An open ROOT file.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -62,13 +72,8 @@ impl File {
         recover: bool,
     ) -> PyResult<Self> {
         let open = || {
-            let location = reader::Location { file: path.to_owned(), object: None };
-            let options = OpenOptions::at(location).with_page_checksums(page_checksums).with_metrics(metrics);
-            let options = options.with_storage(or_default(storage)).with_recover(recover);
-            match memory_budget {
-                Some(bytes) => options.with_memory_budget(bytes).open_file(),
-                None => options.open_file(),
-            }
+            let options = open_options(path, page_checksums, memory_budget).with_metrics(metrics);
+            options.with_storage(or_default(storage)).with_recover(recover).open_file()
         };
         Ok(Self { inner: cancellable(py, open)? })
     }

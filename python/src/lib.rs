@@ -6,7 +6,6 @@
 
 mod arrow;
 mod attributes;
-mod cancellation;
 mod dataset;
 mod error;
 mod file;
@@ -32,8 +31,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::attributes::{AttributeSetWriter, Attributes};
-    #[pymodule_export]
-    use super::cancellation::Cancellation;
     #[pymodule_export]
     use super::dataset::{CommonFields, UnionFields, chain, matching_files};
     #[pymodule_export]

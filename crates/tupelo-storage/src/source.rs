@@ -172,8 +172,7 @@ pub(crate) fn plan_requests<S: ByteSource + ?Sized>(source: &S, ranges: &[Range<
     Ok(range::coalesce(ranges, hints.gap_bytes, hints.max_request_bytes))
 }
 
-/// Reads ranges, some of which are known: `found` gives what is known of each, and `fetch` the bytes of the requests
-/// for the others, merged.
+/// Reads ranges: `found` gives the bytes of those that are known, and `fetch` requests the others, merged.
 pub(crate) fn read_missing<S: ByteSource + ?Sized>(
     source: &S,
     ranges: &[Range<u64>],

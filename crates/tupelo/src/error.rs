@@ -9,6 +9,18 @@ use tupelo_storage::{ByteSource as _, local_path};
 use self::printable::Printable;
 pub use self::printable::printable;
 
+/// Names that a message lists.
+const MAX_LISTED: usize = 10;
+
+/// A list of names for a message, which ends with the number of those that are too many.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let shown = names.iter().take(MAX_LISTED).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -301,8 +301,8 @@ pub(crate) fn is_in_pool() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// Starts work that waits for servers most of the time on a thread of its own; none if the system cannot create it. Unlike
-/// a task of the pool, it may be awaited by one.
+/// Starts work that mostly waits for servers, on its own thread; `None` if the system cannot create a thread. Tasks of the
+/// pool may wait for it.
 pub(crate) fn spawn_waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Spawned<T>> {
     let (sender, done) = mpsc::sync_channel(1);
     let work = move || drop(sender.send(with_flag(None, work)));

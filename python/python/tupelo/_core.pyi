@@ -4,11 +4,9 @@ Entry numbers are absolute.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import Any, Final, Protocol, final
 
 from typing_extensions import Self
-
-_Result = TypeVar("_Result")
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -24,7 +22,6 @@ __all__ = [
     "Batch",
     "Batches",
     "BranchInfo",
-    "Cancellation",
     "ClusterInfo",
     "CommonFields",
     "ComparedField",
@@ -243,12 +240,6 @@ class Comparison:
     def entries(self) -> int: ...
     @property
     def fields(self) -> list[ComparedField]: ...
-
-@final
-class Cancellation:
-    def __new__(cls) -> Self: ...
-    def run(self, function: Callable[[], _Result]) -> _Result: ...
-    def cancel(self) -> None: ...
 
 def check_options(options: dict[str, Any]) -> None: ...
 def compress(data: bytes, setting: int) -> bytes | None: ...

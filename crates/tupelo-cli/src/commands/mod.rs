@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use serde_json::json;
-use tupelo::dataset::FieldPolicy;
+use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
@@ -308,9 +308,6 @@ struct Sources {
     reading: Reading,
 }
 
-/// Remote files that are opened at the same time.
-const OPENED_AT_ONCE: usize = 8;
-
 /// What was found when files were opened for the first time.
 #[derive(Default)]
 struct FirstLook {
@@ -350,7 +347,7 @@ impl Sources {
         let opening = |location| self.reading.opening(location, self.attributes.as_deref(), console);
         let openings: Vec<Opening> = locations.iter().map(opening).collect::<Result<_, _>>()?;
         let count = openings.len();
-        let is_remote = locations.iter().any(|location| location.local_path().is_none());
+        let at_once = opened_at_once(locations.iter().map(|location| location.file.as_str()));
         let (looked, skipping) = (Arc::new(Mutex::<FirstLook>::default()), self.skipping.clone());
         let looks = Arc::clone(&looked);
         let open = move |number: usize| {
@@ -374,7 +371,7 @@ impl Sources {
                 }
             }
         };
-        let table = Table::chain(count, if is_remote { OPENED_AT_ONCE } else { 1 }, policy, open);
+        let table = Table::chain(count, at_once, policy, open);
         let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
         self.skipping.finish(count, console)?;
         if let Some(failure) = looked.failure.take() {

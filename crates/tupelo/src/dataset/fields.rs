@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
-use crate::error::Remedy;
-use crate::schema::{Field, Schema, with_inner_fields};
+use crate::error::{Remedy, listed};
+use crate::schema::{Field, with_inner_fields};
 use crate::{Error, Result};
-
-/// Fields that an error names.
-const MAX_SHOWN_NAMES: usize = 10;
 
 /// Collects the fields that all files have, file by file. A record with different members in different files is read
 /// with their common members.
@@ -26,16 +23,7 @@ pub struct CommonFields {
 }
 
 impl CommonFields {
-    /// Adds the selected fields of a file.
-    pub fn add(&mut self, schema: &Schema) {
-        let of_top = |field: &Field| {
-            let alone = Schema { fields: vec![field.clone()] };
-            alone.paths().into_iter().map(|(path, _)| (field.name.clone(), path)).collect::<Vec<_>>()
-        };
-        self.add_paths(&schema.fields.iter().flat_map(of_top).collect::<Vec<_>>());
-    }
-
-    /// The same from the dotted paths of the fields, parents first, each with the name of its top-level field.
+    /// Adds the selected fields of a file: dotted paths, parents first, each with the name of its top-level field.
     pub fn add_paths(&mut self, paths: &[(String, String)]) {
         let own = leaves(paths);
         self.files += 1;
@@ -92,7 +80,7 @@ impl CommonFields {
 
     /// The same as a list for a message; `None` if there are none.
     pub fn skipped_text(&self) -> Option<String> {
-        Some(shown(&self.skipped)).filter(|_| !self.skipped.is_empty())
+        Some(listed(&self.skipped)).filter(|_| !self.skipped.is_empty())
     }
 
     /// The dotted paths to read of every file; `None` if all files have the same fields.
@@ -104,7 +92,7 @@ impl CommonFields {
             return Ok(None);
         }
         if self.tops.is_empty() {
-            let what = format!("the files have no field in common ({})", shown(&self.skipped));
+            let what = format!("the files have no field in common ({})", listed(&self.skipped));
             return Err(Error::invalid_argument(what).with_remedy(Remedy::UnionFields));
         }
         let of_top = |(top, leaves): &(String, Vec<String>)| match self.pruned.contains(top) {
@@ -112,15 +100,6 @@ impl CommonFields {
             false => vec![top.clone()],
         };
         Ok(Some(self.tops.iter().flat_map(of_top).collect()))
-    }
-}
-
-/// A list of names that ends with the number of the names left out.
-fn shown(names: &[String]) -> String {
-    let listed = names.iter().take(MAX_SHOWN_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MAX_SHOWN_NAMES) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
     }
 }
 
@@ -212,6 +191,7 @@ fn type_name(field: &ArrowField) -> String {
 mod tests {
     use super::*;
     use crate::ErrorKind;
+    use crate::schema::Schema;
 
     fn int(name: &str) -> ArrowField {
         ArrowField::new(name, DataType::Int32, false)
@@ -224,7 +204,10 @@ mod tests {
     fn common(files: &[Vec<ArrowField>]) -> CommonFields {
         let mut common = CommonFields::default();
         for fields in files {
-            common.add(&Schema::from_arrow(&ArrowSchema::new(fields.clone())).unwrap());
+            let schema = Schema::from_arrow(&ArrowSchema::new(fields.clone())).unwrap();
+            let top = |path: &str| path.split('.').next().unwrap_or_default().to_owned();
+            let paths: Vec<_> = schema.paths().into_iter().map(|(path, _)| (top(&path), path)).collect();
+            common.add_paths(&paths);
         }
         common
     }

@@ -8,6 +8,15 @@ use crate::reader::Location;
 use crate::schema::Glob;
 use crate::{Error, Result};
 
+/// Remote files that are opened at the same time.
+const OPENED_AT_ONCE: usize = 8;
+
+/// How many of these files or URLs [`Table::chain`](crate::Table::chain) opens at the same time: several if some are
+/// remote, because servers answer late.
+pub fn opened_at_once<'f>(files: impl IntoIterator<Item = &'f str>) -> usize {
+    if files.into_iter().any(|file| local_path(file).is_none()) { OPENED_AT_ONCE } else { 1 }
+}
+
 /// Resolves `FILE`, `FILE:NAME` and patterns of these to locations, in order. `*`, `?`, `[…]`, `{…,…}` and `**` (any
 /// folders) in a file name are wildcards, unless a local file of that name exists. Matches are sorted; hidden files match
 /// only a pattern that starts with a dot. URLs of stores and XRootD servers may have wildcards too, the latter without

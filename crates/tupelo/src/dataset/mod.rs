@@ -4,6 +4,6 @@ mod fields;
 mod find;
 
 pub use fields::{CommonFields, UnionFields};
-pub use find::{find, matching_files, matching_objects};
+pub use find::{find, matching_files, matching_objects, opened_at_once};
 
 pub use crate::schema::FieldPolicy;

@@ -312,7 +312,7 @@ fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize)
     }
 }
 
-/// Integers, some of which may be too large for signed 64 bits.
+/// Integers that may exceed the range of signed 64 bits.
 pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
     match leaf.as_primitive_opt::<UInt64Type>() {
         Some(unsigned) => Ok(unsigned.values().iter().map(|&value| value.into()).collect()),

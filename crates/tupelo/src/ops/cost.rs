@@ -55,7 +55,7 @@ pub fn costs(ntuple: &Ntuple, read: &Read, mappings: &[Mapping], hints: Hints) -
 pub struct TreeCost {
     /// Requests that write the object: a large one is uploaded in parts.
     pub write_requests: u64,
-    /// Bytes of its baskets and of its own record. The rest of the file is not counted.
+    /// Bytes of its baskets and its own record, without the rest of the file.
     pub bytes: u64,
     /// Requests to open it and to read the selected fields of all entries once.
     pub read_requests: u64,

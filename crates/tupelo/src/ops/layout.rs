@@ -46,7 +46,7 @@ pub enum Content {
     },
     /// The key in front of a blob. The content of the blob is a separate region.
     BlobKey,
-    /// Bytes that are no longer used.
+    /// Bytes that no object uses.
     Gap,
     /// An envelope, or the anchor of an attribute set.
     Envelope {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Entries of a source: ascending ranges, none of which is empty or touches the next one.
+/// Entries of a source: ascending ranges that are not empty and do not touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EntrySet {
     ranges: Vec<Range<u64>>,

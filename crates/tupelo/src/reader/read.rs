@@ -54,7 +54,7 @@ impl Ntuple {
 
     /// Selects all fields that are [listed](Schema::listed).
     pub fn read_all(&self) -> Read {
-        Read::new(Arc::new(self.clone()), self.source_schema().listed())
+        Read::all(Arc::new(self.clone()))
     }
 }
 
@@ -69,7 +69,7 @@ impl Tree {
 
     /// Selects all fields.
     pub fn read_all(&self) -> Read {
-        Read::new(Arc::new(self.clone()), self.source_schema().listed())
+        Read::all(Arc::new(self.clone()))
     }
 }
 
@@ -78,6 +78,12 @@ impl Read {
     pub(super) fn select<S: AsRef<str>>(source: Arc<dyn EntrySource>, patterns: &[S]) -> Result<Self> {
         let fields = source.schema().select(patterns).map_err(|e| source.context(e))?;
         Ok(Self::new(source, fields))
+    }
+
+    /// All fields that are listed.
+    pub(super) fn all(source: Arc<dyn EntrySource>) -> Self {
+        let fields = source.schema().listed();
+        Self::new(source, fields)
     }
 
     pub(super) fn new(source: Arc<dyn EntrySource>, fields: Selection) -> Self {
@@ -553,18 +559,16 @@ impl Read {
 
     /// Columns of decoded entries, which are cut already.
     pub(super) fn batch(&self, decoded: &mut DecodedFields<'_>) -> Result<RecordBatch> {
-        let (mut fields, mut arrays) = decoded.columns(&self.fields, self.binary_strings)?;
+        let (fields, arrays) = decoded.columns(&self.fields, self.binary_strings)?;
+        let mut columns: Vec<(ArrowField, ArrayRef)> = fields.into_iter().zip(arrays).collect();
         for computed in &self.computed {
-            let (field, array) = computed.column(decoded)?;
-            fields.push(field);
-            arrays.push(array);
+            columns.push(computed.column(decoded)?);
         }
-        self.reorder(&mut fields);
-        self.reorder(&mut arrays);
+        self.reorder(&mut columns);
         if let Some(name) = &self.numbers {
-            fields.push(ArrowField::new(name, DataType::UInt64, false));
-            arrays.push(decoded.numbers()?);
+            columns.push((ArrowField::new(name, DataType::UInt64, false), decoded.numbers()?));
         }
+        let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         decoded.batch(fields, arrays)
     }
 }

@@ -8,12 +8,12 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::read::Read;
 use super::skipped::Skipped;
-use super::sources::{Chain, EntrySource, Ntuple, Tree};
-use crate::error::Remedy;
+use super::sources::{Chain, EntrySource, Ntuple, Tree, check_unchanged, no_ntuples};
+use crate::error::{Remedy, listed};
 use crate::evolution::ReadRule;
 use crate::schema::{Differing, FieldPolicy, Schema};
 use crate::source::{Metrics, TreeCache};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// An ntuple or a tree, or those of several files. Cheap to clone, usable from many threads.
 #[derive(Debug, Clone)]
@@ -73,10 +73,8 @@ impl Table {
         policy: FieldPolicy,
         open: impl Fn(usize) -> Result<Option<Self>> + Send + Sync + 'static,
     ) -> Result<Self> {
-        if count == 1
-            && let Some(table) = open(0)?
-        {
-            return Ok(table);
+        if count == 1 {
+            return open(0)?.ok_or_else(no_ntuples);
         }
         let open = move |number| Ok(open(number)?.map(|table| table.source()));
         Chain::new(count, at_once, policy, open).map(Self::Chain)
@@ -209,17 +207,13 @@ impl Table {
     /// # Errors
     /// Storage, if it has changed since.
     pub fn check_unchanged(&self, identity: &str) -> Result<()> {
-        if self.identity()? == identity {
-            return Ok(());
-        }
-        let what = "the file has changed since its fields were compared; read the files again";
-        Err(self.as_source().context(Error::new(ErrorKind::Storage, what)))
+        check_unchanged(self.as_source(), identity)
     }
 
-    /// The same with read rules; see [`Ntuple::with_rules`]. Several files are opened again to compare their fields.
+    /// The same with read rules; see [`Ntuple::with_rules`].
     ///
     /// # Errors
-    /// As [`Ntuple::with_rules`].
+    /// As [`Ntuple::with_rules`]; unsupported for several files, each of which can have rules before it is chained.
     pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
         Ok(match self {
             Self::Ntuple(ntuple) => Self::Ntuple(ntuple.with_rules(rules)?),
@@ -264,9 +258,7 @@ impl Table {
 
     /// Selects all listed fields.
     pub fn read_all(&self) -> Read {
-        let source = self.source();
-        let fields = source.schema().listed();
-        Read::new(source, fields)
+        Read::all(self.source())
     }
 }
 
@@ -319,18 +311,6 @@ impl Chain {
         let missing = self.differing().iter().filter(|it| it.is_missing);
         let chosen = missing.filter(|it| (wanted.is_empty() || it.is_meant_by(wanted)) && !it.is_meant_by(unwanted));
         chosen.map(|it| it.path.as_str()).collect()
-    }
-}
-
-/// Names that a message lists.
-const MAX_LISTED: usize = 10;
-
-/// A list of names that ends with the number of those that are too many.
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MAX_LISTED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -1,13 +1,12 @@
 """Common fields and unions of fields of several files."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from .. import _core
-from ..errors import TupeloWarning
+from ..reading._chain import warn_of_missing_fields
 
 FieldList = Sequence["_core.FieldInfo"]
 
@@ -32,12 +31,7 @@ class Common:
         Raises `InvalidArgumentError` if there are no common fields.
         """
         paths = self._core.paths()
-        if (skipped := self._core.skipped_text()) is not None:
-            warnings.warn(
-                f"skipped the fields that some files lack: {skipped}; fields='union' reads them with missing values",
-                TupeloWarning,
-                stacklevel=4,
-            )
+        warn_of_missing_fields(self._core.skipped_text(), stacklevel=5)
         return paths
 
 

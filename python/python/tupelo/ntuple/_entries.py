@@ -3,9 +3,8 @@
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from ..histogram import _filling
 from ..writing._copying import copy
 from . import _scan
 from ._columns import Columns
+from ._entry_batches import EntryBatch, split_entry_numbers, with_entry_numbers
 from ._options import ArrayOptions, ReadOptions, SelectOptions, complete, takes
 from ._rules import ReadRule
 from ._stream import Stream
@@ -455,15 +455,15 @@ class Entries(Fields):
             return arrow.combine_batches([one.batch for one in parts]), np.concatenate([one.entries for one in parts])
         if request.cut is None:
             return self._warned(self._core.read(request)), range(request.entry_start, request.entry_stop)
-        return _split_entry_numbers(self._warned(self._core.read(_with_entry_numbers(request))))
+        return split_entry_numbers(self._warned(self._core.read(with_entry_numbers(request))))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
         """The result as a `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
         if request.cut is None:
             batch = self._warned(request.read_as_stream(self._core))
             return request.ordered(batch), range(request.entry_start, request.entry_stop)
-        batch = self._warned(_with_entry_numbers(request).read_as_stream(self._core))
-        batch, numbers = _split_entry_numbers(batch)
+        batch = self._warned(with_entry_numbers(request).read_as_stream(self._core))
+        batch, numbers = split_entry_numbers(batch)
         return request.ordered(batch), numbers
 
     def _pieces(self, request: _select.Request) -> list[_select.Request]:
@@ -480,21 +480,21 @@ class Entries(Fields):
 
     def _batches(
         self, requests: list[_select.Request], step_size: SupportsIndex | str, progress: Progress = None
-    ) -> Iterator["EntryBatch"]:
+    ) -> Iterator[EntryBatch]:
         """The results in batches, each within one of the requests."""
         size = _select.check_step_size(step_size)
         is_cut = any(request.cut is not None for request in requests)
 
         def begin(request: _select.Request) -> Any:
             return self._core.batches(
-                _with_entry_numbers(request) if is_cut else request,
+                with_entry_numbers(request) if is_cut else request,
                 batch_entries=size if isinstance(size, int) else 1,
                 batch_bytes=parse_bytes(size) if isinstance(size, str) else None,
             )
 
         def entry_batch(found: _core.Batch) -> EntryBatch:
             start, stop, batch = found.entry_start, found.entry_stop, self._warned(found.data)
-            return EntryBatch(start, stop, *(_split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
+            return EntryBatch(start, stop, *(split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
 
         # Errors of the request are raised immediately.
         first = begin(requests[0]) if requests else []
@@ -570,33 +570,3 @@ class Entries(Fields):
         while (parent := self._fields[index].parent) is not None:
             index = parent
         return self._fields[index].name
-
-
-class EntryBatch(NamedTuple):
-    """A part of what a request reads."""
-
-    start: int
-    stop: int
-    """The range of entries, before the cut."""
-    batch: Any
-    """A `pyarrow.RecordBatch`."""
-    entries: Any
-    """The entry numbers."""
-
-
-_ENTRY = "entry"
-
-
-def _with_entry_numbers(request: _select.Request) -> _select.Request:
-    """Adds a column of entry numbers, for `_split_entry_numbers`."""
-    return replace(request, entry_numbers=_ENTRY)
-
-
-def _split_entry_numbers(batch: Any) -> tuple[Any, Any]:
-    """Splits the entry numbers off a batch."""
-    last = batch.num_columns - 1
-    # Not by name, which a field may share. The number of entries must survive even without other columns.
-    columns, fields = batch.columns[:last], list(batch.schema)[:last]
-    rest = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
-    # Signed, like indices in NumPy and pandas.
-    return rest, arrow.to_numbers(batch.column(last)).view(np.int64)

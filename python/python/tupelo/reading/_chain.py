@@ -35,6 +35,13 @@ def check_policy(fields: object) -> None:
         )
 
 
+def warn_of_missing_fields(missing: str | None, stacklevel: int) -> None:
+    """Warns of fields that are not read because some files lack them."""
+    if missing is not None:
+        text = f"skipped the fields that some files lack: {missing}; fields='union' reads them with missing values"
+        warnings.warn(text, TupeloWarning, stacklevel=stacklevel)
+
+
 class ChainPart(NamedTuple):
     """An ntuple or tree of a `Chain`, and its entries."""
 
@@ -104,8 +111,8 @@ class Chain(Entries):
 
     _class = "Chain"
 
-    def __init__(self, location: ChainLocation, core: "_core.Table | None" = None, *, is_quiet: bool = False) -> None:
-        core = location.open() if core is None else core
+    def __init__(self, location: ChainLocation, *, is_quiet: bool = False) -> None:
+        core = location.open()
         origin = NtupleLocation(core.file_path, (core.path,), None, storage=location.storage)
         self._chain_location = location
         self._numbers = core.part_numbers()
@@ -203,12 +210,7 @@ class Chain(Entries):
 
     def _warn_of_missing_fields(self, stacklevel: int) -> None:
         """Warns of the fields that some files lack."""
-        if (missing := self._core.missing_fields()) is not None:
-            warnings.warn(
-                f"skipped the fields that some files lack: {missing}; fields='union' reads them with missing values",
-                TupeloWarning,
-                stacklevel=stacklevel,
-            )
+        warn_of_missing_fields(self._core.missing_fields(), stacklevel + 1)
 
     def __repr__(self) -> str:
         from_files = f"of {self.num_files} file{'s' if self.num_files != 1 else ''}"

@@ -61,8 +61,8 @@ pub struct Measured {
 /// number of measurements that are done, and may end them: the result is then `None`.
 ///
 /// # Errors
-/// Invalid argument where there are no entries and for page sizes that writers refuse; unsupported for fields that cannot
-/// be written; those of reading.
+/// Invalid argument if the table has no entries and for page sizes that writers refuse; unsupported for fields that cannot
+/// be written; the errors of reading.
 pub fn measure(
     table: &Table,
     read: &Read,

@@ -1,6 +1,6 @@
 //! Several sources, whose entries follow each other.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, iter};
@@ -15,7 +15,7 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar};
+use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, check_unchanged};
 use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
@@ -59,11 +59,8 @@ impl Inner {
         let part = &self.parts[index];
         let missing = || Error::not_found("it has no such ntuple any more").within(&part.file_name);
         let source = (self.open)(part.number)?.ok_or_else(missing)?;
-        if source.identity()? == part.identity {
-            return Ok(source);
-        }
-        let what = "the file has changed since its fields were compared; read the files again";
-        Err(source.context(Error::new(ErrorKind::Storage, what)))
+        check_unchanged(&*source, &part.identity)?;
+        Ok(source)
     }
 }
 
@@ -83,7 +80,7 @@ impl OpenParts {
         self.0.iter().any(|(known, _)| *known == index)
     }
 
-    /// What is known of a part. What is being opened is no longer listed.
+    /// The state of a part. A part that is being opened is no longer listed.
     fn take(&mut self, index: usize) -> Option<Opened> {
         let place = self.0.iter().position(|(known, _)| *known == index)?;
         let (_, opened) = self.0.remove(place);
@@ -187,15 +184,14 @@ impl Chain {
             0 | 1 => (0..count).try_for_each(|number| added(opened(number)?))?,
             _ => pool::each_waiting((0..count).collect(), at_once, opened, added)?,
         }
-        let no_ntuples = || Error::not_found("no ntuples to read: the list of files is empty, or no file has one");
         let first = first.ok_or_else(no_ntuples)?;
         let (schema, partial, differing) = combination.finish();
         let own = first.schema();
         let schema = SourceSchema::new(schema, own.is_compressed(), own.metadata().clone()).like(own, partial);
         let description = first.sidecar().description().to_owned();
         let (open, opened) = (Box::new(open), Mutex::default());
-        // One is no help: it is opened when it is needed.
-        let ahead = if at_once > 1 { at_once.min(OPEN_SOURCES) / 2 } else { 0 };
+        // One file at a time leaves none to open ahead.
+        let ahead = at_once.min(OPEN_SOURCES) / 2;
         let warnings = warnings.finish().map(|(warning, files)| format!("{warning} (in {files})")).collect();
         let told = |(it, files): (Skipped, String)| Skipped { reason: format!("{} (in {files})", it.reason), ..it };
         let left_out = left_out.finish().map(told).collect();
@@ -290,13 +286,27 @@ impl Chain {
     }
 }
 
-/// The fields of a source that combined fields have, and the places of these. A field that the source lacks is not among
-/// them.
-fn own_fields(source: &dyn EntrySource, fields: &[Field]) -> Result<(Vec<usize>, Selection)> {
+/// The error where no source is left.
+pub(in crate::reader) fn no_ntuples() -> Error {
+    Error::not_found("no ntuples to read: the list of files is empty, or no file has one")
+}
+
+/// The fields of a source for combined fields, each once and without those that the source lacks.
+fn fields_once(source: &dyn EntrySource, fields: &[&Field]) -> Result<Selection> {
+    let mut known = HashSet::new();
+    let (_, selection) = own_fields(source, fields.iter().copied().filter(|field| known.insert(field.id)))?;
+    Ok(selection)
+}
+
+/// The fields of a source for combined fields, and the places of these. A field that the source lacks is not among them.
+fn own_fields<'f>(
+    source: &dyn EntrySource,
+    fields: impl IntoIterator<Item = &'f Field>,
+) -> Result<(Vec<usize>, Selection)> {
     let by_name: HashMap<&str, &Field> =
         source.schema().schema().fields.iter().map(|field| (field.name.as_str(), field)).collect();
-    let (mut places, mut own) = (Vec::with_capacity(fields.len()), Vec::with_capacity(fields.len()));
-    for (place, field) in fields.iter().enumerate() {
+    let (mut places, mut own) = (Vec::new(), Vec::new());
+    for (place, field) in fields.into_iter().enumerate() {
         let Some(stored) = by_name.get(field.name.as_str()) else { continue };
         let changed = || Error::new(ErrorKind::Storage, format!("field '{}' has changed", field.name));
         places.push(place);
@@ -396,10 +406,7 @@ impl EntrySource for Chain {
             return Ok(Cost::default());
         };
         let source = self.source(index)?;
-        let mut known = HashSet::new();
-        let fields: Vec<Field> =
-            fields.iter().filter(|field| known.insert(field.id)).map(|&field| field.clone()).collect();
-        let (_, selection) = own_fields(&*source, &fields)?;
+        let selection = fields_once(&*source, fields)?;
         source.cost(&selection.stored_fields().iter().collect::<Vec<_>>(), &own.span())
     }
 
@@ -421,8 +428,7 @@ impl EntrySource for Chain {
         }
         let Range { start, end } = part.entries;
         let source = self.source(index)?;
-        let fields: Vec<Field> = fields.iter().map(|&field| field.clone()).collect();
-        let (_, selection) = own_fields(&*source, &fields)?;
+        let selection = fields_once(&*source, fields)?;
         let own = |entry: u64| entry.clamp(start, end) - start;
         let found = source.batch_end(
             &selection.stored_fields().iter().collect::<Vec<_>>(),
@@ -435,17 +441,17 @@ impl EntrySource for Chain {
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
         let mut whole = Explanation { entries: entries.len(), clusters: 0, columns: Vec::new(), requests: 0 };
-        let mut places: BTreeMap<(String, bool), usize> = BTreeMap::new();
+        let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
         for (index, own) in self.parts_of(entries) {
             let source = self.source(index)?;
-            let stored = |fields| own_fields(&*source, fields).map(|(_, selection)| selection);
+            let stored = |fields: &[Field]| own_fields(&*source, fields).map(|(_, selection)| selection);
             let (cut, others) = (stored(cut)?, stored(others)?);
             let part = source.explain(cut.stored_fields(), others.stored_fields(), &own)?;
             whole.clusters += part.clusters;
             whole.requests += part.requests;
             for column in part.columns {
                 // A field may have several columns, which differ in type.
-                let key = (format!("{}\0{}", column.field, column.column_type), column.is_cut);
+                let key = (column.field.clone(), column.column_type, column.is_cut);
                 match places.get(&key) {
                     Some(&place) => whole.columns[place].add(&column),
                     None => {

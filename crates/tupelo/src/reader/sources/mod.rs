@@ -20,7 +20,8 @@ use crate::evolution::SourceSchema;
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::source::Cluster;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use tree::{Tree, TreeSizes};
@@ -79,6 +80,15 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         let _ = (fields, entries);
         Ok(Vec::new())
     }
+}
+
+/// Compares a source with the identity that it had when its fields were compared.
+pub(in crate::reader) fn check_unchanged(source: &dyn EntrySource, identity: &str) -> Result<()> {
+    if source.identity()? == identity {
+        return Ok(());
+    }
+    let what = "the file has changed since its fields were compared; read the files again";
+    Err(source.context(Error::new(ErrorKind::Storage, what)))
 }
 
 /// How values are decoded.

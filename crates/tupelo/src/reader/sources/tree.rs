@@ -221,10 +221,6 @@ impl Tree {
         &self.source
     }
 
-    pub(in crate::reader) fn source_schema(&self) -> &SourceSchema {
-        &self.schema
-    }
-
     /// The field of the tree that a field of the schema stands for.
     pub(crate) fn tree_field(&self, field: &Field) -> Result<&TreeField> {
         let index = field.id.map(FieldId::index);
