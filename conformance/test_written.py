@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare import differences, parse
+from compare import differences, identical, parse
 from panel import JUDGES, REAL_DATA, TUPELO, WORK, agree, judge, report, root_error
 
 FOLDERS = (".", "trees", "uproot", "wild", "reports")
@@ -163,26 +163,49 @@ def leaves(fields: list[dict[str, Any]], path: str = "", depth: int = 0) -> Iter
         yield from leaves(below, own, deeper) if below else [Leaf(own, field["type"], bool(path), depth)]
 
 
-def values(entry: Any, parts: list[str]) -> Iterator[Any]:
-    """The values of a leaf in an entry, flattened: truth as numbers, other than finite numbers as texts."""
+def add_values(found: list[Any], entry: Any, parts: list[str]) -> None:
+    """Adds the values of a leaf in an entry, flattened: truth as numbers, other than finite numbers as texts."""
     if isinstance(entry, list):
-        for item in entry:
-            yield from values(item, parts)
+        add_items(found, entry, parts)
     elif isinstance(entry, dict):
         for end in range(len(parts), 0, -1):
             if (name := ".".join(parts[:end])) in entry:
-                yield from values(entry[name], parts[end:])
+                add_values(found, entry[name], parts[end:])
                 return
     elif isinstance(entry, bool):
-        yield int(entry)
+        found.append(int(entry))
     elif entry is None or (isinstance(entry, float) and not math.isfinite(entry)):
-        yield "NaN" if entry is None or math.isnan(entry) else "Infinity" if entry > 0 else "-Infinity"
+        found.append("NaN" if entry is None or math.isnan(entry) else "Infinity" if entry > 0 else "-Infinity")
     else:
-        yield entry
+        found.append(entry)
+
+
+def add_items(found: list[Any], items: list[Any], parts: list[str]) -> None:
+    """Adds the values of a leaf in items. Items of one kind are taken at once, because there may be very many."""
+    types = set(map(type, items))
+    if types <= {int, str} or (types <= {int, float} and all(map(math.isfinite, items))):
+        found += items
+        return
+    if types == {list}:
+        add_items(found, list(itertools.chain.from_iterable(items)), parts)
+        return
+    if types == {dict}:
+        for end in range(len(parts), 0, -1):
+            name = ".".join(parts[:end])
+            if all(name in item for item in items):
+                add_items(found, [item[name] for item in items], parts[end:])
+                return
+            if any(name in item for item in items):
+                break
+    for item in items:
+        add_values(found, item, parts)
 
 
 def columns(entries: list[Any], parts: list[str]) -> list[list[Any]]:
-    return [list(values(entry, parts)) for entry in entries]
+    found: list[list[Any]] = [[] for _ in entries]
+    for values, entry in zip(found, entries, strict=True):
+        add_values(values, entry, parts)
+    return found
 
 
 @dataclass
@@ -218,13 +241,13 @@ class Exported:
 
 
 def first_difference(ours: list[Any], theirs: list[Any], what: str) -> list[str]:
-    return [] if str(ours) == str(theirs) else [*itertools.islice(differences(ours, theirs, what), 1)]
+    return [] if identical(ours, theirs) else [*itertools.islice(differences(ours, theirs, what), 1)]
 
 
 def check_tree(one: Exported, source: Source) -> list[str]:
     """What ROOT reads of a tree that differs from what Tupelo reads of the source."""
     found: list[str] = []
-    ours = {leaf.path for leaf in source.leaves}
+    tops = {leaf.path.split(".")[0] for leaf in source.leaves}
     lines = one.lines.read_text("utf-8", errors="surrogateescape").splitlines()
     formulas = dict(zip(one.expressions, map(parse, lines), strict=False))
     branches = {name.rstrip("."): entries for name, entries in map(parse, lines[len(formulas) :])}
@@ -232,7 +255,7 @@ def check_tree(one: Exported, source: Source) -> list[str]:
     for leaf in source.leaves:
         if any(f"{leaf.path}.".startswith(f"{name}.") for name in one.written.skipped):
             continue
-        copy = copy_of(leaf.path, copies, ours)
+        copy = copy_of(leaf.path, copies, tops)
         top, *below = copy.split(".")
         if copy not in copies or top not in branches:
             found.append(f"{leaf.path} is neither written nor left out with a warning")
@@ -260,14 +283,14 @@ def codes(text: str) -> list[int]:
     return [(byte + 128) % 256 - 128 for byte in text.encode("utf-8", errors="surrogateescape")]
 
 
-def copy_of(path: str, copies: set[str], ours: set[str]) -> str:
+def copy_of(path: str, copies: set[str], tops: set[str]) -> str:
     """What a leaf is called in a tree: members of the items of lists become branches whose names no field has."""
     if path in copies:
         return path
     top, _, below = path.partition(".")
     member, *rest = below.split(".")
     copy = f"{top}_{member}"
-    while copy in {leaf.split(".")[0] for leaf in ours}:
+    while copy in tops:
         copy += "_"
     return ".".join([copy, *rest])
 
@@ -317,18 +340,21 @@ def test_root_reads_every_real_tree_and_ntuple_as_a_tree(kind: str, summary: lis
     with ThreadPoolExecutor(PROCESSES) as threads:
         SOURCES.update({one.uri: one for one in threads.map(source_of, uris)})
     faults: dict[str, list[str]] = {}
+    trees: list[Exported] = []
+    labels: list[str] = []
     for jagged in ("counter", "vector"):
-        folder = WORK / "written" / f"{kind}_{jagged}"
-        written, wrong = write("export", uris, folder, "--jagged", jagged)
+        written, wrong = write("export", uris, WORK / "written" / f"{kind}_{jagged}", "--jagged", jagged)
         with ThreadPoolExecutor(PROCESSES) as threads:
             found = threads.map(lambda one: list(leaves(fields(f"{one.out}:N"))), written)
-            trees = [Exported(*pair, pair[0].out.with_suffix(".jsonl")) for pair in zip(written, found, strict=True)]
-        complaints = judge_trees(trees, folder)
-        with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork")) as processes:
-            for tree, lines in zip(trees, processes.map(faults_of, trees, complaints), strict=True):
-                if lines:
-                    wrong[tree.written.source] = lines
+            trees += [Exported(*pair, pair[0].out.with_suffix(".jsonl")) for pair in zip(written, found, strict=True)]
+        labels += [f"{one.source} --jagged {jagged}" for one in written]
         faults |= {f"{uri} --jagged {jagged}": lines for uri, lines in wrong.items()}
         summary.append(f"ROOT read {len(written)} real {kind} that were exported with --jagged {jagged}")
+    # ROOT is started once for both ways, which takes as long as dozens of trees.
+    complaints = judge_trees(trees, WORK / "written")
+    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork")) as processes:
+        for label, lines in zip(labels, processes.map(faults_of, trees, complaints), strict=True):
+            if lines:
+                faults[label] = lines
     SOURCES.clear()
     report(faults)

@@ -10,6 +10,7 @@ ROOT wrote to stderr) and "error".
 
 from __future__ import annotations
 
+import array
 import json
 import os
 import signal
@@ -57,16 +58,25 @@ def forked(root: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up(root: Any) -> None:
-    """Let ROOT load and compile what all jobs need."""
+    """Let ROOT load and compile what all jobs need: each fork would do so again."""
+    vectors = [root.std.vector[kind](1) for kind in ("float", "double", "int", "bool", "std::string")]
+    vectors.append(root.std.vector["std::vector<float>"](1))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "warm.root")
-        with root.TFile(path, "RECREATE"):
+        with root.TFile(path, "RECREATE", "", 505):
             tree = root.TTree("N", "")
-            numbers = root.std.vector["float"](3)
-            tree.Branch("numbers", numbers)
+            buffer = array.array("q", [1])
+            for kind in "BSILFDOC":
+                tree.Branch(f"single{kind}", buffer, f"single{kind}/{kind}")
+            tree.Branch("counted", buffer, "counted[singleI]/F")
+            for number, vector in enumerate(vectors):
+                tree.Branch(f"vector{number}", vector)
             tree.Fill()
             tree.Write()
-        run_job(root, {"file": path, "tree": "N", "expressions": ["numbers"], "entries": 1, "out": path + ".jsonl"})
+            names = [branch.GetName() for branch in tree.GetListOfBranches()]
+        report = run_job(root, {"file": path, "tree": "N", "expressions": names, "entries": 1, "out": path + ".jsonl"})
+        if report["error"] or report["messages"]:
+            raise RuntimeError(f"ROOT does not read its own tree: {report}")
 
 
 def main() -> int:
