@@ -5,6 +5,7 @@ The real files are in ../shared/data next to the project and missing in most clo
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
 import json
@@ -18,11 +19,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compare import differences, identical, parse
+from compare import differences, parse, same_values
 from panel import JUDGES, REAL_DATA, TUPELO, WORK, agree, judge, report, root_error
 
 FOLDERS = (".", "trees", "uproot", "wild", "reports")
@@ -49,19 +51,33 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(TUPELO), *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
-def real_objects(kind: str) -> list[str]:
-    """FILE:NAME of the trees or ntuples of all real files; copies of a file count once."""
+@pytest.fixture(autouse=True)
+def _without_garbage_collection() -> Iterator[None]:
+    """Looking for cycles in millions of parsed values takes long, and there are none."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@cache
+def listings() -> dict[Path, dict[str, Any]]:
+    """What the real files hold; copies of a file count once."""
     data = Path(os.environ.get("TUPELO_DATA", REAL_DATA))
     paths = {
         hashlib.sha256(path.read_bytes()).digest(): path for folder in FOLDERS for path in real_files(data / folder)
     }
-    found = []
-    for path in paths.values():
-        listed = run("ls", "--json", str(path))
-        if listed.stdout.startswith("{"):
-            objects = json.loads(listed.stdout)[kind]
-            found += [f"{path}:{one['name']}" for one in objects if ";" not in one["name"] and one.get("fields")]
-    return found
+    listed = {path: run("ls", "--json", str(path)).stdout for path in paths.values()}
+    return {path: json.loads(text) for path, text in listed.items() if text.startswith("{")}
+
+
+def real_objects(kind: str) -> list[str]:
+    """FILE:NAME of the trees or ntuples of all real files."""
+    return [
+        f"{path}:{one['name']}"
+        for path, objects in listings().items()
+        for one in objects[kind]
+        if ";" not in one["name"] and one.get("fields")
+    ]
 
 
 def real_files(folder: Path) -> Iterator[Path]:
@@ -241,7 +257,7 @@ class Exported:
 
 
 def first_difference(ours: list[Any], theirs: list[Any], what: str) -> list[str]:
-    return [] if identical(ours, theirs) else [*itertools.islice(differences(ours, theirs, what), 1)]
+    return [] if same_values(ours, theirs) else [*itertools.islice(differences(ours, theirs, what), 1)]
 
 
 def check_tree(one: Exported, source: Source) -> list[str]:

@@ -31,6 +31,7 @@ import numpy
 
 MAX_DIFFERENCES = 20
 NUMBERS = (int, float)
+NEGATIVE_ZERO = marshal.dumps(-0.0, 2)
 MINUS_ZERO = re.compile(r"-0(?![0-9.eE])")
 
 
@@ -45,6 +46,13 @@ def parse(line: str) -> Any:
 def identical(ours: Any, theirs: Any) -> bool:
     """Whether parsed values are equal with their types and signs; faster than looking for differences."""
     return marshal.dumps(ours, 2) == marshal.dumps(theirs, 2)
+
+
+def same_values(ours: list[Any], theirs: list[Any]) -> bool:
+    """Whether lists of texts and numbers, in which there is no bool, are equal; the sign of zero counts, int or float
+    does not."""
+    a, b = marshal.dumps(ours, 2), marshal.dumps(theirs, 2)
+    return a == b or (ours == theirs and NEGATIVE_ZERO not in a and NEGATIVE_ZERO not in b)
 
 
 def is_widened(wide: float, short: float) -> bool:

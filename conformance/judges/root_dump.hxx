@@ -149,7 +149,12 @@ void PutNumber(std::string &out, T value)
       }
    }
    char buffer[64];
-   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+   const std::string_view text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr - buffer);
+   out += text;
+   if constexpr (std::is_floating_point_v<T>) {
+      if (text.find_first_of(".e") == text.npos)
+         out += ".0"; // as Tupelo does: lines that are equal need not be parsed
+   }
 }
 
 inline void PutBase64(std::string &out, const unsigned char *data, std::size_t size)
