@@ -13,6 +13,7 @@ import tupelo
 
 NOT_FOR_UPROOT_TYPES = {"IOVMetaDataContainer_p1": "takes more than 20 GB of memory for one entry"}
 """Types of branches that uproot does not read, with the reason."""
+PLAIN = {int, float, bool, str}
 
 
 def plain(value: Any) -> Any:
@@ -44,8 +45,12 @@ def plain(value: Any) -> Any:
         return value.decode("utf8", "surrogateescape")
     if isinstance(value, np.generic):
         return plain(value.item())
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return value.tolist()
     if isinstance(value, list | tuple | np.ndarray | uproot.containers.STLVector | uproot.containers.STLSet):
-        return [plain(item) for item in value]
+        items = list(value)
+        # Most lists are of numbers, and some have millions: only what must change is visited.
+        return items if set(map(type, items)) <= PLAIN else [plain(item) for item in items]
     return value
 
 
@@ -56,7 +61,8 @@ def same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, list):
         return same(list(ours.values()), theirs)
     if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+        # What is equal is the same. It is found sooner, except where something is not a number.
+        return ours == theirs or (len(ours) == len(theirs) and all(map(same, ours, theirs)))
     if isinstance(ours, float) and isinstance(theirs, float) and math.isnan(ours):
         return math.isnan(theirs)
     return bool(ours == theirs)
