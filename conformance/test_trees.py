@@ -50,7 +50,7 @@ def trees() -> list[tuple[Path, str]]:
     found = []
     folders = [DATA, *(DATA / folder for folder in ("trees", "wild", "reports"))]
     for path in (path for folder in folders for path in sorted(folder.glob("*.root"))):
-        with uproot.open(path) as file:
+        with uproot.open(path, handler=uproot.MemmapSource) as file:
             classes = file.classnames(cycle=False)
             found += [(path, name) for name, class_name in classes.items() if class_name in TREES]
     return found
@@ -81,7 +81,7 @@ def compare(path: Path, name: str) -> tuple[collections.Counter[str], list[str]]
     fields = ours.branches
     counts["refused"] = len(ours.unreadable)
     NOT_READ[path.name, name] = [f"| `{where}` | {reason} |" for where, reason in ours.unreadable.items()]
-    with uproot.open(path) as file:
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
         try:
             theirs = None if (path.name, name) in NOT_FOR_UPROOT else file[name]
         except ValueError as error:
