@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,12 @@ def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> 
     return NanoEventsFactory.from_root({str(path): name}, schemaclass=schema, mode=mode, **options).events()
 
 
-def alone(path: Path, name: str, columns: list[str]) -> Any:
-    """Columns by uproot itself."""
+@cache
+def alone(path: Path, name: str, *columns: str) -> Any:
+    """Columns by uproot itself, which takes many seconds where there are thousands; so each mode has the same ones."""
     carried.uninstall()
     try:
-        return uproot.open(path)[name].arrays(filter_name=columns)
+        return uproot.open(path)[name].arrays(filter_name=list(columns))
     finally:
         carried.install()
 
@@ -106,7 +108,7 @@ def test_events_that_tupelo_wrote(mode: str) -> None:
 def test_nanoaod(nanoaod: Path, mode: str) -> None:
     from coffea.nanoevents import NanoAODSchema
 
-    columns = alone(nanoaod, "Events", ["Muon_pt", "Jet_mass", "GenPart_pt", "MET_pt", "Jet_muonIdx1"])
+    columns = alone(nanoaod, "Events", "Muon_pt", "Jet_mass", "GenPart_pt", "MET_pt", "Jet_muonIdx1")
     events = from_root(nanoaod, "Events", mode, NanoAODSchema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
     assert values(events.Jet[:, :1].mass) == columns.Jet_mass[:, :1].tolist()
@@ -130,7 +132,7 @@ def test_the_dimuon_file(mode: str) -> None:
         error_missing_event_ids = False
 
     path = real("cms_run2012_dimuon_ntuple.root")
-    columns = alone(path, "Events", ["Muon_pt", "Muon_eta"])
+    columns = alone(path, "Events", "Muon_pt", "Muon_eta")
     events = from_root(path, "Events", mode, Schema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
     assert values(events.Muon.eta[events.Muon.pt > 20]) == columns.Muon_eta[columns.Muon_pt > 20].tolist()
@@ -153,7 +155,7 @@ def test_physlite(mode: str) -> None:
 
     path = real("atlas_daod_physlite_ntuple.root")
     names = ["AnalysisMuonsAuxDyn:pt", "AnalysisElectronsAuxDyn:trackParticleLinks", "GSFTrackParticlesAuxDyn:z0"]
-    columns = alone(path, "EventData", names)
+    columns = alone(path, "EventData", *names)
     events = from_root(path, "EventData", mode, Schema, which="*AuxDyn:*")
     assert values(events.Muons.pt) == columns[names[0]].tolist()
     # Electrons refer to their tracks; a link without a key is empty.
@@ -170,7 +172,7 @@ def test_trees(mode: str) -> None:
     from coffea.nanoevents import NanoAODSchema, PHYSLITESchema
 
     path = real("cms_nanoaod_2015_ttbar_tree.root")
-    columns = alone(path, "Events", ["Muon_pt", "Jet_mass", "MET_pt"])
+    columns = alone(path, "Events", "Muon_pt", "Jet_mass", "MET_pt")
     carried.report(clear=True)
     events = from_root(path, "Events", mode, NanoAODSchema)
     assert values(events.Muon.pt) == columns.Muon_pt.tolist()
@@ -179,7 +181,7 @@ def test_trees(mode: str) -> None:
     report = carried.report()
     assert (report.served > 0, report.passed) == (True, {})
     path = real("atlas_daod_physlite_tree.root")
-    columns = alone(path, "CollectionTree", ["AnalysisMuonsAuxDyn.pt", "AnalysisElectronsAuxDyn.eta"])
+    columns = alone(path, "CollectionTree", "AnalysisMuonsAuxDyn.pt", "AnalysisElectronsAuxDyn.eta")
     events = from_root(path, "CollectionTree", mode, PHYSLITESchema, which="*AuxDyn.*")
     assert values(events.Muons.pt) == columns["AnalysisMuonsAuxDyn.pt"].tolist()
     assert values(events.Electrons.eta) == columns["AnalysisElectronsAuxDyn.eta"].tolist()
@@ -197,7 +199,7 @@ def test_a_runner(executor: str) -> None:
     from coffea.nanoevents import NanoAODSchema
 
     path = real("cms_nanoaod_2015_ttbar_tree.root")
-    expected = int(ak.sum(ak.num(alone(path, "Events", ["Muon_pt"]).Muon_pt)))
+    expected = int(ak.sum(ak.num(alone(path, "Events", "Muon_pt").Muon_pt)))
     carried.report(clear=True)
 
     class Processor(processor.ProcessorABC):  # type: ignore[misc]
@@ -226,7 +228,7 @@ def test_several_files_and_steps() -> None:
     path = real("cms_nanoaod_2015_ttbar_tree.root")
     files = {str(path): {"object_path": "Events", "steps": [[0, 50], [50, 120]]}}
     events = NanoEventsFactory.from_root(files, schemaclass=NanoAODSchema, mode="dask").events()
-    columns = alone(path, "Events", ["Muon_pt"])
+    columns = alone(path, "Events", "Muon_pt")
     assert (events.npartitions, events.divisions) == (2, (0, 50, 120))
     assert values(events.Muon.pt) == columns.Muon_pt[:120].tolist()
     (needed,) = dak.necessary_columns(events.Muon.pt).values()
