@@ -6,12 +6,15 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::Table as Source;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
+use tupelo::ops::merge;
 
 use crate::arrow;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::file::open_options;
 use crate::ntuple::Table;
+use crate::options::Options;
 use crate::storage::{Storage, or_default};
+use crate::writer::FileWriter;
 
 /// The files that match a pattern, sorted; `None` if it has no wildcards, or is the name of a file.
 #[pyfunction]
@@ -63,6 +66,38 @@ pub(crate) fn chain(
         }
     };
     Ok(cancellable(py, || Source::chain(count, at_once, policy, open))?.into())
+}
+
+/// What became of the objects of several files.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct MergedObjects {
+    /// Number of objects that were written.
+    written: u64,
+    /// Number of histograms that are sums.
+    sums: u64,
+    /// Paths of objects of later files that were left out, and why.
+    left_out: Vec<(String, String)>,
+}
+
+/// Writes the objects of files that are neither ntuples nor trees; histograms of the same path are summed.
+#[pyfunction]
+#[pyo3(signature = (files, to, options, storage=None))]
+pub(crate) fn merge_objects(
+    py: Python<'_>,
+    files: Vec<String>,
+    to: &FileWriter,
+    options: Options,
+    storage: Option<&Storage>,
+) -> PyResult<MergedObjects> {
+    let storage = or_default(storage);
+    let merged = cancellable(py, || {
+        let compression = options.to_write()?.compression();
+        let open = |number: usize| open_options(&files[number], true, None).with_storage(storage.clone()).open_file();
+        to.with(|to| merge::merge_objects(files.len(), open, to, compression))
+    })?;
+    let left_out = merged.left_out.into_iter().map(|it| (it.name, it.reason)).collect();
+    Ok(MergedObjects { written: merged.written, sums: merged.sums, left_out })
 }
 
 /// Collects the fields that all files have.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
+use tupelo::ops::copy::copy;
 use tupelo::ops::inspect;
 use tupelo::reader::{ChainPart, Read, Skipped, Tree, TreeCache};
 use tupelo::schema::{Field, Schema};
@@ -68,6 +69,12 @@ impl Table {
     pub(crate) fn unreadable(&self, request: &Request) -> Vec<Skipped> {
         let patterns = request.patterns.as_deref();
         patterns.map_or_else(Vec::new, |patterns| self.inner.unreadable(patterns, &[]))
+    }
+
+    /// Refuses a request for fields that some of several files lack.
+    pub(crate) fn check_complete(&self, request: &Request) -> tupelo::Result<()> {
+        let patterns = request.patterns.as_deref().unwrap_or_default();
+        self.inner.files().map_or(Ok(()), |files| files.check_complete(patterns, &[]))
     }
 
     /// The read of a request.
@@ -399,12 +406,13 @@ impl Table {
                 }
                 None | Some(Ok(_)) => ControlFlow::Continue(()),
             };
-            let ((read, _), options) = (self.select(request)?.with_counters()?, options.to_write()?);
-            file.with(|file| tupelo::ops::copy::copy(read, file, path, options, &mut progress))
+            let (pages, (read, _)) = (options.pages(), self.select(request)?.with_counters()?);
+            let options = options.to_write()?;
+            file.with(|file| copy(read, file, path, options, pages, &mut progress))
         });
         match (raised, copied?) {
             (Some(error), _) => Err(error),
-            (None, Some((written, warnings))) => Ok(Copied { entries: written.entries, warnings }),
+            (None, Some(copied)) => Ok(Copied { entries: copied.written.entries, warnings: copied.warnings }),
             (None, None) => Ok(Copied { entries: 0, warnings: Vec::new() }),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use tupelo::ops::copy::Pages;
 use tupelo::schema::Schema;
 use tupelo::{Compression, Error, WriteOptions};
 
@@ -54,6 +55,13 @@ impl Options {
             options = options.with_field_compression(field, parse_compression(text)?);
         }
         Ok(options)
+    }
+
+    /// What becomes of pages that are copied: they stay as they are if nothing says how to store them.
+    pub(crate) fn pages(&self) -> Pages {
+        let sizes = [self.page_bytes, self.cluster_bytes];
+        let is_kept = self.compression.is_none() && sizes == [None, None];
+        if is_kept && self.encodings.is_empty() && self.compressions.is_empty() { Pages::Keep } else { Pages::Encode }
     }
 
     /// Whether there are projected fields.

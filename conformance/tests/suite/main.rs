@@ -12,4 +12,6 @@ mod found;
 mod real_files;
 mod repair;
 mod roundtrip;
+mod sinks;
+mod sources;
 mod writing;

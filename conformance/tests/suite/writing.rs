@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use tupelo::ops::copy::copy;
+use tupelo::ops::copy::{Pages, copy};
 use tupelo::ops::verify::verify_deep;
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, FileWriter, Ntuple, WriteOptions};
@@ -92,7 +92,8 @@ fn a_set_called_metadata_of_another_schema_stays_as_it_is() {
             let other = folder.path().join("copy.root");
             let file = tupelo::create(&other).unwrap();
             let mut go_on = |_| ControlFlow::Continue(());
-            copy(open(&path).read(["n"]).unwrap().entries(0..20), &file, "n", options(), &mut go_on).unwrap();
+            let read = open(&path).read(["n"]).unwrap().entries(0..20);
+            copy(read, &file, "n", options(), Pages::default(), &mut go_on).unwrap();
             file.finish().unwrap();
             assert_eq!(content(&other), said);
         }

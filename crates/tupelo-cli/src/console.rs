@@ -301,11 +301,6 @@ impl Progress {
         self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
     }
 
-    /// Number of units that are done.
-    pub(crate) fn done(&self) -> u64 {
-        self.done
-    }
-
     /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()

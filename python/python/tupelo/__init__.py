@@ -11,8 +11,8 @@
 `open` returns a `File` (a mapping from names to ntuples and trees), an `Ntuple` (a mapping from dotted paths to fields)
 or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram`, `Graph`, `Efficiency` or `Instance`.
 `Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars. Several files are opened
-as a `Chain`, and `iterate` and `concatenate` read them; `import_trees` writes trees as ntuples. `create`, `recreate`
-and `update` return a `WritableFile`.
+as a `Chain`, and `iterate` and `concatenate` read them; `import_trees` writes trees as ntuples, and `merge` makes one
+file of many. `create`, `recreate` and `update` return a `WritableFile`.
 Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
@@ -42,6 +42,7 @@ if _typing.TYPE_CHECKING:
     from ._many.dask import dask, dask_dataframe
     from ._many.importing import ImportedField, ImportReport, import_trees
     from ._many.manifest import index
+    from ._many.merging import MergeReport, merge
     from ._many.partition import Partition, PartitionReport
     from ._many.planning import partitions
     from ._many.verbs import concatenate, hist, iterate, num_entries, scan
@@ -86,6 +87,7 @@ __all__ = [
     "Instance",
     "InvalidArgumentError",
     "LimitError",
+    "MergeReport",
     "Metadata",
     "Metrics",
     "MissingFileError",
@@ -115,6 +117,7 @@ __all__ = [
     "import_trees",
     "index",
     "iterate",
+    "merge",
     "num_entries",
     "open",
     "partitions",
@@ -141,6 +144,7 @@ _MODULE_OF = {
     "ImportReport": "_many.importing",
     "ImportedField": "_many.importing",
     "Instance": "fields._objects",
+    "MergeReport": "_many.merging",
     "Metadata": "writing._filling",
     "Metrics": "ntuple._metrics",
     "Ntuple": "ntuple._ntuple",
@@ -164,6 +168,7 @@ _MODULE_OF = {
     "import_trees": "_many.importing",
     "index": "_many.manifest",
     "iterate": "_many.verbs",
+    "merge": "_many.merging",
     "num_entries": "_many.verbs",
     "open": "reading._opening",
     "partitions": "_many.planning",

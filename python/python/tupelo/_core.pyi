@@ -3,7 +3,7 @@
 Entry numbers are absolute.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, final
 
 from typing_extensions import Self
@@ -224,6 +224,15 @@ class CopiedObjects:
     def left_out(self) -> list[str]: ...
 
 @final
+class MergedObjects:
+    @property
+    def written(self) -> int: ...
+    @property
+    def sums(self) -> int: ...
+    @property
+    def left_out(self) -> list[tuple[str, str]]: ...
+
+@final
 class ComparedField:
     @property
     def branch(self) -> str: ...
@@ -257,6 +266,9 @@ def chain(
     storage: Storage | None = None,
 ) -> Table: ...
 def matching_files(pattern: str, storage: Storage | None = None) -> list[str] | None: ...
+def merge_objects(
+    files: list[str], to: FileWriter, options: dict[str, Any], storage: Storage | None = None
+) -> MergedObjects: ...
 def parse_location(text: str) -> Location: ...
 def schema_choose(schema: Any, patterns: list[str], binary_strings: bool) -> Any: ...
 def schema_fields(schema: Any) -> list[FieldInfo]: ...
@@ -399,21 +411,20 @@ class Table:
 class Import:
     def __new__(
         cls,
-        trees: Iterable[tuple[Table, _Request]],
-        open: Callable[[int], tuple[Table, _Request]],
+        table: Table,
+        request: _Request,
+        ranges: list[tuple[int, int]],
         renames: list[tuple[str, str]],
         dots: str,
         collections: bool,
     ) -> Self: ...
     @property
     def entries(self) -> int: ...
-    @property
-    def path(self) -> str: ...
     @staticmethod
     def copy_objects(
         from_: File, to: FileWriter, patterns: list[str], options: dict[str, Any], known: set[str]
     ) -> CopiedObjects: ...
-    def skipped(self) -> list[list[tuple[str, str]]]: ...
+    def skipped(self) -> list[tuple[str, str]]: ...
     def write(
         self, file: FileWriter, path: str, options: dict[str, Any], tell: Callable[[int], object] | None
     ) -> int: ...

@@ -19,7 +19,7 @@ use conformance::mutate::Random;
 use conformance::{memory, summary};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tupelo::ops::copy::copy;
+use tupelo::ops::copy::{Pages, copy};
 use tupelo::schema::{Schema, metadata};
 use tupelo::{Algorithm, Compression, FileWriter, Ntuple, WriteOptions};
 use tupelo_storage::{MemoryFile, MemorySink};
@@ -208,20 +208,27 @@ impl Case {
         let schema = Schema::from_arrow(&all.schema()).expect("the schema that was read");
         let file = memory::write(&schema, std::slice::from_ref(all), self.options(), false).expect("a second file");
         assert_eq!(&memory::ntuple(&file).expect("it").read_all().to_batch().expect("its data"), all);
-        for compression in [Compression::NONE, Compression::DEFAULT] {
+        for (compression, pages) in [
+            (Compression::NONE, Pages::Encode),
+            (Compression::DEFAULT, Pages::Encode),
+            (Compression::NONE, Pages::Keep),
+        ] {
             let options = WriteOptions::default().with_compression(compression).with_page_bytes(40);
-            let copied = memory::ntuple(&copied(ntuple, options)).expect("a copy");
+            let copied = memory::ntuple(&copied(ntuple, options, pages)).expect("a copy");
+            if pages == Pages::Keep {
+                assert_eq!(copied.clusters(), ntuple.clusters());
+            }
             assert_eq!(copied.description(), "what it is");
             self.same(&copied, values);
         }
     }
 }
 
-fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
+fn copied(ntuple: &Ntuple, options: WriteOptions, pages: Pages) -> Bytes {
     let target = MemoryFile::new();
     let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
     let mut go_on = |_| ControlFlow::Continue(());
-    copy(ntuple.read_all(), &file, memory::NAME, options, &mut go_on).expect("a copy");
+    copy(ntuple.read_all(), &file, memory::NAME, options, pages, &mut go_on).expect("a copy");
     file.finish().expect("a file");
     target.bytes().expect("its bytes")
 }

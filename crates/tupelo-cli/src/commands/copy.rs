@@ -1,25 +1,29 @@
 //! `tupelo copy`: decodes ntuples and writes them again.
 
+pub(super) mod diff;
 pub(super) mod export;
 pub(super) mod import;
+mod jobs;
+pub(super) mod merge;
 pub(super) mod operands;
 mod raw;
 pub(super) mod target;
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use tupelo::dataset::find;
-use tupelo::ops::copy::{Copier, Union, check_alike};
+use tupelo::ops::copy::{Pages, copy, extend};
 use tupelo::ops::inspect;
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
-use tupelo::{ErrorKind, File, FileWriter, Table};
+use tupelo::{ErrorKind, File, FileWriter};
 
+use self::jobs::{Finding, Job};
 use self::operands::{Operands, Skipping};
 use self::target::{Destination, NtupleOptions, Target, summarise};
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::{EntryRange, Matched, Selecting};
+use super::{EntryRange, Selecting, policy};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -108,25 +112,12 @@ const DECODING: [&str; 18] = [
     "skip_unreadable",
 ];
 
-/// Lists are copied with their counters. All entries of an ntuple can be decoded, or are damaged.
-fn selecting(matched: Option<&Matched>) -> Selecting<'_> {
-    Selecting { matched, with_counters: true, ..Selecting::default() }
-}
-
-/// An ntuple to write, with its inputs.
-struct Job {
-    name: String,
-    parts: Vec<Part>,
-    /// The fields of all inputs, with `--union`.
-    union: Option<Union>,
+/// An ntuple to write.
+struct Copy {
+    job: Job,
+    read: Read,
     /// Number of fields that are left out.
     skipped: usize,
-}
-
-/// An entry range of an input.
-struct Part {
-    location: Location,
-    entries: Range<u64>,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -151,120 +142,89 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
-    let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
+    let copies = copies(args, &locations, to.ntuple_name(), console)?;
     args.operands.check(&to, &inputs, &args.target)?;
-    if let ([first, _, ..], true) = (jobs.as_slice(), is_object_uri(&to.file)) {
-        let what = format_args!("a URI of an object store names a single ntuple, but {} would be written", jobs.len());
-        return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.name)));
+    if let ([first, _, ..], true) = (copies.as_slice(), is_object_uri(&to.file)) {
+        let what =
+            format_args!("a URI of an object store names a single ntuple, but {} would be written", copies.len());
+        return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.job.name)));
     }
-    let mut summaries = Vec::with_capacity(jobs.len());
+    let mut summaries = Vec::with_capacity(copies.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
-        let mut destination = Vec::with_capacity(jobs.len());
-        for job in &jobs {
+        let mut destination = Vec::with_capacity(copies.len());
+        for Copy { job, .. } in &copies {
             destination.push(args.target.destination(writer, &job.name)?);
             if destination.last() == Some(&Destination::Existing) && is_own_target {
                 let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
                 return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
             }
         }
-        for (job, destination) in jobs.iter().zip(destination) {
-            let written = match sealed_part(job, destination, args, &to) {
-                Some(part) => copy_sealed(job, part, args, writer, interrupt, console)?,
-                None => copy(job, destination, args, writer, interrupt, console)?,
+        for (copy, destination) in copies.iter().zip(destination) {
+            let written = match sealed_input(&copy.job, destination, args, &to) {
+                Some(input) => copy_sealed(&copy.job, input, args, writer, interrupt, console)?,
+                None => {
+                    let what = (copy.job.name.as_str(), &copy.read);
+                    write(what, destination, &args.ntuple, writer, interrupt, console)?
+                }
             };
             let Some(written) = written else {
                 return Ok(ControlFlow::Break(()));
             };
-            summaries.push((&job.name, written));
+            summaries.push((&copy.job.name, written));
         }
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     let left_out = args.skipping.left_out();
-    let is_copied = |location: &&Location| !left_out.iter().any(|(other, _)| other == *location);
-    for location in locations.iter().filter(|location| location.object.is_none()).filter(is_copied) {
-        warn_not_copied(&args.reading.open_uncounted(location)?, console);
+    for location in &locations {
+        let is_read = !left_out.iter().any(|(other, _)| other.file == location.file);
+        if location.object.is_none() && is_read {
+            warn_not_copied(&args.reading.open_uncounted(location)?, console);
+        }
     }
-    args.skip.check(jobs.iter().map(|job| job.skipped).sum(), &to.to_string())
+    args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to.to_string())
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
-fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
-    let mut jobs: Vec<(Job, Read)> = Vec::new();
-    let matched = args.union.then(|| Matched::new(true));
-    let (mut first, mut any) = (None::<&Location>, None);
-    for location in locations {
-        let opened = open_ntuples(args, location, name);
-        let Some(ntuples) = args.skipping.note(location, locations.len(), opened)? else { continue };
-        let before = jobs.first().map_or(0, |(job, _)| job.parts.len());
-        for (object, ntuple) in ntuples {
-            let from = Location { file: location.file.clone(), object: Some(object) };
-            let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
-            let chosen = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?;
-            chosen.tell(&ntuple, console);
-            let (read, skipped) = (chosen.read, chosen.skipped.len());
-            // A file of a union may lack all of the fields.
-            if !args.union && read.schema().fields.is_empty() && !ntuple.schema().fields.is_empty() {
-                let computed = args.condition.apply(read.clone())?.schema_with_computed()?;
-                if computed.fields.is_empty() {
-                    return Err(Failure::usage(format_args!("{from}: no field is selected; select at least one")));
-                }
-            }
-            let part = Part { location: from, entries: 0..ntuple.entries() };
-            match (jobs.iter_mut().find(|(job, _)| job.name == target), first) {
-                (Some((job, first)), _) => {
-                    match &mut job.union {
-                        Some(union) => union.add(&args.condition.apply(read)?)?,
-                        None => check_alike(first, &read)?,
-                    }
-                    job.parts.push(part);
-                    job.skipped += skipped;
-                }
-                (None, None) => {
-                    // Checks the expressions before the output is created.
-                    let defined = args.condition.apply(read.clone())?;
-                    let mut union = args.union.then(Union::default);
-                    union.as_mut().map_or(Ok(()), |union| union.add(&defined))?;
-                    jobs.push((Job { name: target, parts: vec![part], union, skipped }, read));
-                }
-                (None, Some(first)) => {
-                    let (file, first) = (display_name(&location.file), display_name(&first.file));
-                    let other = Failure::usage(format_args!("{file}: ntuple '{target}' is not in {first}"));
-                    return Err(other.with_hint(MERGE_HINT));
-                }
-            }
-            any = Some(ntuple);
+fn copies(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Copy>, Failure> {
+    let finding =
+        Finding { reading: &args.reading, skipping: &args.skipping, policy: policy(args.union), name, console };
+    let names = |location: &Location| names(&args.reading.open_uncounted(location)?, location);
+    let jobs = finding.jobs(locations, names)?;
+    check_complete(&jobs)?;
+    let copy = |job: Job| {
+        let selecting = Selecting { with_counters: true, ..Selecting::default() };
+        let chosen = args.fields.select(&job.table, Some(&args.condition), &selecting)?;
+        if !args.union {
+            let hint = "--union copies them with nulls for the other files; --exclude FIELDS leaves them out";
+            chosen.check_missing(&job.table, hint)?;
         }
-        if let (Some((job, _)), Some(first)) = (jobs.iter().find(|(job, _)| job.parts.len() <= before), first) {
-            let (file, first) = (display_name(&location.file), display_name(&first.file));
-            let missing = format_args!("{file} contains no ntuple '{}', but {first} does", job.name);
-            return Err(Failure::usage(missing).with_hint(MERGE_HINT));
+        chosen.tell(&job.table, console);
+        // Checks the expressions before the output is created.
+        let read = args.condition.apply(chosen.read)?.entries(args.range.of(job.table.entries()));
+        if read.schema_with_computed()?.fields.is_empty() && !job.table.schema().fields.is_empty() {
+            let input = job.locations.first().map_or_else(String::new, Location::to_string);
+            return Err(Failure::usage(format_args!("{input}: no field is selected; select at least one")));
         }
-        first.get_or_insert(location);
-    }
-    args.skipping.finish(locations.len(), console)?;
-    if let (Some(matched), Some(table)) = (&matched, any) {
-        matched.check(&args.fields, &args.condition, || Ok(table))?;
-    }
-    Ok(jobs.into_iter().map(|(job, _)| chosen(job, &args.range)).collect())
-}
-
-/// Opens the ntuples at a location, with their names.
-fn open_ntuples(args: &Args, location: &Location, name: Option<&str>) -> Result<Vec<(String, Table)>, Failure> {
-    let file = args.reading.open_uncounted(location)?;
-    let names = names(&file, location)?;
-    if let (Some(name), 2..) = (name, names.len()) {
-        let several = Failure::usage(format_args!("{} ntuples cannot have the same name '{name}'", names.len()));
-        return Err(several.with_hint("select one ntuple as IN:NAME, or omit the name of the output"));
-    }
-    let open = |object: String| {
-        let ntuple = file.ntuple(Some(&object)).map_err(|error| super::no_ntuple(error, location))?;
-        Ok((object, Table::from(ntuple)))
+        Ok(Copy { job, read, skipped: chosen.skipped.len() })
     };
-    names.into_iter().map(open).collect()
+    jobs.into_iter().map(copy).collect()
 }
 
-const MERGE_HINT: &str = "select one ntuple of each file as IN:NAME, or copy the files one by one with --append";
+/// Refuses a file that lacks one of the ntuples: its entries would be missing there.
+fn check_complete(jobs: &[Job]) -> Result<(), Failure> {
+    for (job, other) in jobs.iter().flat_map(|job| jobs.iter().map(move |other| (job, other))) {
+        let has = |job: &Job, file: &str| job.locations.iter().any(|location| location.file == file);
+        if let Some(lacking) = other.locations.iter().find(|location| !has(job, &location.file)) {
+            let file = display_name(&lacking.file);
+            let having = job.locations.first().map_or("", |location| &location.file);
+            let missing = format_args!("{file} contains no ntuple '{}', but {} does", job.name, display_name(having));
+            return Err(Failure::usage(missing)
+                .with_hint("select one ntuple of each file as IN:NAME, or copy the files one by one with --append"));
+        }
+    }
+    Ok(())
+}
 
 /// The names of the ntuples at a location.
 fn names(file: &File, location: &Location) -> Result<Vec<String>, Failure> {
@@ -282,43 +242,30 @@ fn names(file: &File, location: &Location) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// The path of an object without its cycle.
 fn without_cycle(path: &str) -> &str {
     path.split(';').next().unwrap_or_default()
 }
 
-/// Limits the inputs to a range of all entries together.
-fn chosen(mut job: Job, range: &EntryRange) -> Job {
-    let all = job.parts.iter().map(|part| part.entries.end).sum();
-    let wanted = range.of(all);
-    let mut before = 0;
-    for part in &mut job.parts {
-        let count = part.entries.end;
-        let place = |entry: u64| entry.saturating_sub(before).min(count);
-        part.entries = place(wanted.start)..place(wanted.end);
-        before += count;
-    }
-    job
-}
-
 /// The only input of a copy that keeps the pages as they are stored.
-fn sealed_part<'j>(job: &'j Job, destination: Destination, args: &Args, to: &Location) -> Option<&'j Part> {
-    let [part] = job.parts.as_slice() else { return None };
-    let has_objects = is_object_uri(&part.location.file) || is_object_uri(&to.file);
+fn sealed_input<'j>(job: &'j Job, destination: Destination, args: &Args, to: &Location) -> Option<&'j Location> {
+    let [input] = job.locations.as_slice() else { return None };
+    let has_objects = is_object_uri(&input.file) || is_object_uri(&to.file);
     let is_whole = args.fields.is_empty() && args.condition.is_empty() && args.range.is_whole();
-    (has_objects && is_whole && !args.ntuple.has_pages() && destination == Destination::New).then_some(part)
+    (has_objects && is_whole && !args.ntuple.has_pages() && destination == Destination::New).then_some(input)
 }
 
 /// Copies an ntuple with its pages as they are stored.
 fn copy_sealed(
     job: &Job,
-    part: &Part,
+    input: &Location,
     args: &Args,
     file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
-    let source = args.reading.open_file(&part.location, console)?;
-    let ntuple = source.ntuple(part.location.object.as_deref())?;
+    let source = args.reading.open_file(input, console)?;
+    let ntuple = source.ntuple(input.object.as_deref())?;
     console.watch().follow(&ntuple.clone().into());
     let mut progress: Progress = console.progress(&job.name, inspect::summary(&ntuple)?.sizes.stored_bytes, "B");
     let mut report = |done| {
@@ -334,47 +281,30 @@ fn copy_sealed(
     })
 }
 
-fn copy(
-    job: &Job,
+/// Writes what is read, with the pages as they are if no option says how to store them.
+fn write(
+    (name, read): (&str, &Read),
     destination: Destination,
-    args: &Args,
+    ntuple: &NtupleOptions,
     file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
-    let total = job.parts.iter().map(|part| part.entries.end - part.entries.start).sum();
-    let mut progress: Progress = console.progress(&job.name, total, "entries");
-    let (mut copier, mut before) = (None, 0);
-    let matched = job.union.is_some().then(|| Matched::new(true));
-    for part in &job.parts {
-        let source = args.reading.open_file(&part.location, console)?;
-        let ntuple = Table::from(source.ntuple(part.location.object.as_deref())?);
-        console.watch().follow(&ntuple);
-        let read = args.fields.select(&ntuple, Some(&args.condition), &selecting(matched.as_ref()))?.read;
-        let read = read.entries(part.entries.clone());
-        let read = args.condition.apply(read)?;
-        let copier = match &mut copier {
-            Some(copier) => copier,
-            none => none.insert(match (destination, &job.union) {
-                (Destination::New, None) => Copier::create(&read, file, &job.name, args.ntuple.options())?,
-                (Destination::New, Some(union)) => {
-                    Copier::create_union(&read, union, file, &job.name, args.ntuple.options())?
-                }
-                (Destination::Existing, _) => Copier::extend(file, &job.name, args.ntuple.options())?,
-            }),
-        };
-        let mut report = |done| {
-            progress.set(before + done);
-            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        if copier.append(read, &mut report)?.is_break() {
-            return Ok(None);
-        }
-        before += part.entries.end - part.entries.start;
-    }
-    let Some(copier) = copier else { return Ok(Some(WriteProgress::default())) };
-    copier.warnings().iter().for_each(|warning| console.warn(warning));
-    Ok(Some(copier.finish()?))
+    let mut progress: Progress = console.progress(name, read.count(), "entries");
+    let mut report = |done| {
+        progress.set(done);
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let (read, options) = (read.clone(), ntuple.options());
+    let pages = if ntuple.has_pages() { Pages::Encode } else { Pages::Keep };
+    let copied = match destination {
+        Destination::New => copy(read, file, name, options, pages, &mut report)?,
+        Destination::Existing => extend(read, file, name, options, pages, &mut report)?,
+    };
+    Ok(copied.map(|copied| {
+        copied.warnings.iter().for_each(|warning| console.warn(warning));
+        copied.written
+    }))
 }
 
 /// Warns about objects other than the newest cycles of ntuples.

@@ -1,12 +1,16 @@
 //! `tupelo dump`: entries as text or in other columnar formats.
 
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use tupelo::dataset::find;
+use tupelo::ops::pipe;
+use tupelo::reader::Read;
+use tupelo::writer::EntrySink;
 
-use crate::console::{Console, Output, Pending};
-use crate::export::{self, Format};
+use crate::console::{Console, Output, Pending, Progress};
+use crate::export::{ArrowSink, Format, ParquetSink, TextSink, without_empty_records};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
@@ -74,22 +78,31 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let read = read.with_binary_strings(binary);
     let count = read.count();
     let (output, pending) = Output::open(target, &inputs)?;
-    // A progress bar and lines of text would overwrite each other. With a cut, the total is unknown.
-    let shown = !to_terminal && !args.condition.has_cut();
-    let mut progress = console.progress("dump", if shown { count } else { 0 }, "entries");
-    match (format, container) {
-        (Format::Jsonl | Format::Csv, _) => {
-            let schema = read.schema_with_computed()?;
-            let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
-            export::text(format, &schema, batches, output, console, &mut progress)
+    // A progress bar and lines of text would overwrite each other.
+    let mut progress = console.progress("dump", if to_terminal { 0 } else { count }, "entries");
+    let taken = match format {
+        Format::Jsonl | Format::Csv => {
+            let sink = TextSink::new(format, read.schema_with_computed()?, output, console)?;
+            fill(sink, read, &mut progress)
         }
-        (Format::Arrow, container) => export::arrow(read, container, output, &mut progress),
-        (Format::Parquet, _) => {
-            let budget = args.files.sources.reading.memory_budget.0;
-            export::parquet(read, budget, output, console, &mut progress)
+        Format::Arrow => fill(ArrowSink::new(&read.arrow_schema(), container, output)?, read, &mut progress),
+        Format::Parquet => {
+            let read = without_empty_records(read, console)?;
+            let sink = ParquetSink::new(&read, args.files.sources.reading.memory_budget.0, output)?;
+            fill(sink, read, &mut progress)
         }
     }?;
     pending.map_or(Ok(()), Pending::publish)?;
-    args.condition.note_if_empty(count, progress.done(), console);
+    args.condition.note_if_empty(count, taken, console);
     Ok(())
+}
+
+/// Writes what is read; returns the number of entries.
+fn fill<S: EntrySink<Error = Failure>>(mut sink: S, read: Read, progress: &mut Progress) -> Result<u64, Failure> {
+    let mut report = |done| {
+        progress.set(done);
+        ControlFlow::Continue(())
+    };
+    pipe(read, Ok, &mut sink, &mut report)?;
+    Ok(sink.finish()?.entries)
 }

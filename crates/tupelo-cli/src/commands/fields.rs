@@ -1,8 +1,6 @@
 //! Which fields are read, and which are left out because they cannot be.
 
-use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tupelo::Table;
@@ -15,7 +13,7 @@ use crate::parse::{Patterns, patterns};
 use crate::table::things;
 
 /// Options of all commands that select fields.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Fields {
     /// Comma-separated fields, as dotted paths or globs: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
@@ -27,15 +25,13 @@ pub(super) struct Fields {
 
 /// The context in which fields are selected.
 #[derive(Debug, Default)]
-pub(super) struct Selecting<'m> {
-    /// The table is one of several.
-    pub(super) matched: Option<&'m Matched>,
+pub(super) struct Selecting {
     /// Entries that will be read: branches that cannot be decoded there are left out.
     pub(super) entries: Range<u64>,
     /// Whether the counters of selected lists are selected too.
     pub(super) with_counters: bool,
-    /// The fields of the same table that could not be decoded, if known.
-    pub(super) undecodable: Option<&'m [Skipped]>,
+    /// Whether patterns may match nothing.
+    pub(super) may_lack_fields: bool,
 }
 
 /// The fields to read from an ntuple or tree.
@@ -44,15 +40,24 @@ pub(super) struct Chosen {
     pub(super) read: Read,
     /// The selected fields that cannot be read.
     pub(super) skipped: Vec<Skipped>,
-    /// Those among them that were found by decoding.
-    pub(super) undecodable: Vec<Skipped>,
     /// The counters that were not selected, and are read with their lists.
     counters: Vec<String>,
     /// Selected fields that some of several files lack, for a message.
-    missing: Option<String>,
+    pub(super) missing: Option<String>,
 }
 
 impl Chosen {
+    /// Refuses to leave out fields that some of several files lack.
+    pub(super) fn check_missing(&self, table: &Table, hint: &str) -> Result<(), Failure> {
+        match &self.missing {
+            None => Ok(()),
+            Some(missing) => {
+                let what = format_args!("{}: some files lack the fields {missing}", table.file_name());
+                Err(Failure::usage(what).with_hint(hint))
+            }
+        }
+    }
+
     /// Prints what is left out, and the counters that are added.
     pub(super) fn tell(&self, table: &Table, console: &Console) {
         console.warn_of_read(table, &self.skipped);
@@ -78,6 +83,16 @@ impl Fields {
         patterns(&self.fields)
     }
 
+    /// Refuses patterns that match nothing in any of several tables.
+    pub(super) fn check_known(&self, tables: &[&Table]) -> Result<(), Failure> {
+        let all = patterns(&self.fields).into_iter().chain(patterns(&self.exclude));
+        let is_unknown = |pattern: &String| tables.iter().all(|table| table.read([pattern]).is_err());
+        match (all.into_iter().find(is_unknown), tables.first()) {
+            (Some(pattern), Some(table)) => Ok(table.read([pattern]).map(drop)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Selects fields whose metadata alone are read.
     pub(super) fn read(&self, table: &Table, condition: Option<&Condition>) -> Result<Read, Failure> {
         Ok(self.select(table, condition, &Selecting::default())?.read)
@@ -88,17 +103,16 @@ impl Fields {
         &self,
         table: &Table,
         condition: Option<&Condition>,
-        selecting: &Selecting<'_>,
+        selecting: &Selecting,
     ) -> Result<Chosen, Failure> {
         let (mut wanted, mut unwanted) = (patterns(&self.fields), patterns(&self.exclude));
         if let Some(condition) = condition {
             condition.remove_defined(table, &mut wanted);
         }
-        if let Some(matched) = selecting.matched {
-            if matched.union {
-                matched.retain(&mut wanted, table);
-            }
-            matched.retain(&mut unwanted, table);
+        if selecting.may_lack_fields {
+            let is_known = |pattern: &String| table.read([pattern]).is_ok() || table.is_unreadable(pattern);
+            wanted.retain(is_known);
+            unwanted.retain(is_known);
         }
         let mut skipped = table.unreadable(&wanted, &unwanted);
         let missing = table.files().and_then(|chain| chain.missing_text(&wanted, &unwanted));
@@ -123,59 +137,9 @@ impl Fields {
         let read = read.without(unwanted)?;
         let is_left = |counter: &String| read.schema().fields.iter().any(|field| field.name == *counter);
         let counters = counters.into_iter().filter(is_left).collect();
-        let (read, undecodable) = match selecting.undecodable {
-            Some(known) => (read.without_skipped(known)?, known.to_vec()),
-            None => read.entries(selecting.entries.clone()).without_unreadable()?,
-        };
-        skipped.extend_from_slice(&undecodable);
-        Ok(Chosen { read: read.entries(..), skipped, undecodable, counters, missing })
-    }
-}
-
-/// The patterns that match fields of at least one of several files. The others are errors.
-#[derive(Debug)]
-pub(super) struct Matched {
-    /// Whether selected fields may be missing in some files. Excluded fields always may.
-    union: bool,
-    patterns: Mutex<HashSet<String>>,
-}
-
-impl Matched {
-    /// Nothing yet.
-    pub(super) fn new(union: bool) -> Self {
-        Self { union, patterns: Mutex::default() }
-    }
-
-    /// Refuses patterns that match no field of any file. The error names near fields of one of the files, which `open`
-    /// opens.
-    pub(super) fn check(
-        &self,
-        fields: &Fields,
-        condition: &Condition,
-        open: impl FnOnce() -> Result<Table, Failure>,
-    ) -> Result<(), Failure> {
-        let mut missing = self.missing(fields);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let table = open()?;
-        condition.remove_defined(&table, &mut missing);
-        table.read(&missing)?;
-        Ok(())
-    }
-
-    /// Retains the patterns that match fields of an ntuple or tree.
-    fn retain(&self, patterns: &mut Vec<String>, table: &Table) {
-        patterns.retain(|pattern| table.read([pattern]).is_ok() || table.is_unreadable(pattern));
-        self.patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(patterns.iter().cloned());
-    }
-
-    /// The patterns that match no file.
-    fn missing(&self, fields: &Fields) -> Vec<String> {
-        let found = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        let selected = if self.union { patterns(&fields.fields) } else { Vec::new() };
-        let all = selected.into_iter().chain(patterns(&fields.exclude));
-        all.filter(|pattern| !found.contains(pattern)).collect()
+        let (read, undecodable) = read.entries(selecting.entries.clone()).without_unreadable()?;
+        skipped.extend(undecodable);
+        Ok(Chosen { read: read.entries(..), skipped, counters, missing })
     }
 }
 

@@ -3,15 +3,20 @@
 pub(super) mod count;
 pub(super) mod hist;
 
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use tupelo::dataset::find;
+use tupelo::ops::pipe;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
+use tupelo::writer::EntrySink;
 
 use crate::console::{Console, Output, terminal_width};
-use crate::export::{self, Format};
+use crate::export::{Format, TextSink};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 use crate::table::{cut, pad, things, width};
@@ -70,10 +75,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let read = read.with_binary_strings(true);
     let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
-        let mut progress = console.progress("head", 0, "entries");
-        let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
-        export::text(format, &schema, first(batches, count), Output::stdout(), console, &mut progress)?;
-        args.condition.note_if_empty(count, progress.done(), console);
+        let left = Cell::new(count);
+        let first = |batch: RecordBatch| {
+            let wanted = usize::try_from(left.get()).unwrap_or(usize::MAX);
+            let first = batch.slice(0, batch.num_rows().min(wanted));
+            left.set(left.get() - first.num_rows() as u64);
+            Ok(first)
+        };
+        let mut is_enough = |_| if left.get() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let mut sink = TextSink::new(format, schema, Output::stdout(), console)?;
+        pipe(read, first, &mut sink, &mut is_enough)?;
+        args.condition.note_if_empty(count, sink.finish()?.entries, console);
         return Ok(());
     }
     if let (false, MAX_LINES..) = (args.condition.has_cut(), read.count()) {
@@ -92,22 +104,6 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     table(&schema, &batch, &numbers, stored.entries(), console)?;
     args.condition.note_if_empty(count, numbers.len() as u64, console);
     Ok(())
-}
-
-/// The first entries of batches.
-fn first(
-    mut batches: impl Iterator<Item = tupelo::Result<RecordBatch>>,
-    count: u64,
-) -> impl Iterator<Item = tupelo::Result<RecordBatch>> {
-    let mut left = usize::try_from(count).unwrap_or(usize::MAX);
-    std::iter::from_fn(move || {
-        let next = if left > 0 { batches.next()? } else { return None };
-        Some(next.map(|batch| {
-            let batch = batch.slice(0, batch.num_rows().min(left));
-            left -= batch.num_rows();
-            batch
-        }))
-    })
 }
 
 /// The numbers of the first entries that the cut keeps.

@@ -32,7 +32,7 @@ use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, OpenOptions, Table};
 
 use self::copy::operands::Skipping;
-use self::fields::{Fields, Matched, Selecting, SkipUnreadable};
+use self::fields::{Fields, Selecting, SkipUnreadable};
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console, Watch};
@@ -68,9 +68,11 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Layout(layout::Args),
     Verify(verify::Args),
+    Diff(copy::diff::Args),
     Copy(copy::Args),
     Import(copy::import::Args),
     Export(copy::export::Args),
+    Merge(copy::merge::Args),
     Index(index::Args),
     Rm(gc::rm::Args),
     Gc(gc::Args),
@@ -90,9 +92,11 @@ impl Command {
             Self::Explain(args) => explain::run(&args, console),
             Self::Layout(args) => layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
+            Self::Diff(args) => copy::diff::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),
             Self::Import(args) => copy::import::run(&args, console),
             Self::Export(args) => copy::export::run(&args, console),
+            Self::Merge(args) => copy::merge::run(&args, console),
             Self::Index(args) => index::run(&args, console),
             Self::Rm(args) => gc::rm::run(&args, console),
             Self::Gc(args) => gc::run(&args, console),
@@ -262,14 +266,6 @@ impl Reading {
         Ok(table)
     }
 
-    /// Opens an ntuple or a tree again, which must not have changed since.
-    fn reopen(&self, location: &Location, identity: &str, console: &Console) -> Result<Table, Failure> {
-        let table = self.open_silently(location, None, console)?;
-        console.watch().follow(&table);
-        table.check_unchanged(identity)?;
-        Ok(table)
-    }
-
     /// Opens an ntuple, one of its attribute sets, or a tree.
     fn open_silently(
         &self,
@@ -343,12 +339,33 @@ impl Sources {
         if let Some(repeated) = repeated(locations) {
             console.warn(&format!("{repeated} occurs more than once; its entries are read each time"));
         }
-        let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
-        let opening = |location| self.reading.opening(location, self.attributes.as_deref(), console);
+        let set = self.attributes.as_deref();
+        let table = self.reading.chain(locations, policy(self.union), set, &self.skipping, console)?;
+        self.skipping.finish(locations.len(), console)?;
+        Ok(table)
+    }
+}
+
+/// Which fields several files have together.
+fn policy(union: bool) -> FieldPolicy {
+    if union { FieldPolicy::Union } else { FieldPolicy::Common }
+}
+
+impl Reading {
+    /// The only file, or all files one after the other. Files that cannot be opened are noted.
+    fn chain(
+        &self,
+        locations: &[Location],
+        policy: FieldPolicy,
+        attributes: Option<&str>,
+        skipping: &Skipping,
+        console: &Console,
+    ) -> Result<Table, Failure> {
+        let opening = |location| self.opening(location, attributes, console);
         let openings: Vec<Opening> = locations.iter().map(opening).collect::<Result<_, _>>()?;
         let count = openings.len();
         let at_once = opened_at_once(locations.iter().map(|location| location.file.as_str()));
-        let (looked, skipping) = (Arc::new(Mutex::<FirstLook>::default()), self.skipping.clone());
+        let (looked, noting) = (Arc::new(Mutex::<FirstLook>::default()), skipping.clone());
         let looks = Arc::clone(&looked);
         let open = move |number: usize| {
             let opening: &Opening = &openings[number];
@@ -357,7 +374,7 @@ impl Sources {
                 return opening.table().map(Some).map_err(Unopened::into_error);
             }
             let opened = opening.table().map_err(|error| error.into_failure(&opening.location));
-            match skipping.note(&opening.location, count, opened) {
+            match noting.note(&opening.location, count, opened) {
                 Ok(None) => Ok(None),
                 Ok(Some(table)) => {
                     opening.watch.follow(&table);
@@ -372,12 +389,16 @@ impl Sources {
             }
         };
         let table = Table::chain(count, at_once, policy, open);
-        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
-        self.skipping.finish(count, console)?;
-        if let Some(failure) = looked.failure.take() {
-            return Err(failure);
+        let failure = looked.lock().unwrap_or_else(PoisonError::into_inner).failure.take();
+        match (table, failure) {
+            (Ok(table), None) => Ok(table),
+            (_, Some(failure)) => Err(failure),
+            (Err(error), None) => {
+                // It may be that no file is left.
+                skipping.finish(count, console)?;
+                Err(error.into())
+            }
         }
-        Ok(table?)
     }
 }
 

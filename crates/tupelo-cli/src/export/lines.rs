@@ -3,74 +3,72 @@
 use std::io::Write;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::mpsc;
 
 use arrow_array::RecordBatch;
 use tupelo::schema::Schema;
+use tupelo::writer::{EntrySink, WriteProgress};
 
 use super::Format;
-use crate::console::{Console, Output, Progress};
+use crate::console::{Console, Output};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 
-/// Size of decoded batches, in bytes.
-pub(crate) const BATCH_BYTES: u64 = 8 << 20;
 /// Maximum number of threads that format entries.
 const MAX_THREADS: usize = 8;
 /// Minimum number of entries for a thread.
 const MIN_SHARE_ENTRIES: usize = 256;
 
-/// Writes JSON lines or CSV of batches whose strings are binary. With several threads, the next batch is decoded while
-/// the current one is formatted.
-pub(crate) fn text(
+/// JSON lines or CSV of batches whose strings are binary.
+pub(crate) struct TextSink<'c> {
     format: Format,
-    schema: &Schema,
-    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
-    mut output: Output,
-    console: &Console,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    if format == Format::Csv {
-        output.write_all(&csv_head(schema).bytes)?;
-    }
-    let (mut odd_strings, mut done) = (0, 0);
-    let mut put = |batch: RecordBatch| -> Result<(), Failure> {
-        for text in format_lines(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
-            odd_strings += text.odd_strings;
-            output.write_all(&text.bytes)?;
-        }
-        done += batch.num_rows() as u64;
-        progress.set(done);
-        Ok(())
-    };
-    match tupelo::threads() {
-        1 => batches.into_iter().try_for_each(|batch| put(batch?))?,
-        _ => with_prefetch(batches, |batch| put(batch?))?,
-    }
-    output.flush()?;
-    if odd_strings > 0 {
-        console.warn(&format!("{odd_strings} strings are not UTF-8 and were written as {{\"base64\": …}}"));
-    }
-    Ok(())
+    schema: Schema,
+    output: Output,
+    console: &'c Console,
+    entries: u64,
+    /// Number of strings that are not UTF-8.
+    odd_strings: u64,
 }
 
-/// Passes all batches to `put`, while another thread decodes the next one.
-fn with_prefetch(
-    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
-    put: impl FnMut(tupelo::Result<RecordBatch>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        scope.spawn(move || {
-            for batch in batches {
-                // The receiver is dropped when writing fails.
-                if sender.send(batch).is_err() {
-                    break;
-                }
-            }
-        });
-        receiver.into_iter().try_for_each(put)
-    })
+impl<'c> TextSink<'c> {
+    pub(crate) fn new(
+        format: Format,
+        schema: Schema,
+        mut output: Output,
+        console: &'c Console,
+    ) -> Result<Self, Failure> {
+        if format == Format::Csv {
+            output.write_all(&csv_head(&schema).bytes)?;
+        }
+        Ok(Self { format, schema, output, console, entries: 0, odd_strings: 0 })
+    }
+}
+
+impl EntrySink for TextSink<'_> {
+    type Error = Failure;
+
+    const BATCH_BYTES: u64 = 8 << 20;
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        for text in format_lines(self.format, &JsonEntries::new(&self.schema, batch)?, batch.num_rows()) {
+            self.odd_strings += text.odd_strings;
+            self.output.write_all(&text.bytes)?;
+        }
+        self.entries += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<WriteProgress, Failure> {
+        self.output.flush()?;
+        if self.odd_strings > 0 {
+            let what = format!("{} strings are not UTF-8 and were written as {{\"base64\": …}}", self.odd_strings);
+            self.console.warn(&what);
+        }
+        Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
+    }
+
+    fn abandon(self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// The lines of all entries, in one or several texts.

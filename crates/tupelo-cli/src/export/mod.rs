@@ -6,12 +6,14 @@ mod parquet;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use tupelo::reader::Read;
+use arrow_schema::Schema;
+use tupelo::writer::{EntrySink, WriteProgress};
 
-pub(crate) use self::lines::{BATCH_BYTES, text};
-pub(crate) use self::parquet::parquet;
-use crate::console::{Output, Progress};
+pub(crate) use self::lines::TextSink;
+pub(crate) use self::parquet::{ParquetSink, without_empty_records};
+use crate::console::Output;
 use crate::failure::Failure;
 
 /// Size of record batches in Arrow and of decoded batches for Parquet, in bytes.
@@ -116,30 +118,54 @@ impl Format {
     }
 }
 
-/// Writes all entries as an Arrow IPC stream or file.
-pub(crate) fn arrow(read: Read, container: Container, output: Output, progress: &mut Progress) -> Result<(), Failure> {
-    let (schema, output) = (read.arrow_schema(), BufWriter::new(output));
-    let batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
-    let mut done = 0;
-    let mut batches = batches.map(|batch| {
-        let batch = batch?;
-        done += batch.num_rows() as u64;
-        progress.set(done);
-        Ok::<_, Failure>(batch)
-    });
-    match container {
-        Container::Stream => {
-            let mut writer = StreamWriter::try_new(output, &schema).map_err(Failure::new)?;
-            batches.try_for_each(|batch| writer.write(&batch?).map_err(Failure::new))?;
-            writer.finish().map_err(Failure::new)?;
-            Ok(writer.get_mut().flush()?)
-        }
-        Container::File => {
-            let mut writer = FileWriter::try_new(output, &schema).map_err(Failure::new)?;
-            batches.try_for_each(|batch| writer.write(&batch?).map_err(Failure::new))?;
-            writer.finish().map_err(Failure::new)?;
-            Ok(writer.get_mut().flush()?)
-        }
+/// An Arrow IPC stream or file.
+pub(crate) struct ArrowSink {
+    writer: ArrowWriter,
+    entries: u64,
+}
+
+enum ArrowWriter {
+    Stream(StreamWriter<BufWriter<Output>>),
+    File(FileWriter<BufWriter<Output>>),
+}
+
+impl ArrowSink {
+    pub(crate) fn new(schema: &Schema, container: Container, output: Output) -> Result<Self, Failure> {
+        let output = BufWriter::new(output);
+        let writer = match container {
+            Container::Stream => StreamWriter::try_new(output, schema).map(ArrowWriter::Stream),
+            Container::File => FileWriter::try_new(output, schema).map(ArrowWriter::File),
+        };
+        Ok(Self { writer: writer.map_err(Failure::new)?, entries: 0 })
+    }
+}
+
+impl EntrySink for ArrowSink {
+    type Error = Failure;
+
+    const BATCH_BYTES: u64 = COLUMNAR_BATCH_BYTES;
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        self.entries += batch.num_rows() as u64;
+        let written = match &mut self.writer {
+            ArrowWriter::Stream(writer) => writer.write(batch),
+            ArrowWriter::File(writer) => writer.write(batch),
+        };
+        written.map_err(Failure::new)
+    }
+
+    fn finish(&mut self) -> Result<WriteProgress, Failure> {
+        let (ended, output) = match &mut self.writer {
+            ArrowWriter::Stream(writer) => (writer.finish(), writer.get_mut()),
+            ArrowWriter::File(writer) => (writer.finish(), writer.get_mut()),
+        };
+        ended.map_err(Failure::new)?;
+        output.flush()?;
+        Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
+    }
+
+    fn abandon(self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
@@ -16,9 +16,10 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use tupelo::reader::Read;
+use tupelo::writer::{EntrySink, WriteProgress};
 
 use super::COLUMNAR_BATCH_BYTES;
-use crate::console::{Console, Output, Progress};
+use crate::console::{Console, Output};
 use crate::failure::Failure;
 use crate::table::count;
 
@@ -32,56 +33,82 @@ const MAX_NAMED: usize = 50;
 /// Maximum number of encoded fields that wait to be written, for each thread.
 const WAITING_FIELDS: usize = 4;
 
-/// Writes all entries.
+/// A Parquet file.
 ///
 /// The writer of a column has a codec and buffers of up to a few MiB. To limit memory, the columns of a row group are
 /// encoded field by field, by as many threads as decode, and a writer is dropped when its field is encoded.
-pub(crate) fn parquet(
-    read: Read,
-    budget: u64,
-    output: Output,
-    console: &Console,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let read = without_empty_records(read, console)?;
-    let schema = read.arrow_schema();
-    if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
-        let refused = Failure::usage(format_args!("Parquet does not support variants, but field '{path}' is one"));
-        return Err(refused.with_hint(format!(
-            "exclude the field with --exclude '{path}', select others with --fields, or use --format arrow"
-        )));
+pub(crate) struct ParquetSink {
+    fields: Fields,
+    file: SerializedFileWriter<Output>,
+    factories: Vec<ArrowRowGroupWriterFactory>,
+    group_entries: usize,
+    /// The entries of the next row group.
+    group: Vec<RecordBatch>,
+    pending: usize,
+    entries: u64,
+}
+
+impl ParquetSink {
+    /// A file for what is read, with row groups that fit a memory budget.
+    pub(crate) fn new(read: &Read, budget: u64, output: Output) -> Result<Self, Failure> {
+        let schema = read.arrow_schema();
+        if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
+            let refused = Failure::usage(format_args!("Parquet does not support variants, but field '{path}' is one"));
+            return Err(refused.with_hint(format!(
+                "exclude the field with --exclude '{path}', select others with --fields, or use --format arrow"
+            )));
+        }
+        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        // Used only for the start of the file: its `write` keeps the writers of all columns of a row group.
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(Failure::new)?;
+        let (file, _) = writer.into_serialized_writer().map_err(Failure::new)?;
+        let factories = factories(schema.fields(), file.properties()).map_err(Failure::new)?;
+        let (fields, group_entries) = (schema.fields().clone(), group_entries(read.bytes_per_entry()?, budget));
+        Ok(Self { fields, file, factories, group_entries, group: Vec::new(), pending: 0, entries: 0 })
     }
-    let group_entries = group_entries(read.bytes_per_entry()?, budget);
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    // Used only for the start of the file: its `write` keeps the writers of all columns of a row group.
-    let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(Failure::new)?;
-    let (mut file, _) = writer.into_serialized_writer().map_err(Failure::new)?;
-    let factories = factories(schema.fields(), file.properties()).map_err(Failure::new)?;
-    let (mut group, mut entries, mut done) = (Vec::new(), 0, 0);
-    let mut batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
-    loop {
-        let batch = batches.next().transpose()?;
-        let is_last = batch.is_none();
-        for batch in batch.into_iter().filter(|batch| batch.num_rows() > 0) {
-            entries += batch.num_rows();
-            group.push(batch);
+
+    fn write_group(&mut self) -> Result<(), Failure> {
+        let entries = self.group_entries.min(self.pending);
+        let group = split(&mut self.group, entries);
+        write_group(&mut self.file, &self.fields, &self.factories, &group)?;
+        self.pending -= entries;
+        self.entries += entries as u64;
+        Ok(())
+    }
+}
+
+impl EntrySink for ParquetSink {
+    type Error = Failure;
+
+    const BATCH_BYTES: u64 = COLUMNAR_BATCH_BYTES;
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        if batch.num_rows() > 0 {
+            self.pending += batch.num_rows();
+            self.group.push(batch.clone());
         }
-        while entries >= group_entries || is_last && entries > 0 {
-            let next = split(&mut group, group_entries.min(entries));
-            entries -= group_entries.min(entries);
-            write_group(&mut file, schema.fields(), &factories, &next)?;
-            done += next.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-            progress.set(done);
+        while self.pending >= self.group_entries {
+            self.write_group()?;
         }
-        if is_last {
-            return file.close().map(drop).map_err(Failure::new);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<WriteProgress, Failure> {
+        while self.pending > 0 {
+            self.write_group()?;
         }
+        self.file.finish().map_err(Failure::new)?;
+        Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
+    }
+
+    fn abandon(self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
 /// Omits records without members, which Parquet does not support, and records of only such records. They have no
 /// values.
-fn without_empty_records(read: Read, console: &Console) -> Result<Read, Failure> {
+pub(crate) fn without_empty_records(read: Read, console: &Console) -> Result<Read, Failure> {
     let mut paths = Vec::new();
     for field in read.arrow_schema().fields() {
         empty_records(field, field.name().clone(), &mut paths);

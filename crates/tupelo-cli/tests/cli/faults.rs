@@ -305,12 +305,17 @@ fn failing_reads_are_errors() {
     let file = place.b2hhh();
     let copy = place.path("copy.root");
     let expected = tupelo(&["dump", &file]).ok();
-    // Metadata are read by one of the calls, pages by the other.
+    // Metadata and whole clusters are read by one of the calls, pages to decode by the other.
     let mut failed = HashSet::new();
-    for (call, n) in ["pread64", "preadv"].into_iter().flat_map(|call| (1..5).map(move |n| (call, n))) {
+    let codecs = [("pread64", "zstd:5"), ("preadv", "zstd:5"), ("pread64", "")];
+    for ((call, codec), n) in codecs.into_iter().flat_map(|what| (1..8).map(move |n| (what, n))) {
         for (error, is_fine) in [("EIO", false), ("EINTR", true)] {
             let inject = format!("{call}:error={error}:when={n}");
-            let Some((status, said)) = strace(&inject, &["-P", &file], &["copy", &file, "-o", &copy, "--force"]) else {
+            let mut arguments = vec!["copy", &file, "-o", &copy, "--force"];
+            if !codec.is_empty() {
+                arguments.extend(["--compression", codec]);
+            }
+            let Some((status, said)) = strace(&inject, &["-P", &file], &arguments) else {
                 return;
             };
             match status {
@@ -322,7 +327,7 @@ fn failing_reads_are_errors() {
             }
         }
     }
-    assert!(failed.contains(&("pread64", 1)) && failed.contains(&("preadv", 1)), "{failed:?}");
+    assert!([("pread64", 1), ("pread64", 7), ("preadv", 1)].iter().all(|call| failed.contains(call)), "{failed:?}");
 }
 
 #[test]

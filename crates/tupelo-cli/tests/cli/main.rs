@@ -13,6 +13,7 @@ mod json_documents;
 mod leaving_out;
 #[cfg(unix)]
 mod life;
+mod merging;
 mod operations;
 #[cfg(unix)]
 mod outputs;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::streamer::{ClassInfo, ElementKind};
+use crate::streamer::{ClassInfo, Element, ElementKind};
 
 /// Any value of C++.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,6 +141,25 @@ impl Object {
     pub fn get(&self, name: &str) -> Option<&Value> {
         let own = self.members().find(|(member, _)| *member == name).map(|(_, value)| value);
         own.or_else(|| self.bases().find_map(|(_, base)| base.as_object()?.get(name)))
+    }
+
+    /// Replaces a member by name, of the class itself or of a base; false if there is none.
+    pub fn set(&mut self, name: &str, value: Value) -> bool {
+        let is_own = |element: &Element| element.name == name && !is_base(&element.kind);
+        let place = self.class.elements.iter().position(is_own);
+        if let Some(own) = place.and_then(|place| self.members.get_mut(place)) {
+            *own = value;
+            return true;
+        }
+        let bases = self.class.elements.iter().zip(&mut self.members).filter(|(element, _)| is_base(&element.kind));
+        for (_, base) in bases {
+            if let Value::Object(base) = base
+                && base.get(name).is_some()
+            {
+                return Arc::make_mut(base).set(name, value);
+            }
+        }
+        false
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod column;
 mod page;
+mod sealed;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use arrow_schema::DataType;
 use self::column::Lengths;
 pub(crate) use self::column::{ColumnKind, ColumnWriter, Values};
 pub(crate) use self::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
+pub(crate) use self::sealed::{SealedCluster, SealedColumn};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
 

@@ -91,6 +91,11 @@ impl SourceSchema {
         Self { branches, has_rules_below, partial: partial.into(), ..self }
     }
 
+    /// The same for several sources side by side, some of which may have rules.
+    pub(crate) fn over(self, has_rules_below: bool) -> Self {
+        Self { has_rules_below, ..self }
+    }
+
     /// The name of a source behind this one that lacks a field. The values of the field are null there, if it is not left out.
     pub(crate) fn lacking(&self, field: &str) -> Option<&str> {
         self.partial.get(field).map(String::as_str)
@@ -107,6 +112,11 @@ impl SourceSchema {
             Some(branches) => (branches.counters)(),
             None => self.schema().projected_counters(),
         }
+    }
+
+    /// Other names of fields, each with the dotted path that it stands for.
+    pub(crate) fn other_names(&self) -> HashMap<String, String> {
+        self.branches.as_ref().map(|branches| (branches.names)()).unwrap_or_default()
     }
 
     /// The dotted path of a field by any of its names.
@@ -227,10 +237,7 @@ impl SourceSchema {
     }
 
     fn names(&self) -> &Names {
-        self.presented.names.get_or_init(|| {
-            let others = self.branches.as_ref().map(|branches| (branches.names)());
-            Names::of(self.schema()).with_others(others.unwrap_or_default())
-        })
+        self.presented.names.get_or_init(|| Names::of(self.schema()).with_others(self.other_names()))
     }
 
     /// Refuses the name of a field.

@@ -1,289 +1,273 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
-use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::Schema as ArrowSchema;
 
 use super::import::{imported, relabelled, representable};
-use crate::reader::{Attached, Attributes, Ntuple, Read, Skipped};
-use crate::schema::{Field, Schema, same, with_data_type};
+use super::{Progress, pipe};
+use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
+use crate::schema::{Schema, with_data_type};
 use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
-/// Memory of the entries that are decoded at once, in bytes: 16 MiB.
-const BATCH_BYTES: u64 = 16 << 20;
+/// What becomes of the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// All entries are decoded and encoded again, as the options say.
+    #[default]
+    Encode,
+    /// The pages of whole clusters stay as they are, in the codec of the source, where their fields are copied with the same
+    /// columns and without a cut. Their checksums are compared. Other entries are decoded, and encoded in the codec of the
+    /// source.
+    Keep,
+}
 
-/// Copies the selected fields and entries of an ntuple into a new one: see [`Copier`]. `progress` receives the number
-/// of selected entries that are done, and may cancel the copy: the result is then `None`, and the file can only be
-/// dropped. Otherwise it comes with the [warnings](Copier::warnings).
+/// What was copied.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Copied {
+    /// The size of the ntuple.
+    pub written: WriteProgress,
+    /// What was selected but not copied: one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Copies what a read selects into a new ntuple: fields, entries, cut and computed columns. `None` if `progress` cancelled:
+/// the file can then only be dropped.
+///
+/// C++ types, descriptions and encodings stay as they are; the description of the ntuple too, unless the options give
+/// another. The layouts of classes that the files of the source describe go into the new file, beside those that it has.
+/// Attribute sets are copied too, limited to the copied entries; attributes of no copied entry are left out. Metadata is
+/// copied too; keys that already have a value keep it. A tree becomes an ntuple, with the types that an
+/// [import](super::import) gives it.
 ///
 /// # Errors
-/// Those of reading and of writing.
+/// Those of reading, and of [`FileWriter::ntuple`] and its writer.
 pub fn copy(
     read: Read,
     file: &FileWriter,
     path: &str,
     options: WriteOptions,
-    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<Option<(WriteProgress, Vec<String>)>> {
-    let mut copier = Copier::create(&read, file, path, options)?;
-    match copier.append(read, progress)? {
-        ControlFlow::Continue(()) => {
-            let warnings = copier.warnings.clone();
-            Ok(Some((copier.finish()?, warnings)))
-        }
-        ControlFlow::Break(()) => Ok(None),
-    }
+    pages: Pages,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Copied>> {
+    let (read, warnings) = prepared(read)?;
+    let sidecar = read.source().sidecar();
+    let compression = match pages {
+        Pages::Keep => sidecar.attached(0)?.ntuple.map(|ntuple| ntuple.compression()).transpose()?,
+        Pages::Encode => None,
+    };
+    let options = compression.into_iter().fold(options, WriteOptions::with_compression);
+    let options = match options.description().is_empty() {
+        true => options.with_description(sidecar.description()),
+        false => options,
+    };
+    let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
+    let writer = file.ntuple(path, &schema(&read)?, options)?;
+    Copier::new(file, writer, pages, warnings).copy(&read, progress)
 }
 
-/// An ntuple that is filled with entries of others, one after the other.
+/// Appends what a read selects to an ntuple that the file has, whose fields, encodings and description stay as they are.
+/// Otherwise as [`copy`].
 ///
-/// The selection of a read is copied: fields, entries, cut and computed columns. C++ types, descriptions and
-/// encodings stay as they are; the description of the ntuple too, unless the options give another. The layouts of
-/// classes that the source's file describes go into the new file, beside those that it has. Attribute sets are copied
-/// too, limited to the copied entries; attributes of no copied entry are left out. Metadata is copied too; keys that
-/// already have a value keep it. A tree becomes an ntuple, with the types that an
-/// [import](super::import) gives it.
-#[derive(Debug)]
-pub struct Copier<'f> {
+/// # Errors
+/// Invalid argument if the fields differ from those of the ntuple, before anything is written; those of reading, and of
+/// [`FileWriter::append`] and its writer.
+pub fn extend(
+    read: Read,
+    file: &FileWriter,
+    path: &str,
+    options: WriteOptions,
+    pages: Pages,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Copied>> {
+    let (read, warnings) = prepared(read)?;
+    let writer = file.append(path, options)?;
+    Copier::new(file, writer, pages, warnings).copy(&read, progress)
+}
+
+/// An ntuple that is filled.
+struct Copier<'f> {
     file: &'f FileWriter,
     writer: NtupleWriter,
+    pages: Pages,
     /// Those that were written to, by name.
     sets: HashMap<String, AttributeSetWriter>,
     warnings: Vec<String>,
-    /// The Arrow schema of what is written, if the sources may lack fields of it.
-    union: Option<SchemaRef>,
+    lost: Vec<LostMetadata>,
 }
 
-/// The fields that any of several sources has; those that some lack are optional. Projected fields are stored.
-#[derive(Debug, Default)]
-pub struct Union {
-    /// Each with the number of sources that have it.
-    fields: Vec<(Field, usize)>,
-    places: HashMap<String, usize>,
-    sources: usize,
-}
-
-impl Union {
-    /// Adds the fields of another source.
-    ///
-    /// # Errors
-    /// Invalid argument, which names a field that differs from an earlier source.
-    pub fn add(&mut self, read: &Read) -> Result<()> {
-        self.sources += 1;
-        for mut field in schema(read)?.fields {
-            field.store();
-            match self.places.get(&field.name) {
-                None => {
-                    self.places.insert(field.name.clone(), self.fields.len());
-                    self.fields.push((field, 1));
-                }
-                Some(&place) => {
-                    let (known, sources) = &mut self.fields[place];
-                    same(known, &field, &field.name).map_err(|error| read.context(error))?;
-                    *sources += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn schema(&self) -> Result<Schema> {
-        let field = |(field, sources): &(Field, usize)| match *sources == self.sources {
-            true => Ok(field.clone()),
-            false => field.optional().map_err(|error| error.in_field(&field.name)),
-        };
-        Ok(Schema { fields: self.fields.iter().map(field).collect::<Result<_>>()? })
-    }
+/// Values of the metadata that are not copied because an earlier file has another one.
+struct LostMetadata {
+    key: String,
+    /// A sentence about the first of them.
+    warning: String,
+    /// Number of files that have them.
+    files: usize,
 }
 
 impl<'f> Copier<'f> {
-    /// Begins a new ntuple with the fields of `like`.
-    ///
-    /// # Errors
-    /// As [`FileWriter::ntuple`].
-    pub fn create(like: &Read, file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
-        let (prepared, warnings) = prepared(like.clone())?;
-        Ok(Self { warnings, ..Self::with_schema(like, &schema(&prepared)?, file, path, options)? })
+    fn new(file: &'f FileWriter, writer: NtupleWriter, pages: Pages, warnings: Vec<String>) -> Self {
+        Self { file, writer, pages, sets: HashMap::new(), warnings, lost: Vec::new() }
     }
 
-    /// Begins a new ntuple with all fields of several sources, starting with `like`. What is appended may lack
-    /// those that are optional; they are null in its entries.
-    ///
-    /// # Errors
-    /// As [`FileWriter::ntuple`]; invalid argument for a field that cannot be optional.
-    pub fn create_union(
-        like: &Read,
-        union: &Union,
-        file: &'f FileWriter,
-        path: &str,
-        options: WriteOptions,
-    ) -> Result<Self> {
-        let created = Self::with_schema(like, &union.schema()?, file, path, options)?;
-        let columns: SchemaRef = created.writer.schema().to_arrow(true).into();
-        Ok(Self { union: Some(columns), ..created })
-    }
-
-    fn with_schema(
-        like: &Read,
-        schema: &Schema,
-        file: &'f FileWriter,
-        path: &str,
-        options: WriteOptions,
-    ) -> Result<Self> {
-        let sidecar = like.source().sidecar();
-        let options = match options.description().is_empty() {
-            true => options.with_description(sidecar.description()),
-            false => options,
-        };
-        let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
-        Ok(Self::over(file, file.ntuple(path, schema, options)?))
-    }
-
-    /// Continues an ntuple that the file has. Its fields, their encodings and its description stay as they are.
-    ///
-    /// # Errors
-    /// As [`FileWriter::append`].
-    pub fn extend(file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
-        Ok(Self::over(file, file.append(path, options)?))
-    }
-
-    fn over(file: &'f FileWriter, writer: NtupleWriter) -> Self {
-        Self { file, writer, sets: HashMap::new(), warnings: Vec::new(), union: None }
-    }
-
-    /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the
-    /// number of selected entries that are done, and may cancel the copy.
-    ///
-    /// # Errors
-    /// Invalid argument if the fields differ from those of the ntuple, before anything is written; those of
-    /// reading and of writing.
-    pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
-        let read = if self.union.is_some() { read } else { prepared(read)?.0 };
-        let first = read.range().start;
-        let source = Arc::clone(read.source());
-        let order = match &self.union {
-            Some(_) => Vec::new(),
-            None => self.writer.schema().order_of(&schema(&read)?).map_err(|e| source.context(e))?,
-        };
-        let sidecar = source.sidecar();
-        self.file.add_streamer_info(&sidecar.streamer_infos()?)?;
-        let attached = sidecar.attached()?;
-        let mut sets = Vec::new();
-        for Attached { first_entry, sets: own, .. } in &attached {
-            for (name, set) in own {
-                sets.push(AttachedSet { name, set, attributes: set.rows(true)?, first_entry: *first_entry });
+    fn copy(mut self, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Copied>> {
+        let (source, range) = (read.source(), read.range());
+        let order = self.writer.schema().order_of(&schema(read)?).map_err(|e| source.context(e))?;
+        let parts = source.parts();
+        for (number, part) in parts.iter().enumerate() {
+            let [start, end] = [range.start, range.end].map(|entry| entry.clamp(part.start, part.end));
+            let chosen = start..end;
+            // A file with none of the entries has nothing to say of them.
+            if chosen.is_empty() && !part.is_empty() && parts.len() > 1 {
+                continue;
+            }
+            let before = start.saturating_sub(range.start);
+            let attached = source.sidecar().attached(number)?;
+            let mut progress = |done| progress(before + done);
+            if !self.copy_part(read.clone().entries(chosen), part, attached, &order, &mut progress)? {
+                return Ok(None);
             }
         }
+        let mut warnings = self.warnings;
+        warnings.extend(self.lost.into_iter().map(|lost| match lost.files {
+            0 | 1 => lost.warning,
+            files => format!("{} (nor those of {} more files)", lost.warning, files - 1),
+        }));
+        Ok(Some(Copied { written: self.writer.finish()?, warnings }))
+    }
+
+    /// Copies what a read selects of the entries of a file; false if that was cancelled.
+    fn copy_part(
+        &mut self,
+        read: Read,
+        entries: &Range<u64>,
+        attached: Attached,
+        order: &[usize],
+        progress: &mut Progress<'_>,
+    ) -> Result<bool> {
+        self.file.add_streamer_info(&attached.streamer_infos)?;
+        let set = |(name, set): &(String, Ntuple)| Ok((name.clone(), set.user_schema()?, set.rows(true)?));
+        let sets: Vec<(String, Schema, Attributes)> = attached.sets.iter().map(set).collect::<Result<_>>()?;
         let before = self.writer.entries();
-        let mut places = Places::of(&sets);
-        // The numbers of the entries are the last column.
-        let mut batches = read.with_binary_strings(true).with_entry_numbers("").batches_of_bytes(BATCH_BYTES)?;
-        while let Some(batch) = batches.next() {
-            let mut batch: RecordBatch = batch?;
-            let numbers = batch.remove_column(batch.num_columns() - 1);
-            places.pass(numbers.as_primitive());
-            self.writer.write(&match &self.union {
-                Some(columns) => with_nulls(&batch, columns)?,
-                None => self.typed(batch.project(&order)?, source.schema().is_of_tree())?,
-            })?;
-            if progress(batches.position() - first).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+        let mut places = Places::of(sets.iter().map(|(.., attributes)| attributes), entries.start);
+        if !self.copy_entries(&read, order, &mut places, progress)? {
+            return Ok(false);
         }
-        for AttachedSet { name, set, attributes, first_entry } in &sets {
-            let moves = before + first_entry > 0 || places.copied < source.entries();
+        // Where nothing moves, attributes of no entry stay, too.
+        let moves = before > 0 || places.copied < entries.end - entries.start;
+        let first_entry = entries.start;
+        for (name, schema, attributes) in &sets {
             let moved = moves.then(|| attributes.moved(|bound| before + places.place(first_entry + bound)));
             let moved = moved.transpose()?;
-            let attributes = moved.as_ref().unwrap_or(attributes);
-            if !self.sets.contains_key(*name) {
-                let begun = self.writer.attribute_set(name, &set.user_schema()?)?;
-                self.sets.insert((*name).clone(), begun);
+            let moved = moved.as_ref().unwrap_or(attributes);
+            if !self.sets.contains_key(name) {
+                self.sets.insert(name.clone(), self.writer.attribute_set(name, schema)?);
             }
-            if let Some(writer) = self.sets.get_mut(*name) {
-                writer.write(attributes.ranges(), attributes.values())?;
+            if let Some(writer) = self.sets.get_mut(name) {
+                writer.write(moved.ranges(), moved.values())?;
             }
         }
-        attached.iter().try_for_each(|part| self.add_metadata(part))?;
-        Ok(ControlFlow::Continue(()))
+        self.add_metadata(&attached)?;
+        Ok(true)
     }
 
-    fn add_metadata(&mut self, part: &Attached) -> Result<()> {
+    /// Copies the entries: clusters with their pages as they are, if they may stay, and what is between them decoded.
+    fn copy_entries(
+        &mut self,
+        read: &Read,
+        order: &[usize],
+        places: &mut Places,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool> {
+        let range = read.range();
+        let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.pages == Pages::Keep);
+        while keeps_pages && next < range.end {
+            let Sealed { end, cluster } = read.sealed(order, &(next..range.end))?;
+            match cluster.map(|cluster| self.writer.check_sealed(cluster)) {
+                None => {}
+                // Other clusters of the file hardly have other encodings.
+                Some(Err(_)) => keeps_pages = false,
+                Some(Ok(cluster)) => {
+                    if !self.decode(read, done..next, order, places, progress)? {
+                        return Ok(false);
+                    }
+                    self.writer.append_sealed(cluster)?;
+                    places.pass_all(end, end - next);
+                    done = end;
+                    if progress(done - range.start).is_break() {
+                        return Ok(false);
+                    }
+                }
+            }
+            next = end;
+        }
+        self.decode(read, done..range.end, order, places, progress)
+    }
+
+    fn decode(
+        &mut self,
+        read: &Read,
+        entries: Range<u64>,
+        order: &[usize],
+        places: &mut Places,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool> {
+        // A read without entries checks whether it could be done.
+        if entries.is_empty() && !read.range().is_empty() {
+            return Ok(true);
+        }
+        let before = entries.start - read.range().start;
+        let is_of_tree = read.source().schema().is_of_tree();
+        let types = self.writer.schema().to_arrow(true);
+        // The numbers of the entries are the last column.
+        let read = read.clone().entries(entries).with_binary_strings(true).with_entry_numbers("");
+        let convert = |mut batch: RecordBatch| {
+            let numbers = batch.remove_column(batch.num_columns() - 1);
+            places.pass(numbers.as_primitive());
+            let batch = batch.project(order)?;
+            if is_of_tree { typed(&batch, &types) } else { Ok(batch) }
+        };
+        Ok(pipe(read, convert, &mut self.writer, &mut |done| progress(before + done))?.is_some())
+    }
+
+    fn add_metadata(&mut self, attached: &Attached) -> Result<()> {
         let known = self.writer.metadata();
-        for (key, value) in &part.metadata {
+        for (key, value) in &attached.metadata {
             match known.get(key) {
                 None => self.writer.set_metadata(key, value)?,
                 Some(kept) if kept != value => {
                     let what = format!("metadata '{key}': kept the value '{kept}', '{value}' was not copied");
-                    self.warnings.push(part.ntuple.context(Error::invalid_argument(what)).to_string());
+                    if let Some(lost) = self.lost.iter_mut().find(|lost| lost.key == *key) {
+                        lost.files += 1;
+                        continue;
+                    }
+                    let lost = Error::invalid_argument(what);
+                    let lost = attached.ntuple.iter().fold(lost, |lost, ntuple| ntuple.context(lost));
+                    self.lost.push(LostMetadata { key: key.clone(), warning: lost.to_string(), files: 1 });
                 }
                 Some(_) => {}
             }
         }
         Ok(())
     }
-
-    /// The batch in the types of the ntuple, which are not those of a tree.
-    fn typed(&self, batch: RecordBatch, is_of_tree: bool) -> Result<RecordBatch> {
-        if !is_of_tree {
-            return Ok(batch);
-        }
-        let fields = self.writer.schema().to_arrow(true);
-        let columns = batch.columns().iter().zip(fields.fields());
-        let columns = columns.map(|(column, field)| relabelled(column, field.data_type()));
-        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-        let typed = fields.fields().iter().zip(&columns);
-        let typed = typed.map(|(field, column)| with_data_type(field, column.data_type().clone()));
-        let schema = Arc::new(ArrowSchema::new(typed.collect::<Vec<_>>()));
-        let count = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(schema, columns, &count)?)
-    }
-
-    /// What was selected but not copied: one sentence each.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Ends the ntuple.
-    ///
-    /// # Errors
-    /// As [`NtupleWriter::finish`].
-    pub fn finish(mut self) -> Result<WriteProgress> {
-        self.writer.finish()
-    }
 }
 
-/// A batch with the columns of a union, those that it lacks with nulls.
-fn with_nulls(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch> {
-    let mut fields = Vec::with_capacity(columns.fields().len());
-    let column = |field: &Arc<arrow_schema::Field>| {
-        let known = batch.column_by_name(field.name()).cloned();
-        let array = known.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()));
-        fields.push(field.as_ref().clone().with_data_type(array.data_type().clone()));
-        array
-    };
-    let arrays: Vec<ArrayRef> = columns.fields().iter().map(column).collect();
-    if let Some(other) = batch.schema().fields().iter().find(|field| columns.field_with_name(field.name()).is_err()) {
-        let what = "is missing in some sources; the file was changed";
-        return Err(Error::invalid_argument(what).in_field(other.name()));
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?)
-}
-
-/// Says whether entries of two ntuples can be copied into one.
-///
-/// # Errors
-/// Invalid argument, which names the field in which they differ.
-pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
-    let order = schema(first)?.order_of(&schema(other)?);
-    order
-        .map(|_| ())
-        .map_err(|e| other.context(e.within(format!("fields differ from those in {}", first.source().file_name()))))
+/// The batch in the types of the ntuple, which are not those of a tree.
+fn typed(batch: &RecordBatch, types: &ArrowSchema) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().zip(types.fields());
+    let columns = columns.map(|(column, field)| relabelled(column, field.data_type()));
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+    let typed = types.fields().iter().zip(&columns);
+    let typed = typed.map(|(field, column)| with_data_type(field, column.data_type().clone()));
+    let schema = Arc::new(ArrowSchema::new(typed.collect::<Vec<_>>()));
+    let count = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &count)?)
 }
 
 /// What is written.
@@ -305,15 +289,6 @@ fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     Ok((read, skipped.iter().map(warning).collect()))
 }
 
-/// An attribute set of a part of what is copied.
-struct AttachedSet<'a> {
-    name: &'a String,
-    set: &'a Ntuple,
-    attributes: Attributes,
-    /// The place of the first entry of the part.
-    first_entry: u64,
-}
-
 /// The new positions of the entries that attributes refer to.
 struct Places {
     /// Where ranges of entries begin or end, ascending.
@@ -324,14 +299,10 @@ struct Places {
 }
 
 impl Places {
-    fn of(sets: &[AttachedSet<'_>]) -> Self {
-        let bounds = sets.iter().flat_map(|set| {
-            set.attributes
-                .ranges()
-                .iter()
-                .flat_map(|range| [range.start, range.end].map(|bound| set.first_entry + bound))
-        });
-        let mut bounds: Vec<u64> = bounds.collect();
+    fn of<'a>(sets: impl Iterator<Item = &'a Attributes>, first_entry: u64) -> Self {
+        let ranges = sets.flat_map(Attributes::ranges);
+        let mut bounds: Vec<u64> =
+            ranges.flat_map(|range| [range.start, range.end].map(|bound| first_entry + bound)).collect();
         bounds.sort_unstable();
         bounds.dedup();
         Self { bounds, before: Vec::new(), copied: 0 }
@@ -345,6 +316,15 @@ impl Places {
             self.before.push(self.copied + numbers.values().partition_point(|number| number < bound) as u64);
         }
         self.copied += numbers.len() as u64;
+    }
+
+    /// The next `count` entries, the last ones before `end`, are all copied.
+    fn pass_all(&mut self, end: u64, count: u64) {
+        let start = end - count;
+        while let Some(&bound) = self.bounds.get(self.before.len()).filter(|bound| **bound < end) {
+            self.before.push(self.copied + bound.saturating_sub(start));
+        }
+        self.copied += count;
     }
 
     fn place(&self, bound: u64) -> u64 {

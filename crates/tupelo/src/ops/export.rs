@@ -1,17 +1,11 @@
 //! Export as trees: the selected entries of ntuples or trees, decoded and written as a `TTree`.
 
-use std::ops::ControlFlow;
-
-use arrow_array::RecordBatch;
-
+use super::{Progress, pipe};
 use crate::reader::{Read, Skipped};
 use crate::writer::{
-    FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, usual_counters, without_branch,
+    EntrySink, FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, usual_counters, without_branch,
 };
 use crate::{Error, Result};
-
-/// Memory of the entries that are decoded at once, in bytes: 16 MiB.
-const BATCH_BYTES: u64 = 16 << 20;
 
 /// The selected fields that a tree can hold, and what is left out.
 ///
@@ -34,7 +28,7 @@ pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec
 fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
     let others = like.schema().fields.iter().filter(|field| ![list, counter].contains(&field.name.as_str()));
     let others: Vec<Skipped> = others.map(|field| Skipped::new(&field.name, "")).collect();
-    for batch in like.clone().without_paths(&others)?.batches_of_bytes(BATCH_BYTES)? {
+    for batch in like.clone().without_paths(&others)?.batches_of_bytes(TreeWriter::BATCH_BYTES)? {
         let batch = batch?;
         if let (Some(list), Some(counts)) = (batch.column_by_name(list), batch.column_by_name(counter))
             && contradiction(list, counts)?.is_some()
@@ -45,72 +39,45 @@ fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// A tree that is filled with entries of ntuples or other trees, one after the other.
+/// Writes what a read selects as a tree: fields, entries, cut and computed columns. `None` if `progress` cancelled: the file
+/// can then only be dropped.
 ///
-/// The selection of a read is exported: fields, entries, cut and computed columns. Projected fields become branches
-/// like others. A tree cannot hold attribute sets and metadata: they are left out.
-#[derive(Debug)]
-pub struct Exporter {
-    writer: TreeWriter,
-}
-
-impl Exporter {
-    /// Begins a tree with the fields of `like`; its title is the description of the source, unless the options have one.
-    /// A field with the name of a counter, such as `nx` of `x`, becomes it if it has the numbers of items in all entries
-    /// of `like`.
-    ///
-    /// # Errors
-    /// As [`FileWriter::tree`]; those of reading; unsupported if there is no field: the entries would be a number without
-    /// values.
-    pub fn create(like: &Read, file: &FileWriter, path: &str, options: TreeOptions) -> Result<Self> {
-        let options = match options.title().is_empty() {
-            true => options.with_title(like.source().sidecar().description()),
-            false => options,
-        };
-        let schema = like.schema_with_computed()?;
-        if schema.fields.is_empty() {
-            return Err(like.context(Error::unsupported("no field can be exported; select other fields")));
-        }
-        let mut counters = like.source().schema().counters();
-        counters.retain(|(list, counter)| {
-            [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))
-        });
-        let mut uncounted = Vec::new();
-        for (list, counter) in usual_counters(&schema) {
-            let is_known = counters.iter().any(|(known, _)| *known == list);
-            if !is_known && !has_counts(like, &list, &counter)? {
-                uncounted.push(list);
-            }
-        }
-        let options = options.with_counters(counters).with_own_counters(uncounted);
-        Ok(Self { writer: file.tree(path, &schema, options)? })
+/// The title of the tree is the description of the source, unless the options have one. Projected fields become branches
+/// like others. A field with the name of a counter, such as `nx` of `x`, becomes it if it has the numbers of items in all
+/// entries. A tree cannot hold attribute sets and metadata: they are left out.
+///
+/// # Errors
+/// As [`FileWriter::tree`] and its writer; those of reading; unsupported if there is no field: the entries would be a number
+/// without values.
+pub fn export(
+    read: Read,
+    file: &FileWriter,
+    path: &str,
+    options: TreeOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Option<WriteProgress>> {
+    let options = match options.title().is_empty() {
+        true => options.with_title(read.source().sidecar().description()),
+        false => options,
+    };
+    let schema = read.schema_with_computed()?;
+    if schema.fields.is_empty() {
+        return Err(read.context(Error::unsupported("no field can be exported; select other fields")));
     }
-
-    /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the
-    /// number of selected entries that are done, and may cancel the export.
-    ///
-    /// # Errors
-    /// Invalid argument if the fields differ from those of the tree; those of reading and of writing.
-    pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
-        let first = read.range().start;
-        let source = read.source().clone();
-        self.writer.schema().order_of(&read.schema_with_computed()?).map_err(|error| source.context(error))?;
-        let mut batches = read.with_binary_strings(true).batches_of_bytes(BATCH_BYTES)?;
-        while let Some(batch) = batches.next() {
-            let batch: RecordBatch = batch?;
-            self.writer.write(&batch)?;
-            if progress(batches.position() - first).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+    let mut counters = read.source().schema().counters();
+    counters
+        .retain(|(list, counter)| [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name)));
+    let mut uncounted = Vec::new();
+    for (list, counter) in usual_counters(&schema) {
+        let is_known = counters.iter().any(|(known, _)| *known == list);
+        if !is_known && !has_counts(&read, &list, &counter)? {
+            uncounted.push(list);
         }
-        Ok(ControlFlow::Continue(()))
     }
-
-    /// Ends the tree.
-    ///
-    /// # Errors
-    /// As [`TreeWriter::finish`].
-    pub fn finish(mut self) -> Result<WriteProgress> {
-        self.writer.finish()
+    let options = options.with_counters(counters).with_own_counters(uncounted);
+    let mut writer = file.tree(path, &schema, options)?;
+    match pipe(read.with_binary_strings(true), Ok, &mut writer, progress)? {
+        Some(_) => writer.finish().map(Some),
+        None => Ok(None),
     }
 }

@@ -4,11 +4,11 @@
 //! [`ImportOptions`]. Classes become untyped records, so that readers need no dictionaries.
 
 mod objects;
-mod parts;
 mod types;
 mod validate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -16,20 +16,17 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
-use tupelo_ttree::Layout;
-use tupelo_ttree::fields::FieldKind;
 
 pub use self::objects::copy_objects;
-pub use self::parts::Import;
 use self::types::{can_be_projected, readable, with_lists};
 pub use self::validate::{Comparison, FieldValidation, Validation};
+use super::{Progress, pipe};
 use crate::evolution::relabel;
-use crate::reader::{Read, Skipped, Tree};
+use crate::reader::{Read, Skipped};
 use crate::schema::{Field, Kind, Schema};
+use crate::writer::{FileWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
-/// Batches take about this many bytes in memory.
-const BATCH_BYTES: u64 = 16 << 20;
 /// Prefix of the hidden collections of leaf-count arrays, as in ROOT's importer.
 const COLLECTION: &str = "_collection";
 
@@ -94,10 +91,12 @@ fn legal(name: &str, dots: char) -> String {
     name.chars().map(letter).collect()
 }
 
-/// How the fields of a tree become those of an ntuple.
+/// How what is chosen of a tree, or of the trees of several files, becomes an ntuple.
 #[derive(Debug, Clone)]
-pub struct ImportPlan {
+pub struct Import {
     read: Read,
+    /// The entries to import, one range after the other.
+    ranges: Vec<Range<u64>>,
     schema: Schema,
     columns: Vec<Column>,
     /// The fields of the ntuple that are compared with those of the tree: names in both.
@@ -113,14 +112,17 @@ enum Column {
     Collection(Vec<(usize, String)>, Option<usize>),
 }
 
-impl ImportPlan {
-    /// Plans the import of what is chosen of a tree. Fields that cannot be decoded, or that an ntuple cannot hold, are
-    /// left out.
+impl Import {
+    /// Plans the import of what is chosen of trees. Fields that cannot be decoded, or that an ntuple cannot hold, are
+    /// left out: see [`Import::skipped`].
     ///
     /// # Errors
-    /// Invalid argument for renaming a missing field, and if two fields would have the same name; those of
+    /// Invalid argument for an ntuple, for renaming a missing field, and if two fields would have the same name; those of
     /// [`Read::without_unreadable`].
-    pub fn new(tree: &Tree, read: Read, options: &ImportOptions) -> Result<Self> {
+    pub fn new(read: Read, options: &ImportOptions) -> Result<Self> {
+        if !read.source().schema().is_of_tree() {
+            return Err(read.context(Error::invalid_argument("an ntuple cannot be imported; copy it")));
+        }
         let known: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
         let mut options = options.clone();
         for (name, new) in std::mem::take(&mut options.renames) {
@@ -132,12 +134,12 @@ impl ImportPlan {
         }
         let (read, skipped) = representable(read)?;
         let fields = read.schema().fields.clone();
-        let branch_names = branch_names(tree);
+        let branch_names = branch_names(&read);
         let name = |field: &Field| {
-            let branch = branch_names.get(field.name.as_str()).copied().unwrap_or(&field.name);
+            let branch = branch_names.get(field.name.as_str()).unwrap_or(&field.name);
             options.name(&field.name, branch)
         };
-        let groups = if options.collections { groups(tree, &fields) } else { Vec::new() };
+        let groups = if options.collections { groups(&read) } else { Vec::new() };
         let in_group: HashSet<usize> = groups.iter().flat_map(|group| group.members.iter().copied()).collect();
         let counters: HashMap<usize, usize> =
             groups.iter().enumerate().filter_map(|(group, it)| Some((it.counter?, group))).collect();
@@ -186,48 +188,66 @@ impl ImportPlan {
             let what = format!("two fields would have the name '{}'; rename one of them", twice.name);
             return Err(Error::invalid_argument(what));
         }
-        Ok(Self { read, schema: Schema { fields: stored }, columns, compared, skipped })
+        let ranges = vec![read.range()];
+        Ok(Self { read, ranges, schema: Schema { fields: stored }, columns, compared, skipped })
     }
 
-    /// The same plan for another tree: its fields are matched by name with those of this plan.
+    /// The same for ranges of entries, one after the other.
+    #[must_use]
+    pub fn with_ranges(mut self, ranges: Vec<Range<u64>>) -> Self {
+        self.ranges = ranges;
+        self
+    }
+
+    /// Number of entries to import.
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Writes the ntuple; `None` if `progress` cancelled: the file can then only be dropped.
     ///
     /// # Errors
-    /// Invalid argument, which names tree, field and difference, if the fields are not the same.
-    pub fn matched(&self, other: Self) -> Result<Self> {
-        let matched = || {
-            let ours = &self.read.schema().fields;
-            let theirs = &other.read.schema().fields;
-            let places: HashMap<&str, usize> =
-                theirs.iter().enumerate().map(|(place, field)| (field.name.as_str(), place)).collect();
-            let mut order = Vec::with_capacity(ours.len());
-            for field in ours {
-                let difference = |what: &str| Error::invalid_argument(what).in_field(&field.name);
-                let Some(&place) = places.get(field.name.as_str()) else { return Err(difference("is missing")) };
-                if shape(field) != shape(&theirs[place]) {
-                    let what = format!("has type {}, expected {}", typed(&theirs[place]), typed(field));
-                    return Err(difference(&what));
-                }
-                order.push(place);
-            }
-            let known: HashSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
-            if let Some(more) = theirs.iter().find(|field| !known.contains(field.name.as_str())) {
-                return Err(Error::invalid_argument("is missing in the first tree").in_field(&more.name));
-            }
-            let column = |column: &Column| match column {
-                Column::Field(index) => Column::Field(order[*index]),
-                Column::Collection(members, counter) => {
-                    let members = members.iter().map(|(index, name)| (order[*index], name.clone()));
-                    Column::Collection(members.collect(), counter.map(|counter| order[counter]))
-                }
-            };
-            let mut compared = vec![(String::new(), String::new()); order.len()];
-            for (names, &place) in self.compared.iter().zip(&order) {
-                compared[place].clone_from(names);
-            }
-            Ok((self.columns.iter().map(column).collect(), compared))
+    /// Unsupported if nothing can be imported: the entries would be a number without values; those of reading, and of
+    /// [`FileWriter::ntuple`] and its writer.
+    pub fn write(
+        &self,
+        file: &FileWriter,
+        path: &str,
+        options: WriteOptions,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<WriteProgress>> {
+        self.check()?;
+        let options = match options.description().is_empty() {
+            true => options.with_description(self.read.source().sidecar().description()),
+            false => options,
         };
-        let (columns, compared) = matched().map_err(|error| other.read.context(error))?;
-        Ok(Self { schema: self.schema.clone(), columns, compared, ..other })
+        let mut writer = file.ntuple(path, &self.schema, options)?;
+        let (stored, mut before) = (self.stored(), 0);
+        for range in &self.ranges {
+            let read = self.read.clone().entries(range.clone()).with_binary_strings(true);
+            let convert = |batch| self.convert(&batch, &stored).map_err(|e| self.read.context(e));
+            if pipe(read, convert, &mut writer, &mut |done| progress(before + done))?.is_none() {
+                return Ok(None);
+            }
+            before += range.end - range.start;
+        }
+        writer.finish().map(Some)
+    }
+
+    /// Refuses to import nothing.
+    ///
+    /// # Errors
+    /// Unsupported, with one of the fields that are left out.
+    pub fn check(&self) -> Result<()> {
+        if !self.schema.fields.is_empty() {
+            return Ok(());
+        }
+        let why = match self.skipped() {
+            [] => String::new(),
+            [one, ..] => format!(", such as '{}': {}", one.name, one.reason),
+        };
+        let what = format!("no branch can be imported{why}; select other branches or another tree");
+        Err(self.read.context(Error::unsupported(what)))
     }
 
     /// The fields of the ntuple.
@@ -235,14 +255,14 @@ impl ImportPlan {
         &self.schema
     }
 
+    /// What is read of the trees.
+    pub(super) fn read(&self) -> &Read {
+        &self.read
+    }
+
     /// The fields of the tree and of the ntuple that are equal: names in both.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.compared.iter().map(|(branch, field)| (branch.as_str(), field.as_str()))
-    }
-
-    /// The read of the tree.
-    pub fn read(&self) -> &Read {
-        &self.read
     }
 
     /// What was selected but is not imported, and why.
@@ -278,13 +298,12 @@ impl ImportPlan {
     }
 }
 
-/// The names of the top-level branches, by those of their fields.
-fn branch_names(tree: &Tree) -> HashMap<&str, &str> {
-    let metadata = tree.metadata();
-    let branches = metadata.top_level.iter().filter_map(|&index| metadata.branches.get(index));
-    branches
-        .map(|branch| (branch.name.split('[').next().unwrap_or_default().trim_end_matches('.'), branch.name.as_str()))
-        .collect()
+/// The names of top-level branches that are not those of their fields, by those of the fields.
+fn branch_names(read: &Read) -> HashMap<String, String> {
+    let names = read.source().schema().other_names().into_iter();
+    let is_of_field =
+        |name: &str, field: &str| name.split('[').next().unwrap_or_default().trim_end_matches('.') == field;
+    names.filter(|(name, field)| is_of_field(name, field)).map(|(name, field)| (field, name)).collect()
 }
 
 /// The selected fields of a tree that an ntuple can hold, in types that ROOT reads, and what is left out.
@@ -327,22 +346,6 @@ fn legalise(field: &mut Field) {
     }
 }
 
-/// The shape of a field, compared with the same field of another tree.
-fn shape(field: &Field) -> Field {
-    let mut field = imported(field);
-    field.description.clear();
-    field.type_version = 0;
-    for child in field.children_mut() {
-        *child = shape(child);
-    }
-    field
-}
-
-/// The type of a field, for messages.
-fn typed(field: &Field) -> &str {
-    if field.type_name.is_empty() { "a record with other members" } else { &field.type_name }
-}
-
 /// Makes a collection a projected field, with the items of another.
 fn project(field: &mut Field, member: &str, collection: &str) {
     field.projected_from = Some(collection.to_owned());
@@ -365,27 +368,20 @@ struct Group {
     members: Vec<usize>,
 }
 
-fn groups(tree: &Tree, fields: &[Field]) -> Vec<Group> {
-    let metadata = tree.metadata();
+fn groups(read: &Read) -> Vec<Group> {
+    let fields = &read.schema().fields;
     let places: HashMap<&str, usize> = fields.iter().enumerate().map(|(at, field)| (field.name.as_str(), at)).collect();
-    let mut groups: Vec<((usize, usize), Group)> = Vec::new();
-    for stored in tree.tree_fields() {
-        let FieldKind::Value { branch, layout: Layout::Rest(_) } = &stored.kind else { continue };
-        let Some(&place) = places.get(stored.name.as_str()) else { continue };
+    let mut groups: Vec<(String, Group)> = Vec::new();
+    for (list, counter) in read.source().schema().counters() {
+        let Some(&place) = places.get(list.as_str()) else { continue };
         if !fields[place].children().iter().all(can_be_projected) {
             continue;
         }
-        let leaves = metadata.branches.get(*branch).map(|branch| branch.leaves.as_slice());
-        let Some([leaf]) = leaves else { continue };
-        let Some(counter) = leaf.counter else { continue };
         match groups.iter_mut().find(|(known, _)| *known == counter) {
             Some((_, group)) => group.members.push(place),
             None => {
-                let counting = tree.tree_fields().iter().find(|field| {
-                    matches!(&field.kind, FieldKind::Value { branch, layout: Layout::Number(..) } if *branch == counter.0)
-                });
-                let counter_place = counting.and_then(|field| places.get(field.name.as_str()).copied());
-                groups.push((counter, Group { counter: counter_place, members: vec![place] }));
+                let counting = places.get(counter.as_str()).copied();
+                groups.push((counter, Group { counter: counting, members: vec![place] }));
             }
         }
     }

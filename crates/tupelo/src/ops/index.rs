@@ -153,7 +153,7 @@ impl Manifest {
         let (count, session) = match table {
             Table::Ntuple(ntuple) => (ntuple.clusters(), ntuple.source().session()),
             Table::Tree(tree) => (tree.clusters(), tree.source().session()),
-            Table::Chain(_) => return Err(several()),
+            Table::Chain(_) | Table::Join(_) => return Err(several()),
         };
         let memory = count.saturating_mul(MEMORY_PER_CLUSTER);
         let _reserved = session.budget().reserve(memory, "the clusters of a manifest")?;
@@ -168,7 +168,7 @@ impl Manifest {
                 let own = tree.sizes().into_iter().map(|sizes| sizes.stored_bytes);
                 (tree_clusters(tree), tree.source().file().size(), own.collect())
             }
-            Table::Chain(_) => return Err(several()),
+            Table::Chain(_) | Table::Join(_) => return Err(several()),
         };
         let place = self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len());
         let file = json!({

@@ -1,28 +1,73 @@
 //! Operations on whole ntuples and files.
 
-mod compared;
 pub mod copy;
 pub mod cost;
+pub mod diff;
 pub mod export;
 pub mod gc;
 pub mod import;
 pub mod index;
 pub mod inspect;
 pub mod layout;
+pub mod merge;
 #[cfg(test)]
 mod object_tests;
-mod objects;
 pub mod repair;
 pub mod tune;
 pub mod verify;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
+use arrow_array::RecordBatch;
 use tupelo_format::descriptor::AttributeSet;
 
-use crate::reader::{File, Listed, Ntuple, Object};
+use crate::reader::{File, Listed, Ntuple, Object, Read};
+use crate::writer::EntrySink;
 use crate::{Error, Result};
+
+/// Receives the number of selected entries that are done, and may cancel.
+pub type Progress<'p> = dyn FnMut(u64) -> ControlFlow<()> + 'p;
+
+/// Passes the selected entries to a sink, in batches of the size that it likes, each converted by `convert`. Returns the
+/// number of entries that the sink took, which a cut makes fewer than those that are done; `None` if `progress` cancelled.
+/// The sink is neither finished nor abandoned.
+/// ```no_run
+/// use std::ops::ControlFlow;
+/// use tupelo::WriteOptions;
+/// use tupelo::ops::pipe;
+///
+/// let read = tupelo::open("events.root:Events").open()?.read(["MET_pt"])?.with_where(&"MET_pt > 100".parse()?)?;
+/// let file = tupelo::create("met.root")?;
+/// let mut sink = file.ntuple("Events", read.schema(), WriteOptions::default())?;
+/// pipe(read, Ok, &mut sink, &mut |_| ControlFlow::Continue(()))?;
+/// println!("{}", sink.finish()?.entries);
+/// file.finish()?;
+/// # Ok::<(), tupelo::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of reading, of `convert` and of the sink.
+pub fn pipe<S: EntrySink>(
+    read: Read,
+    mut convert: impl FnMut(RecordBatch) -> Result<RecordBatch>,
+    sink: &mut S,
+    progress: &mut Progress<'_>,
+) -> Result<Option<u64>, S::Error> {
+    let first = read.range().start;
+    let mut batches = read.batches_of_bytes(S::BATCH_BYTES)?;
+    let mut taken = 0;
+    while let Some(batch) = batches.next() {
+        let batch = convert(batch?)?;
+        sink.write(&batch)?;
+        taken += batch.num_rows() as u64;
+        if progress(batches.position() - first).is_break() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(taken))
+}
 
 /// An ntuple or an attribute set, as far as it can be opened.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Compares every checksum and decodes every page, to the end, whatever damage is found.
 
+mod compared;
+mod objects;
 mod trees;
 
 use std::collections::HashSet;
@@ -10,9 +12,9 @@ use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
 
-use super::compared::Compared;
+use self::compared::Compared;
 use super::layout::layout;
-use super::{each_ntuple, objects, reason};
+use super::{each_ntuple, reason};
 use crate::decode::{ValueOptions, decode};
 use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};

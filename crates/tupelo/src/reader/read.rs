@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchem
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
-use super::sources::{Cost, EntrySource, Ntuple, Tree};
+use super::sources::{Cost, EntrySource, Ntuple, Sealed, Tree};
 use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
 use crate::plan::EntrySet;
@@ -402,7 +402,8 @@ impl Read {
             field.projected_from.as_ref().is_some_and(is_source)
         };
         let is_shown = |hidden: &&Field| {
-            hidden.hidden && !is_chosen(hidden) && all.iter().filter(|field| needs(field, hidden)).all(is_chosen)
+            let mut shown = all.iter().filter(|field| needs(field, hidden)).peekable();
+            hidden.hidden && !is_chosen(hidden) && shown.peek().is_some() && shown.all(is_chosen)
         };
         let mut fields: Vec<Field> = all.iter().filter(is_shown).cloned().collect();
         if !fields.is_empty() {
@@ -410,6 +411,16 @@ impl Read {
             self.fields.schema = Arc::new(Schema { fields });
         }
         self
+    }
+
+    /// The cluster that begins with the first of the entries, as it is stored; see [`EntrySource::sealed`]. `order` are the
+    /// places of the fields whose pages come one after the other.
+    pub(crate) fn sealed(&self, order: &[usize], entries: &Range<u64>) -> Result<Sealed> {
+        if self.computes() || self.fields.is_evolved() || !self.order.is_empty() {
+            return Ok(Sealed::none(entries.end));
+        }
+        let fields: Vec<Field> = order.iter().filter_map(|&place| self.stored_fields().get(place).cloned()).collect();
+        self.source.sealed(&fields, entries).map_err(|e| self.context(e))
     }
 
     /// The source of the entries.

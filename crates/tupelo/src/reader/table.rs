@@ -8,7 +8,7 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::read::Read;
 use super::skipped::Skipped;
-use super::sources::{Chain, EntrySource, Ntuple, Tree, check_unchanged, no_ntuples};
+use super::sources::{Chain, EntrySource, Join, Ntuple, Tree, no_ntuples};
 use crate::error::{Remedy, listed};
 use crate::evolution::ReadRule;
 use crate::schema::{Differing, FieldPolicy, Schema};
@@ -25,6 +25,8 @@ pub enum Table {
     Tree(Tree),
     /// Several of them, one after the other.
     Chain(Chain),
+    /// Several of them, side by side.
+    Join(Join),
 }
 
 impl From<Ntuple> for Table {
@@ -80,11 +82,30 @@ impl Table {
         Chain::new(count, at_once, policy, open).map(Self::Chain)
     }
 
+    /// The fields of several ntuples, trees or chains side by side: entries of the same number belong together, as with
+    /// friends of a `TTree`. Each comes with a prefix for the names of its fields, which may be empty.
+    /// ```no_run
+    /// use tupelo::Table;
+    ///
+    /// let open = |name| tupelo::open(name).table();
+    /// let events = Table::join([("", open("events.root:Events")?), ("nn_", open("scores.root:Scores")?)])?;
+    /// let read = events.read(["MET_pt", "nn_score"])?.with_where(&"nn_score > 0.9".parse()?)?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Invalid argument if they have different numbers of entries, if two fields would have the same name, and for none.
+    pub fn join<P: Into<String>>(tables: impl IntoIterator<Item = (P, Self)>) -> Result<Self> {
+        let sides = tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).collect();
+        Join::new(sides).map(Self::Join)
+    }
+
     pub(super) fn as_source(&self) -> &dyn EntrySource {
         match self {
             Self::Ntuple(ntuple) => ntuple,
             Self::Tree(tree) => tree,
             Self::Chain(chain) => chain,
+            Self::Join(join) => join,
         }
     }
 
@@ -93,6 +114,7 @@ impl Table {
             Self::Ntuple(ntuple) => Arc::new(ntuple.clone()),
             Self::Tree(tree) => Arc::new(tree.clone()),
             Self::Chain(chain) => Arc::new(chain.clone()),
+            Self::Join(join) => Arc::new(join.clone()),
         }
     }
 
@@ -105,6 +127,7 @@ impl Table {
             Self::Ntuple(ntuple) => return Ok(ntuple),
             Self::Tree(tree) => format!("'{}' is a TTree, not an RNTuple", tree.path()),
             Self::Chain(chain) => format!("expected one RNTuple, found {} files", chain.parts().len()),
+            Self::Join(join) => format!("expected one RNTuple, found a join of {}", join.sides()),
         };
         Err(Error::unsupported(what).within(self.file_name()))
     }
@@ -113,7 +136,7 @@ impl Table {
     pub fn tree(&self) -> Option<&Tree> {
         match self {
             Self::Tree(tree) => Some(tree),
-            Self::Ntuple(_) | Self::Chain(_) => None,
+            Self::Ntuple(_) | Self::Chain(_) | Self::Join(_) => None,
         }
     }
 
@@ -121,7 +144,7 @@ impl Table {
     pub fn files(&self) -> Option<&Chain> {
         match self {
             Self::Chain(chain) => Some(chain),
-            Self::Ntuple(_) | Self::Tree(_) => None,
+            Self::Ntuple(_) | Self::Tree(_) | Self::Join(_) => None,
         }
     }
 
@@ -130,7 +153,7 @@ impl Table {
         match self {
             Self::Ntuple(ntuple) => ntuple.name(),
             Self::Tree(tree) => tree.name(),
-            Self::Chain(chain) => EntrySource::path(chain).rsplit('/').next().unwrap_or_default(),
+            Self::Chain(_) | Self::Join(_) => self.path().rsplit('/').next().unwrap_or_default(),
         }
     }
 
@@ -190,7 +213,7 @@ impl Table {
         match self {
             Self::Ntuple(ntuple) => ntuple.streamer_infos(),
             Self::Tree(tree) => Ok(tree.streamer_infos().clone()),
-            Self::Chain(chain) => chain.sidecar().streamer_infos(),
+            Self::Chain(_) | Self::Join(_) => self.as_source().sidecar().streamer_infos(),
         }
     }
 
@@ -202,14 +225,6 @@ impl Table {
         self.as_source().identity()
     }
 
-    /// Compares with the identity of the table when it was opened before.
-    ///
-    /// # Errors
-    /// Storage, if it has changed since.
-    pub fn check_unchanged(&self, identity: &str) -> Result<()> {
-        check_unchanged(self.as_source(), identity)
-    }
-
     /// The same with read rules; see [`Ntuple::with_rules`].
     ///
     /// # Errors
@@ -218,8 +233,8 @@ impl Table {
         Ok(match self {
             Self::Ntuple(ntuple) => Self::Ntuple(ntuple.with_rules(rules)?),
             Self::Tree(tree) => Self::Tree(tree.with_rules(rules)?),
-            Self::Chain(_) => {
-                let what = "rules are for one file: give them to each before they are chained";
+            Self::Chain(_) | Self::Join(_) => {
+                let what = "rules are for one file: give them to each before they are chained or joined";
                 return Err(Error::unsupported(what).within(self.file_name()));
             }
         })
@@ -230,7 +245,7 @@ impl Table {
     pub fn with_tree_cache(&self, cache: TreeCache) -> Self {
         match self {
             Self::Tree(tree) => Self::Tree(tree.with_cache(cache)),
-            Self::Ntuple(_) | Self::Chain(_) => self.clone(),
+            Self::Ntuple(_) | Self::Chain(_) | Self::Join(_) => self.clone(),
         }
     }
 
@@ -239,7 +254,7 @@ impl Table {
         match self {
             Self::Ntuple(ntuple) => ntuple.metrics(),
             Self::Tree(tree) => tree.metrics(),
-            Self::Chain(_) => None,
+            Self::Chain(_) | Self::Join(_) => None,
         }
     }
 
@@ -297,6 +312,20 @@ impl Chain {
     /// Whether a pattern names only fields that are left out because files differ.
     pub fn lacks(&self, pattern: &str) -> bool {
         self.differing().iter().any(|it| it.is_meant_by(&[pattern])) && self.schema().select(&[pattern]).is_err()
+    }
+
+    /// Refuses to leave out fields that some files lack; with patterns, of those that [`Chain::missing`] chooses.
+    ///
+    /// # Errors
+    /// Invalid argument, with the fields.
+    pub fn check_complete<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Result<()> {
+        match self.missing_text(wanted, unwanted) {
+            None => Ok(()),
+            Some(missing) => {
+                let what = format!("some files lack the fields {missing}; select other fields");
+                Err(self.context(Error::invalid_argument(what)))
+            }
+        }
     }
 
     /// As [`Chain::missing`], as a list for a message; `None` if there are none.

@@ -40,11 +40,22 @@ impl Schema {
     }
 }
 
+impl Field {
+    /// Whether another field has columns for the same values, with any encodings.
+    pub(crate) fn is_stored_like(&self, other: &Self) -> bool {
+        let children = self.children().iter().zip(other.children());
+        discriminant(&self.kind) == discriminant(&other.kind)
+            && size(self) == size(other)
+            && self.children().len() == other.children().len()
+            && children.into_iter().all(|(own, other)| own.is_stored_like(other))
+    }
+}
+
 /// Whether values of another field can be written as those of a field.
 ///
 /// # Errors
 /// Invalid argument, which names the difference.
-pub(crate) fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
+fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
     let differ = |what: String| Err(Error::invalid_argument(format!("field '{path}' {what}")));
     let is_same_kind = discriminant(&field.kind) == discriminant(&other.kind) && size(field) == size(other);
     let names = (&field.type_name, &other.type_name);

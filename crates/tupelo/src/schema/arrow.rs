@@ -373,7 +373,7 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
     } else if may_be_null {
         // The metadata, if any, speak of the value: the optional around it is new.
         let item = from_layer("_0", data_type, false, layer)?;
-        let optional = optional_type_name(&item)?;
+        let optional = optional_type_name(&item);
         let description = item.description.clone();
         let mut field =
             Field::new(name, optional, Kind::Optional(Box::new(Field { description: String::new(), ..item })));
@@ -515,10 +515,10 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
 
 /// The type name of an optional. An optional of an untyped record has no type name: it is stored, and read by ROOT, as
 /// an untyped collection of at most one item.
-pub(super) fn optional_type_name(item: &Field) -> Result<String> {
-    match item.type_name.is_empty() {
-        true => Ok(String::new()),
-        false => typed("std::optional", std::slice::from_ref(item)),
+pub(super) fn optional_type_name(item: &Field) -> String {
+    match item.type_name.as_str() {
+        "" => String::new(),
+        name => format!("std::optional<{name}>"),
     }
 }
 
@@ -563,7 +563,7 @@ fn derive_type_name(kind: &Kind) -> Result<String> {
         Kind::Collection(item) if item.type_name.is_empty() => String::new(),
         Kind::Collection(item) => typed("std::vector", one(item))?,
         Kind::Map(pair) => typed("std::map", pair.children())?,
-        Kind::Optional(item) => optional_type_name(item)?,
+        Kind::Optional(item) => optional_type_name(item),
         Kind::Record(_) => String::new(),
         Kind::Tuple(fields) => typed("std::tuple", fields)?,
         Kind::Variant(fields) => typed("std::variant", fields)?,

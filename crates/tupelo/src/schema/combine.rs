@@ -74,14 +74,11 @@ impl Combination {
             return;
         }
         for field in &schema.fields {
-            let mut field = field.clone();
-            field.store();
             match self.places.get(&field.name) {
-                Some(&place) => self.combine(place, &field, source),
+                Some(&place) => self.combine(place, field.clone(), source),
                 None => {
                     self.places.insert(field.name.clone(), self.fields.len());
-                    let lacking = self.last.clone();
-                    let first = source.to_owned();
+                    let (field, lacking, first) = (field.clone(), self.last.clone(), source.to_owned());
                     self.fields.push(Combined { field, sources: 1, first, is_left_out: false, lacking });
                 }
             }
@@ -91,15 +88,22 @@ impl Combination {
         self.seen.insert(0, schema.clone());
     }
 
-    fn combine(&mut self, place: usize, field: &Field, source: &str) {
+    fn combine(&mut self, place: usize, mut field: Field, source: &str) {
         let known = &mut self.fields[place];
         known.sources += 1;
         if known.is_left_out {
             return;
         }
+        // What is a projected field in some sources only has values of its own.
+        if !known.field.is_projected_like(&field) {
+            known.field.store();
+            field.store();
+        }
         let mut missing = BTreeSet::new();
-        match combined(&known.field, field, self.policy, &field.name, &mut missing) {
+        match combined(&known.field, &field, self.policy, &field.name, &mut missing) {
             Ok(field) => known.field = field,
+            // It is read under the names of its projected fields.
+            Err(_) if known.field.hidden => known.is_left_out = true,
             Err(difference) => {
                 known.is_left_out = true;
                 let Difference { path, own, other } = *difference;
@@ -122,8 +126,10 @@ impl Combination {
             let lacking = known.lacking.get_or_insert_with(|| source.to_owned());
             if self.policy == FieldPolicy::Common {
                 known.is_left_out = true;
-                let reason = format!("{lacking} lacks it");
-                self.differing.push(Differing { path: known.field.name.clone(), reason, is_missing: true });
+                if !known.field.hidden {
+                    let reason = format!("{lacking} lacks it");
+                    self.differing.push(Differing { path: known.field.name.clone(), reason, is_missing: true });
+                }
             }
         }
     }
@@ -131,33 +137,47 @@ impl Combination {
     /// The fields to read, the fields that some sources lack with the name of one of these, and what is left out. Fields to
     /// read that some sources lack are optional.
     pub(crate) fn finish(self) -> (Schema, HashMap<String, String>, Vec<Differing>) {
-        let (mut fields, mut partial) = (Vec::with_capacity(self.fields.len()), HashMap::new());
-        for known in self.fields {
-            let is_partial = known.lacking.is_some();
-            partial.extend(known.lacking.map(|source| (known.field.name.clone(), source)));
-            if known.is_left_out {
-                continue;
+        let (mut fields, mut partial): (Vec<Field>, _) = (Vec::with_capacity(self.fields.len()), HashMap::new());
+        for mut known in self.fields {
+            if let Some(source) = known.lacking {
+                partial.insert(known.field.name.clone(), source);
+                known.field.store();
+                if known.field.takes_nulls() {
+                    known.field = known.field.optional();
+                }
             }
-            let field = if is_partial { optional(known.field) } else { known.field };
-            let id = u32::try_from(fields.len()).map(FieldId::from).ok();
-            fields.push(Field { id, ..field });
+            if !known.is_left_out {
+                let id = u32::try_from(fields.len()).map(FieldId::from).ok();
+                fields.push(Field { id, ..known.field });
+            }
         }
+        let is_whole = |path: &String| {
+            let top = path.split('.').next().unwrap_or_default();
+            stored_path(&fields, path) && !partial.contains_key(top)
+        };
+        let is_lost = |field: &Field| field.projections().into_iter().any(|path| !is_whole(path));
+        let lost: Vec<bool> = fields.iter().map(is_lost).collect();
+        fields.iter_mut().zip(lost).filter(|(_, lost)| *lost).for_each(|(field, _)| field.store());
         (Schema { fields }, partial, self.differing)
     }
 }
 
-/// The field with nulls for sources that lack it.
-fn optional(field: Field) -> Field {
-    if !field.takes_nulls() {
-        return field;
+/// Whether there is a field of a path in which items of collections are called `_0`.
+fn stored_path(fields: &[Field], path: &str) -> bool {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let found = fields.iter().find(|field| field.name == name);
+    found.is_some_and(|field| rest.is_none_or(|rest| stored_path(field.children(), rest)))
+}
+
+impl Field {
+    /// The paths of the fields that it is projected from, itself and its subfields in order.
+    fn projections(&self) -> Vec<&String> {
+        let below = self.children().iter().flat_map(Self::projections);
+        self.projected_from.iter().chain(below).collect()
     }
-    match field.optional() {
-        Ok(optional) => optional,
-        // C++ has no name for it.
-        Err(_) => {
-            let item = Field { name: "_0".into(), description: String::new(), ..field.clone() };
-            Field { description: field.description, ..Field::new(field.name, "", Kind::Optional(Box::new(item))) }
-        }
+
+    fn is_projected_like(&self, other: &Self) -> bool {
+        self.projections() == other.projections()
     }
 }
 

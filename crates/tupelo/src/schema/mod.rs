@@ -23,7 +23,6 @@ pub(crate) mod tests;
 mod tighten;
 mod tree;
 
-pub(crate) use alike::same;
 pub use arrow::{metadata, standard_type_name};
 pub use combine::FieldPolicy;
 pub(crate) use combine::{Combination, Differing};
@@ -182,14 +181,14 @@ impl Field {
     }
 
     /// The same field for entries that may lack it.
-    pub(crate) fn optional(&self) -> Result<Self> {
+    pub(crate) fn optional(&self) -> Self {
         if matches!(self.kind, Kind::Optional(_) | Kind::Variant(_)) {
-            return Ok(self.clone());
+            return self.clone();
         }
         let item = Self { name: "_0".into(), description: String::new(), ..self.clone() };
-        let type_name = arrow::optional_type_name(&item)?;
+        let type_name = arrow::optional_type_name(&item);
         let optional = Self::new(self.name.clone(), type_name, Kind::Optional(Box::new(item)));
-        Ok(Self { description: self.description.clone(), ..optional })
+        Self { description: self.description.clone(), ..optional }
     }
 
     /// Subfields in order.

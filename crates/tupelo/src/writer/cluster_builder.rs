@@ -7,8 +7,10 @@ use arrow_array::{ArrayRef, RecordBatch};
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::AddedFields;
-use super::sealed::{self, SealedCluster, SealedColumn};
-use crate::encode::{ColumnWriter, FieldWriter, PackedPage, PageOptions, SealedPage, StoredColumn};
+use super::sealed;
+use crate::encode::{
+    ColumnWriter, FieldWriter, PackedPage, PageOptions, SealedCluster, SealedColumn, SealedPage, StoredColumn,
+};
 use crate::pool::{self, Background};
 use crate::sink::PageSink;
 use crate::{Error, Result};
@@ -254,14 +256,9 @@ impl ClusterBuilder {
         Ok(())
     }
 
-    /// Checks a cluster whose pages are sealed; returns its columns in the order of the builder's own. `writers` has the
-    /// index of that for each physical column.
-    pub(super) fn check_sealed(&self, cluster: SealedCluster, writers: &[Option<usize>]) -> Result<Vec<SealedColumn>> {
-        if cluster.entries == 0 {
-            return Err(Error::invalid_argument("sealed cluster has no entries"));
-        }
-        let columns = sealed::by_writer(cluster.columns, writers, &self.columns)?;
-        sealed::check_elements(&self.fields, &columns, cluster.entries).map(|()| columns)
+    /// Checks a cluster whose pages are sealed; returns its columns in the order of the builder's own.
+    pub(super) fn check_sealed(&self, cluster: SealedCluster) -> Result<Vec<SealedColumn>> {
+        sealed::check(cluster, &self.fields, &self.columns)
     }
 
     /// Stores a checked cluster, after the open one was flushed.

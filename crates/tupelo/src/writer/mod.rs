@@ -3,6 +3,7 @@
 mod attributes;
 mod cluster_builder;
 mod committer;
+mod entry_sink;
 mod groups;
 mod mirror;
 mod ntuple;
@@ -30,6 +31,7 @@ use tupelo_storage::{
 pub use self::attributes::AttributeSetWriter;
 pub use self::cluster_builder::WriteProgress;
 use self::committer::{Committer, Place};
+pub use self::entry_sink::EntrySink;
 use self::mirror::Copies;
 pub use self::ntuple::{FillContext, NtupleWriter};
 pub use self::options::{

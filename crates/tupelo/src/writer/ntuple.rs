@@ -9,7 +9,7 @@ use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
 use super::cluster_builder::{ClusterBuilder, Store, WriteProgress};
 use super::committer::{Committer, Place, SharedSet};
-use super::sealed::SealedCluster;
+use crate::encode::{SealedCluster, SealedColumn};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::sink::NullSink;
@@ -69,21 +69,23 @@ impl NtupleWriter {
         write(&self.shared, &mut self.builder, batches)
     }
 
-    /// Appends a whole cluster whose pages are sealed already, after flushing the open one. Its columns must have the
+    /// A whole cluster whose pages are sealed already, for [`NtupleWriter::append_sealed`]. Its columns must have the
     /// encodings of the ntuple's.
     ///
     /// # Errors
-    /// Invalid argument for a cluster that does not match the ntuple: then nothing is written. Storage errors, after
-    /// which the ntuple cannot be finished.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the merging of files uses it"))]
-    pub(crate) fn append_sealed(&mut self, cluster: SealedCluster) -> Result<()> {
+    /// Invalid argument for a cluster that does not match the ntuple.
+    pub(crate) fn check_sealed(&self, cluster: SealedCluster) -> Result<CheckedCluster> {
         let entries = cluster.entries;
-        let columns = {
-            let committer = lock(&self.shared);
-            let usable = committer.check_usable();
-            let checked = usable.and_then(|()| self.builder.check_sealed(cluster, &committer.model.columns));
-            checked.map_err(|e| committer.context(e))?
-        };
+        let committer = lock(&self.shared);
+        let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster));
+        Ok(CheckedCluster { entries, columns: checked.map_err(|e| committer.context(e))? })
+    }
+
+    /// Appends a whole cluster as it is, after flushing the open one.
+    ///
+    /// # Errors
+    /// Storage errors, after which the ntuple cannot be finished.
+    pub(crate) fn append_sealed(&mut self, CheckedCluster { entries, columns }: CheckedCluster) -> Result<()> {
         self.flush_cluster()?;
         let commit = |cluster: Store<'_>| lock(&self.shared).commit(cluster);
         let appended = self.builder.append_sealed(entries, columns, commit);
@@ -268,6 +270,13 @@ impl NtupleWriter {
         let mut committer = lock(&self.shared);
         committer.abandon().map_err(|e| committer.context(e))
     }
+}
+
+/// A sealed cluster that matches the ntuple, with its columns in the order of their writers.
+#[derive(Debug)]
+pub(crate) struct CheckedCluster {
+    entries: u64,
+    columns: Vec<SealedColumn>,
 }
 
 /// Fills clusters of an ntuple from one of several threads.

@@ -1,101 +1,43 @@
-//! Clusters whose pages are sealed already, which are stored without decoding.
+//! Checks of clusters that are stored without decoding.
 
-use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::encoding::Encoding;
-
-use crate::encode::{ColumnWriter, FieldWriter, SealedPage};
+use crate::encode::{ColumnWriter, FieldWriter, SealedCluster, SealedColumn};
 use crate::schema::Kind;
 use crate::{Error, Result};
 
-/// A whole cluster.
-#[derive(Debug)]
-pub(crate) struct SealedCluster {
-    pub(crate) entries: u64,
-    /// One for each physical column; `None` for those of representations that the cluster does not use.
-    pub(crate) columns: Vec<Option<SealedColumn>>,
-}
-
-/// The pages of one column of a cluster.
-#[derive(Debug)]
-pub(crate) struct SealedColumn {
-    pub(crate) encoding: Encoding,
-    /// Compression setting.
-    pub(crate) compression: u32,
-    pub(crate) pages: Vec<SealedPage>,
-}
-
-impl SealedColumn {
-    fn elements(&self) -> u64 {
-        self.pages.iter().map(|page| u64::from(page.elements)).sum()
-    }
-
-    /// Bytes before compression.
-    pub(super) fn unpacked_bytes(&self) -> u64 {
-        let bytes = |page: &SealedPage| self.encoding.packed_bytes(page.elements.into()).unwrap_or(u64::MAX);
-        self.pages.iter().map(bytes).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes as stored, checksums included.
-    pub(super) fn stored_bytes(&self) -> u64 {
-        self.pages.iter().map(|page| page.bytes.len() as u64).sum()
-    }
-
-    fn check(&self, encoding: &Encoding) -> Result<()> {
-        if self.encoding != *encoding {
-            let [own, expected] = [&self.encoding, encoding].map(|encoding| encoding.column_type().name());
-            return Err(Error::invalid_argument(format!("its pages are encoded as {own}, expected {expected}")));
-        }
-        self.pages.iter().enumerate().try_for_each(|(number, page)| {
-            let bytes = page.bytes.len().checked_sub(page.checksum_bytes()).map(|bytes| bytes as u64);
-            let packed_bytes = self.encoding.packed_bytes(page.elements.into());
-            let is_size = bytes.zip(packed_bytes).is_some_and(|(bytes, packed)| (1..=packed).contains(&bytes));
-            let is_digest = page.digest.is_none_or(|digest| page.bytes.ends_with(&digest.to_le_bytes()));
-            match is_size && is_digest && page.elements <= i32::MAX as u32 {
-                true => Ok(()),
-                false => Err(Error::invalid_argument(format!(
-                    "page {number} of {} elements and {} bytes (including any checksum of {CHECKSUM_BYTES} bytes) is \
-                     not a valid sealed page",
-                    page.elements,
-                    page.bytes.len()
-                ))),
-            }
-        })
-    }
-}
-
-/// The columns of a sealed cluster in the order of their writers; `writers` has the writer of each physical column.
-pub(super) fn by_writer(
-    columns: Vec<Option<SealedColumn>>,
-    writers: &[Option<usize>],
-    columns_written: &[ColumnWriter],
+/// Checks the columns of a sealed cluster; returns them in the order of their writers.
+pub(super) fn check(
+    cluster: SealedCluster,
+    fields: &[Option<FieldWriter>],
+    writers: &[ColumnWriter],
 ) -> Result<Vec<SealedColumn>> {
-    if columns.len() != writers.len() {
-        let (given, expected) = (columns.len(), writers.len());
+    if cluster.entries == 0 {
+        return Err(Error::invalid_argument("sealed cluster has no entries"));
+    }
+    let mut places = Vec::with_capacity(writers.len());
+    fields.iter().flatten().for_each(|field| add_columns(field, &mut places));
+    if cluster.columns.len() != places.len() {
+        let (given, expected) = (cluster.columns.len(), places.len());
         return Err(Error::invalid_argument(format!("sealed cluster has {given} columns, expected {expected}")));
     }
-    let mut ordered: Vec<Option<SealedColumn>> = columns_written.iter().map(|_| None).collect();
-    for (index, (column, writer)) in columns.into_iter().zip(writers).enumerate() {
-        let within = |error: Error| error.within(format!("column {index}"));
-        match (column, writer.and_then(|writer| Some((columns_written.get(writer)?, ordered.get_mut(writer)?)))) {
-            (Some(column), Some((writer, place))) => {
-                column.check(&writer.options().encoding).map_err(within)?;
-                *place = Some(column);
-            }
-            (None, None) => {}
-            (None, Some(_)) => return Err(within(Error::invalid_argument("its pages are missing"))),
-            (Some(_), None) => {
-                let what = "its pages belong to a representation that is not written";
-                return Err(within(Error::invalid_argument(what)));
-            }
-        }
+    let mut placed: Vec<(usize, SealedColumn)> = places.into_iter().zip(cluster.columns).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    for (place, column) in &placed {
+        let checked = writers.get(*place).map_or(Ok(()), |writer| column.check(&writer.options().encoding));
+        checked.map_err(|error| error.within(format!("column {place}")))?;
     }
-    let missing = || Error::invalid_argument("a column of the ntuple has no pages");
-    ordered.into_iter().map(|column| column.ok_or_else(missing)).collect()
+    let columns: Vec<SealedColumn> = placed.into_iter().map(|(_, column)| column).collect();
+    check_elements(fields, &columns, cluster.entries).map(|()| columns)
+}
+
+/// Adds the columns of a field before those of its subfields.
+fn add_columns(field: &FieldWriter, places: &mut Vec<usize>) {
+    places.extend(field.column..field.column + field.columns());
+    field.children.iter().for_each(|child| add_columns(child, places));
 }
 
 /// Checks that the numbers of elements agree with each other and with the number of entries, as far as that is known
 /// without decoding.
-pub(super) fn check_elements(fields: &[Option<FieldWriter>], columns: &[SealedColumn], entries: u64) -> Result<()> {
+fn check_elements(fields: &[Option<FieldWriter>], columns: &[SealedColumn], entries: u64) -> Result<()> {
     for field in fields.iter().flatten() {
         let values = values(field, columns).map_err(|e| e.within(format!("field '{}'", field.path)))?;
         if let Some(values) = values.filter(|values| *values != entries) {

@@ -15,8 +15,8 @@ use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 
 use super::cluster_builder::ClusterBuilder;
 use super::committer::{Committer, Place};
-use super::sealed::{SealedCluster, SealedColumn};
 use super::{FileWriter, NtupleWriter, WriteOptions};
+use crate::encode::{SealedCluster, SealedColumn};
 use crate::reader::{File, Ntuple};
 use crate::schema::{Schema, tighten};
 use crate::sink::MemorySink;
@@ -264,7 +264,12 @@ fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) ->
         let encoding = descriptor.column(id).unwrap().encoding.unwrap();
         Some(SealedColumn { encoding, compression: pages.compression, pages: pages.pages.iter().map(page).collect() })
     };
-    SealedCluster { entries: clusters[cluster].entries, columns: (0..columns).map(column).collect() }
+    SealedCluster { entries: clusters[cluster].entries, columns: (0..columns).filter_map(column).collect() }
+}
+
+fn append(ntuple: &mut NtupleWriter, cluster: SealedCluster) {
+    let checked = ntuple.check_sealed(cluster).unwrap();
+    ntuple.append_sealed(checked).unwrap();
 }
 
 #[test]
@@ -276,12 +281,12 @@ fn sealed_clusters_are_copied_without_decoding() {
     let first = nested_schema();
     let all = ntuple.descriptor().columns().len();
     let mut copy = file.ntuple("events", &first, WriteOptions::default()).unwrap();
-    copy.append_sealed(sealed(&original, &ntuple, 0, all - 1)).unwrap();
+    append(&mut copy, sealed(&original, &ntuple, 0, all - 1));
     // Entries that were written otherwise come before: they are flushed.
     copy.write(&nested(1000..2000, false)).unwrap();
     copy.add_fields(&late_schema()).unwrap();
-    copy.append_sealed(sealed(&original, &ntuple, 2, all)).unwrap();
-    copy.append_sealed(sealed(&original, &ntuple, 3, all)).unwrap();
+    append(&mut copy, sealed(&original, &ntuple, 2, all));
+    append(&mut copy, sealed(&original, &ntuple, 3, all));
     copy.set_metadata("kept", "with its ntuple").unwrap();
     let progress = copy.finish().unwrap();
     assert_eq!((progress.entries, progress.clusters), (4000, 4));
@@ -305,25 +310,24 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     let target = MemoryFile::new();
     let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
     let mut copy = file.ntuple("events", ntuple.schema(), WriteOptions::default()).unwrap();
-    let mut refused = |change: &dyn Fn(&mut SealedCluster), expected: &str| {
+    let refused = |copy: &NtupleWriter, change: &dyn Fn(&mut SealedCluster), expected: &str| {
         let mut cluster = sealed(&original, &ntuple, 3, all);
         change(&mut cluster);
-        let error = copy.append_sealed(cluster).unwrap_err().to_string();
+        let error = copy.check_sealed(cluster).unwrap_err().to_string();
         assert!(error.contains(expected), "{error} lacks {expected}");
     };
     fn pages(cluster: &mut SealedCluster, column: usize) -> &mut Vec<encode::SealedPage> {
-        &mut cluster.columns[column].as_mut().unwrap().pages
+        &mut cluster.columns[column].pages
     }
-    refused(&|cluster| cluster.entries = 0, "has no entries");
-    refused(&|cluster| drop(cluster.columns.pop()), "columns, expected");
-    refused(&|cluster| cluster.columns[1] = None, "column 1: its pages are missing");
-    refused(&|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");
-    refused(&|cluster| drop(pages(cluster, 0).pop()), "field 'numbers'");
-    refused(&|cluster| drop(pages(cluster, 1).pop()), "field 'lists'");
-    refused(&|cluster| cluster.entries += 1, "values in column 0 for 1001 entries");
-    refused(&|cluster| pages(cluster, 2)[0].digest = Some(1), "column 2: page 0");
-    refused(&|cluster| pages(cluster, 2)[0].elements = 1, "column 2: page 0");
-    copy.append_sealed(sealed(&original, &ntuple, 3, all)).unwrap();
+    refused(&copy, &|cluster| cluster.entries = 0, "has no entries");
+    refused(&copy, &|cluster| drop(cluster.columns.pop()), "columns, expected");
+    refused(&copy, &|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");
+    refused(&copy, &|cluster| drop(pages(cluster, 0).pop()), "field 'numbers'");
+    refused(&copy, &|cluster| drop(pages(cluster, 1).pop()), "field 'lists'");
+    refused(&copy, &|cluster| cluster.entries += 1, "values in column 0 for 1001 entries");
+    refused(&copy, &|cluster| pages(cluster, 2)[0].digest = Some(1), "column 2: page 0");
+    refused(&copy, &|cluster| pages(cluster, 2)[0].elements = 1, "column 2: page 0");
+    append(&mut copy, sealed(&original, &ntuple, 3, all));
     copy.finish().unwrap();
     file.finish().unwrap();
     assert_eq!(open(&target).entries(), 1000);

@@ -2,19 +2,21 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
-from .._base.checks import absolute_path, check_name, check_text, storage
+from .._base.checks import absolute_path, check_name, check_text
 from .._base.messages import short_repr
 from .._base.progress import Progress, is_silent, report_progress
 from ..errors import Error, InvalidArgumentError, TupeloWarning
 from ..fields import _select
-from ..ntuple._ntuple import Tree
+from ..ntuple._ntuple import Ntuple, Tree
+from ..ntuple._options import FileOptions, complete
+from ..reading._chain import open_chain
 from ..reading._file import reopen
-from ..reading._files import Files, InputNtuple, entry_ranges, listed, resolve
+from ..reading._files import Files
 from ..writing._copying import check_output, new_file, write_options
 
 SAMPLE_ENTRIES = 1000
@@ -68,9 +70,8 @@ def import_trees(
     """Writes trees (``TTree``) as one ntuple of a new file, and compares both.
 
     ``files`` are those of `iterate`, or open trees; their entries are concatenated, or ranges of them if they have
-    ``steps``. Files that are named are opened one after the other, for each step again. The ntuple has the path of
-    the first tree, or the path ``name``. ``fields`` selects branches by dotted paths and globs, by default all that
-    can be read.
+    ``steps``. All trees must have the selected branches. The ntuple has the path of the first tree, or the path
+    ``name``. ``fields`` selects branches by dotted paths and globs, by default all that can be read.
 
     Fields have the C++ types of the branches. Split objects become records, and classes are not named, so that ROOT
     needs no dictionaries. With ``collections``, arrays with the same counter become one collection, and appear under
@@ -113,18 +114,27 @@ def import_trees(
     if isinstance(objects, bool):
         objects = "**" if objects else None
     patterns = [check_text(text, "objects") for text in ([objects] if isinstance(objects, str) else objects or [])]
-    remote = storage(options.pop("storage_options", None))
+    reading = {"storage_options": options.pop("storage_options", None)}
     writing = write_options("import_trees", options)
-    inputs = _Inputs(files, fields, remote)
-    renames = _select.aliases(rename)
-    planned = _core.Import(inputs.opened(), inputs.open, renames=renames, dots=dots, collections=bool(collections))
-    target = check_output(path, inputs.paths)
-    inside = planned.path.partition(";")[0] if name is None else name
+    trees = open_chain(files, complete("import_trees", reading, FileOptions), is_quiet=True)
+    planned = _core.Import(
+        trees._core,
+        trees._request(fields, None, {}),
+        trees.ranges,
+        renames=_select.aliases(rename),
+        dots=dots,
+        collections=bool(collections),
+    )
+    target = check_output(path, trees._inputs)
+    inside = trees._core.path.partition(";")[0] if name is None else name
     total = planned.entries
-    with report_progress(progress) as tell, new_file(target, remote or inputs.storage) as file:
+    remote = trees._chain_location.storage
+    first = trees._chain_location.places[0]
+    where = first._location.storage if remote is None and isinstance(first, Ntuple) else remote
+    with report_progress(progress) as tell, new_file(target, where) as file:
         tell(0, total)
         callback = None if is_silent(progress) else lambda done: tell(done, total)
-        left_out = _copy_objects(file, inputs.paths if patterns else [], patterns, options=writing, storage=remote)
+        left_out = _copy_objects(file, trees._inputs if patterns else [], patterns, options=writing, storage=remote)
         entries = planned.write(file=file, path=inside, options=writing, tell=callback)
     compared = 0
     found: tuple[ImportedField, ...] = ()
@@ -147,7 +157,7 @@ def import_trees(
                 f"{_core.display_name(target)}: ntuple '{inside}': field '{one.field}' is not equal to branch "
                 f"'{one.branch}' in entry {one.first_difference}"
             )
-    skipped = {path: reason for tree in planned.skipped() for path, reason in tree}
+    skipped = dict(planned.skipped())
     if not skip_unreadable:
         for branch, reason in skipped.items():
             text = f"{_core.display_name(target)}: ntuple '{inside}': branch '{branch}' is left out: {reason}"
@@ -176,51 +186,3 @@ def _copy_objects(
         known = copied.known
         left_out |= dict.fromkeys(copied.left_out, f"another file has it, not only {_core.display_name(path)}")
     return left_out
-
-
-class _Inputs:
-    """The trees, each with a range of its entries. Those of files that are named are opened when they are needed."""
-
-    def __init__(self, files: Any, fields: Any, remote: "_core.Storage | None") -> None:
-        self.files = files
-        self.fields = fields
-        self.remote = remote
-        self.paths: list[str | None] = []
-        """The file of each."""
-        self.storage: _core.Storage | None = None
-        """That of the first one."""
-        self.parts: list[tuple[Tree | InputNtuple, _select.Request]] = []
-
-    def opened(self) -> Iterator[tuple["_core.Table", _select.Request]]:
-        """Opens one after the other."""
-        for one in listed(self.files, Tree):
-            if isinstance(one, Tree):
-                yield self._add(one, one, one._request(self.fields, None, {}))
-                continue
-            for place in resolve(one, self.remote):
-                tree = self._tree(place)
-                for start, stop in entry_ranges(place, tree.num_entries):
-                    request = tree._request(self.fields, None, {"entry_start": start, "entry_stop": stop})
-                    yield self._add(place, tree, request)
-
-    def open(self, number: int) -> tuple["_core.Table", _select.Request]:
-        """Opens one of them again."""
-        source, request = self.parts[number]
-        tree = source if isinstance(source, Tree) else self._tree(source)
-        return tree._core, request
-
-    def _add(
-        self, source: Tree | InputNtuple, tree: Tree, request: _select.Request
-    ) -> tuple["_core.Table", _select.Request]:
-        if not self.parts:
-            self.storage = tree._location.storage
-        self.parts.append((source, request))
-        self.paths.append(tree._location.absolute_path)
-        return tree._core, request
-
-    def _tree(self, place: InputNtuple) -> Tree:
-        file = reopen(place.absolute_path, storage=self.remote)
-        tree = file._table(place.name)
-        if not isinstance(tree, Tree):
-            raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")
-        return tree

@@ -226,7 +226,9 @@ def _reopen(location: ChainLocation) -> Chain:
     return Chain(location, is_quiet=True)
 
 
-def open_chain(files: Any, options: Mapping[str, Any], fields: FieldPolicy = "common") -> Chain:
+def open_chain(
+    files: Any, options: Mapping[str, Any], fields: FieldPolicy = "common", *, is_quiet: bool = False
+) -> Chain:
     """The chain of the files of `iterate`, with `FileOptions`.
 
     Raises `InvalidArgumentError` if no ntuple is left.
@@ -238,4 +240,4 @@ def open_chain(files: Any, options: Mapping[str, Any], fields: FieldPolicy = "co
         places += [one] if isinstance(one, Ntuple) else resolve(one, remote)
     budget = parse_optional_bytes("memory_budget", options["memory_budget"])
     location = ChainLocation(tuple(places), fields, options["allow_missing"], options["page_checksums"], budget, remote)
-    return Chain(location)._with_steps()
+    return Chain(location, is_quiet=is_quiet)._with_steps()

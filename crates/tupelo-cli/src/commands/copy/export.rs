@@ -1,24 +1,19 @@
 //! `tupelo export`: ntuples as trees.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
+use tupelo::Compression;
 use tupelo::dataset::find;
-use tupelo::ops::copy::check_alike;
-use tupelo::ops::export::{Exporter, representable};
-use tupelo::reader::{Location, Skipped};
-use tupelo::writer::{
-    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions, WriteProgress,
-};
-use tupelo::{Compression, FileWriter, Table};
+use tupelo::ops::export::{export, representable};
+use tupelo::writer::{DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions};
 
-use super::super::fields::Chosen;
-use super::super::{Selecting, SkipUnreadable};
+use super::super::{Selecting, SkipUnreadable, policy};
+use super::jobs::Finding;
 use super::operands::{Operands, Skipping};
 use super::target::{Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
-use crate::interrupt::Interrupt;
 use crate::parse::Bytes;
 
 /// Export ntuples or trees as TTrees, which ROOT and uproot read
@@ -114,16 +109,6 @@ impl Args {
             .with_split_level(self.split_level)
             .with_jagged(self.jagged))
     }
-
-    /// The chosen fields that branches can hold.
-    fn choose(&self, table: &Table, options: &TreeOptions, undecodable: Option<&[Skipped]>) -> Result<Chosen, Failure> {
-        let selecting = Selecting { matched: None, entries: 0..table.entries(), with_counters: true, undecodable };
-        let mut chosen = self.fields.select(table, Some(&self.condition), &selecting)?;
-        let (read, without_branch) = representable(chosen.read, options)?;
-        chosen.skipped.extend(without_branch);
-        chosen.read = read;
-        Ok(chosen)
-    }
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -138,83 +123,37 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
-    // All inputs are checked before anything is written. Only the first one stays open.
-    let mut parts: Vec<Part> = Vec::with_capacity(locations.len());
-    let (mut first, mut total, mut name) = (None, 0, to.ntuple_name().map(str::to_owned));
-    let (options, mut skipped) = (args.options()?, 0);
-    for location in &locations {
-        let opened = args.reading.open_silently(location, None, console);
-        let Some(table) = args.skipping.note(location, locations.len(), opened)? else { continue };
-        let chosen = args.choose(&table, &options, None)?;
-        chosen.tell(&table, console);
-        skipped += chosen.skipped.len();
-        let read = chosen.read;
-        name.get_or_insert_with(|| super::without_cycle(table.path()).to_owned());
-        match &first {
-            Some(first) => check_alike(first, &read)?,
-            None => first = Some(read),
-        }
-        let entries = total..total + table.entries();
-        total = entries.end;
-        let identity = table.identity()?;
-        parts.push(Part { location: location.clone(), identity, entries, undecodable: chosen.undecodable });
-    }
+    // All inputs are checked before anything is written.
+    let finding = Finding {
+        reading: &args.reading,
+        skipping: &args.skipping,
+        policy: policy(false),
+        name: to.ntuple_name(),
+        console,
+    };
+    let job = finding.job(locations.clone())?;
     args.skipping.finish(locations.len(), console)?;
-    let name = name.unwrap_or_default();
-    let wanted = args.range.of(total);
+    let (table, options) = (&job.table, args.options()?);
+    let selecting = Selecting { entries: 0..table.entries(), with_counters: true, ..Selecting::default() };
+    let mut chosen = args.fields.select(table, Some(&args.condition), &selecting)?;
+    chosen.check_missing(table, "--exclude FIELDS leaves them out; or export the files one by one")?;
+    let (read, without_branch) = representable(chosen.read.clone(), &options)?;
+    chosen.skipped.extend(without_branch);
+    chosen.tell(table, console);
+    let read = args.condition.apply(read)?.entries(args.range.of(table.entries()));
     let mut written = None;
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
-        args.target.check_tree(writer, &name)?;
-        written = export(&parts, &wanted, args, (writer, &name, options), interrupt, console)?;
+        args.target.check_tree(writer, &job.name)?;
+        let mut progress: Progress = console.progress(&job.name, read.count(), "entries");
+        let mut report = |done| {
+            progress.set(done);
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        written = export(read, writer, &job.name, options, &mut report)?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     if let Some(written) = written {
-        summarise(&name, &written, console);
+        summarise(&job.name, &written, console);
     }
-    args.skip.check(skipped, &to.to_string())
-}
-
-/// Entries of an input, counted through all of them.
-struct Part {
-    location: Location,
-    identity: String,
-    entries: Range<u64>,
-    /// The branches that cannot be decoded.
-    undecodable: Vec<Skipped>,
-}
-
-fn export(
-    parts: &[Part],
-    wanted: &Range<u64>,
-    args: &Args,
-    (file, name, options): (&FileWriter, &str, TreeOptions),
-    interrupt: &Interrupt,
-    console: &Console,
-) -> Result<Option<WriteProgress>, Failure> {
-    let mut progress: Progress = console.progress(name, wanted.end - wanted.start, "entries");
-    let (mut exporter, mut before) = (None, 0);
-    for Part { location, identity, entries: place, undecodable } in parts {
-        let within = |entry: u64| entry.clamp(place.start, place.end) - place.start;
-        let entries = within(wanted.start)..within(wanted.end);
-        let count = entries.end - entries.start;
-        let table = args.reading.reopen(location, identity, console)?;
-        let read = args.choose(&table, &options, Some(undecodable))?.read.entries(entries);
-        let read = args.condition.apply(read)?;
-        let exporter = match &mut exporter {
-            Some(exporter) => exporter,
-            none => none.insert(Exporter::create(&read, file, name, options.clone())?),
-        };
-        let mut report = |done| {
-            progress.set(before + done);
-            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        if exporter.append(read, &mut report)?.is_break() {
-            return Ok(None);
-        }
-        before += count;
-    }
-    Ok(match exporter {
-        Some(exporter) => Some(exporter.finish()?),
-        None => Some(WriteProgress::default()),
-    })
+    args.skip.check(chosen.skipped.len(), &to.to_string())
 }

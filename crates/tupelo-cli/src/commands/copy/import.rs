@@ -7,14 +7,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::dataset::find;
-use tupelo::ops::import::{Import, ImportOptions, ImportPlan, Validation, copy_objects};
+use tupelo::ops::import::{Import, ImportOptions, Validation, copy_objects};
 use tupelo::reader::{Location, Skipped};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
-use tupelo::{FileWriter, OpenOptions, Table, Tree};
+use tupelo::{FileWriter, OpenOptions};
 
-use super::super::fields::{Chosen, skipped_to_json};
-use super::super::{Selecting, SkipUnreadable};
+use super::super::fields::skipped_to_json;
+use super::super::{Selecting, SkipUnreadable, policy};
+use super::jobs::{Finding, Job};
 use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
@@ -99,30 +100,19 @@ fn extent(text: &str) -> Result<u64, String> {
 }
 
 /// An ntuple to write.
-struct Job {
+struct Imported {
     name: String,
     import: Import,
-    /// Where its trees are.
-    trees: Vec<Location>,
-    /// The branches left out of them.
+    /// The branches that are left out.
     skipped: Vec<Skipped>,
 }
 
-impl Job {
-    /// The plan for a tree, which is opened again.
-    fn open(&self, index: usize, args: &Args, console: &Console) -> Result<(Tree, ImportPlan), Failure> {
-        let table = args.reading.open_silently(&self.trees[index], None, console)?;
-        let (tree, plan, _) = plan(args, &table)?;
-        Ok((tree, plan))
+/// The import of a job.
+fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure> {
+    let (table, place) = (&job.table, format!("{}: '{}'", job.table.file_name(), job.table.path()));
+    if table.ntuple().is_ok() {
+        return Err(Failure::usage(format_args!("{place} is an ntuple")).with_hint("`tupelo copy` copies ntuples"));
     }
-}
-
-/// The plan for a single tree, and the fields chosen from it.
-fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan, Chosen), Failure> {
-    let Some(tree) = table.tree().cloned() else {
-        let wrong = format_args!("{}: '{}' is an ntuple", table.file_name(), table.path());
-        return Err(Failure::usage(wrong).with_hint("`tupelo copy` copies ntuples"));
-    };
     let options = ImportOptions::default()
         .with_renames(args.rename.iter().cloned())
         .with_dots(args.dots)
@@ -130,10 +120,11 @@ fn plan(args: &Args, table: &Table) -> Result<(Tree, ImportPlan, Chosen), Failur
     // The plan determines what can be decoded.
     let selecting = Selecting { with_counters: true, ..Selecting::default() };
     let mut chosen = args.fields.select(table, None, &selecting)?;
-    let entries = args.range.of(tree.entries());
-    let plan = ImportPlan::new(&tree, chosen.read.clone().entries(entries), &options)?;
-    chosen.skipped.extend_from_slice(plan.skipped());
-    Ok((tree, plan, chosen))
+    chosen.check_missing(table, "--exclude FIELDS leaves them out; or import the files one by one with --append")?;
+    let import = Import::new(chosen.read.clone().entries(args.range.of(table.entries())), &options)?;
+    chosen.skipped.extend_from_slice(import.skipped());
+    chosen.tell(table, console);
+    Ok(Imported { name: job.name, import, skipped: chosen.skipped })
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -148,101 +139,67 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     args.report.as_deref().map_or(Ok(()), |report| check_report(report, &to, &inputs))?;
-    let (jobs, left_out) = jobs(args, &locations, to.ntuple_name(), console)?;
-    let mut summaries = Vec::with_capacity(jobs.len());
+    let (imports, left_out) = imports(args, &locations, to.ntuple_name(), console)?;
+    let mut summaries = Vec::with_capacity(imports.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         carry_objects(args, &locations, writer, console)?;
-        for job in &jobs {
-            if args.target.destination(writer, &job.name)? == Destination::Existing {
+        for imported in &imports {
+            if args.target.destination(writer, &imported.name)? == Destination::Existing {
                 return Err(
                     Failure::usage("`tupelo import` cannot extend an ntuple").with_hint("--as NAME uses another name")
                 );
             }
         }
-        for job in &jobs {
-            let Some(written) = import(job, args, writer, interrupt, console)? else {
+        for imported in &imports {
+            let Some(written) = write(imported, args, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
-            summaries.push((&job.name, written));
+            summaries.push((&imported.name, written));
         }
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    compare(args, &to, &inputs, &jobs, console)?;
-    let skipped: usize = jobs.iter().map(|job| job.skipped.len()).sum();
+    compare(args, &to, &inputs, &imports, console)?;
+    let skipped: usize = imports.iter().map(|imported| imported.skipped.len()).sum();
     args.skip.check(left_out + skipped, &to.to_string())
 }
 
-/// The ntuples to write, with the trees that become one, and the number of branches of trees that are left out.
-fn jobs(
+/// The ntuples to write, and the number of branches of trees that are left out.
+fn imports(
     args: &Args,
     locations: &[Location],
     name: Option<&str>,
     console: &Console,
-) -> Result<(Vec<Job>, usize), Failure> {
-    let (mut jobs, mut left_out): (Vec<Job>, usize) = (Vec::new(), 0);
-    for location in locations {
-        let opened = open_trees(args, location, name, console);
-        let Some(trees) = args.skipping.note(location, locations.len(), opened)? else { continue };
-        let is_one = trees.len() == 1;
-        for (object, table) in trees {
-            let (tree, plan, chosen) = plan(args, &table)?;
-            chosen.tell(&table, console);
-            let skipped = chosen.skipped;
-            if plan.schema().fields.is_empty() && !is_one {
-                console.warn(&format!("tree '{}' is left out: none of its branches can be imported", tree.path()));
-                left_out += skipped.len();
-                continue;
-            }
-            let location = Location { file: location.file.clone(), object: Some(object) };
-            let target =
-                name.map_or_else(|| tree.path().split(';').next().unwrap_or_default().to_owned(), str::to_owned);
-            match jobs.iter_mut().find(|job| job.name == target) {
-                Some(job) => {
-                    job.import.add(&tree, plan)?;
-                    job.trees.push(location);
-                    let is_new = |it: &Skipped| !job.skipped.contains(it);
-                    let new: Vec<Skipped> = skipped.into_iter().filter(is_new).collect();
-                    job.skipped.extend(new);
-                }
-                None => {
-                    let import = Import::new(tree, plan)?;
-                    jobs.push(Job { name: target, import, trees: vec![location], skipped });
-                }
+) -> Result<(Vec<Imported>, usize), Failure> {
+    let finding = Finding { reading: &args.reading, skipping: &args.skipping, policy: policy(false), name, console };
+    let jobs = finding.jobs(locations, |location| names(args, location))?;
+    let is_one = jobs.len() == 1;
+    let (mut imports, mut left_out) = (Vec::new(), 0);
+    for job in jobs {
+        let imported = planned(args, job, console)?;
+        match imported.import.check() {
+            Ok(()) => imports.push(imported),
+            Err(error) if is_one => return Err(error.into()),
+            Err(_) => {
+                let name = &imported.name;
+                console.warn(&format!("tree '{name}' is left out: none of its branches can be imported"));
+                left_out += imported.skipped.len();
             }
         }
     }
-    args.skipping.finish(locations.len(), console)?;
-    match jobs.is_empty() {
+    match imports.is_empty() {
         true => Err(Failure::new("none of the trees has a branch that can be imported")),
-        false => Ok((jobs, left_out)),
+        false => Ok((imports, left_out)),
     }
 }
 
-/// Opens the trees at a location, with their names.
-fn open_trees(
-    args: &Args,
-    location: &Location,
-    name: Option<&str>,
-    console: &Console,
-) -> Result<Vec<(String, Table)>, Failure> {
-    let file = args.reading.open_file(location, console)?;
-    let names = match &location.object {
-        Some(name) => vec![name.clone()],
-        None => file.tree_names()?,
-    };
-    if names.is_empty() {
-        return Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file))));
+/// The names of the trees at a location.
+fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
+    let names = args.reading.open_uncounted(location)?.tree_names()?;
+    match names.is_empty() {
+        true => Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file)))),
+        false => Ok(names),
     }
-    if let (Some(name), 2..) = (name, names.len()) {
-        let several = Failure::usage(format_args!("{} trees cannot have the same name '{name}'", names.len()));
-        return Err(several.with_hint("select one tree as IN:TREE, or omit the name of the output"));
-    }
-    let open = |object: String| {
-        let table = file.table(Some(&object)).map_err(|error| super::super::no_ntuple(error, location))?;
-        Ok((object, table))
-    };
-    names.into_iter().map(open).collect()
 }
 
 /// Copies the chosen objects, before the ntuples.
@@ -260,24 +217,29 @@ fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, conso
     Ok(())
 }
 
-fn import(
-    job: &Job,
+fn write(
+    Imported { name, import, .. }: &Imported,
     args: &Args,
     file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
-    let mut progress: Progress = console.progress(&job.name, job.import.count(), "entries");
+    let mut progress: Progress = console.progress(name, import.count(), "entries");
     let mut report = |done| {
         progress.set(done);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let open = |index| job.open(index, args, console);
-    job.import.write(file, &job.name, args.ntuple.options(), open, &mut report)
+    Ok(import.write(file, name, args.ntuple.options(), &mut report)?)
 }
 
 /// Compares the ntuples with their trees, and reports.
-fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &Console) -> Result<(), Failure> {
+fn compare(
+    args: &Args,
+    to: &Location,
+    inputs: &Inputs,
+    imports: &[Imported],
+    console: &Console,
+) -> Result<(), Failure> {
     if args.validate == 0 && args.report.is_none() {
         return Ok(());
     }
@@ -285,13 +247,12 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
     let file = options.with_storage(args.reading.storage()?.clone()).open_file()?;
     let mut reports = Vec::new();
     let mut different = None;
-    for job in jobs {
-        let open = |index| job.open(index, args, console);
-        let validation = job.import.validate(&file.ntuple(Some(&job.name))?, args.validate, open)?;
+    for imported in imports {
+        let Imported { name, import, .. } = imported;
+        let validation = import.validate(&file.ntuple(Some(name))?, args.validate)?;
         let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
         console.note(&format!(
-            "{}: compared {} of {} in {}: {}",
-            job.name,
+            "{name}: compared {} of {} in {}: {}",
             things(values, "value"),
             things(fields, "field"),
             things(validation.entries, "entry"),
@@ -299,13 +260,11 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
         ));
         if let Some(field) = validation.fields.iter().find(|field| !field.is_equal()) {
             let entry = field.first_difference.unwrap_or(0);
-            let what = format!(
-                "{}: field '{}' differs from branch '{}' in entry {entry}",
-                job.name, field.field, field.branch
-            );
+            let what =
+                format!("{name}: field '{}' differs from branch '{}' in entry {entry}", field.field, field.branch);
             different.get_or_insert(what);
         }
-        reports.push(to_json(job, &validation));
+        reports.push(to_json(imported, &validation));
     }
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
@@ -319,7 +278,7 @@ fn compare(args: &Args, to: &Location, inputs: &Inputs, jobs: &[Job], console: &
     }
 }
 
-fn to_json(job: &Job, validation: &Validation) -> Value {
+fn to_json(imported: &Imported, validation: &Validation) -> Value {
     let fields = validation.fields.iter().map(|field| {
         let mut value = json!({
             "branch": field.branch,
@@ -336,10 +295,10 @@ fn to_json(job: &Job, validation: &Validation) -> Value {
         value
     });
     json!({
-        "ntuple": job.name,
+        "ntuple": imported.name,
         "entries": validation.entries,
         "equal": validation.is_equal(),
-        "skipped": skipped_to_json(&job.skipped),
+        "skipped": skipped_to_json(&imported.skipped),
         "fields": fields.collect::<Vec<_>>(),
     })
 }

@@ -1,5 +1,6 @@
 //! The files that a command reads and the one that it writes, and what to do about those that cannot be opened.
 
+use std::collections::HashSet;
 use std::path::{Path, absolute};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +72,7 @@ pub(crate) fn check_report(path: &Path, to: &Location, inputs: &Inputs) -> Resul
 }
 
 /// What to do about files that cannot be opened. They are all tried before the command fails.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Skipping {
     /// Skip files that cannot be opened, with a warning for each; without this option, an error lists all of them.
     /// Damage in a file that can be opened is still an error
@@ -103,7 +104,8 @@ impl Skipping {
     /// After all files were tried: an error that lists those that failed, or a warning for each.
     pub(crate) fn finish(&self, all: usize, console: &Console) -> Result<(), Failure> {
         let found = self.lock();
-        let failed = found.len();
+        // Of a file with several ntuples, each is noted.
+        let failed = found.iter().map(|(location, _)| &location.file).collect::<HashSet<_>>().len();
         if failed == 0 {
             return Ok(());
         }
@@ -128,7 +130,7 @@ impl Skipping {
         })
     }
 
-    /// The files that are left out, each with the error.
+    /// The files that are left out as a whole or in part, each with the error.
     pub(crate) fn left_out(&self) -> Vec<(Location, String)> {
         let found = self.lock();
         let left_out =

@@ -61,9 +61,14 @@ impl NtupleOptions {
         self.compression.is_some() || self.page_bytes.is_some() || self.cluster_bytes.is_some()
     }
 
+    /// The codec of what is encoded.
+    pub(crate) fn compression(&self) -> Compression {
+        self.compression.unwrap_or(Compression::DEFAULT)
+    }
+
     pub(crate) fn options(&self) -> WriteOptions {
         let options = WriteOptions::default()
-            .with_compression(self.compression.unwrap_or(Compression::DEFAULT))
+            .with_compression(self.compression())
             .with_page_bytes(self.page_bytes.map_or(DEFAULT_PAGE_BYTES, |bytes| bytes.0))
             .with_cluster_bytes(self.cluster_bytes.map_or(DEFAULT_CLUSTER_BYTES, |bytes| bytes.0));
         match self.checkpoint.0 {

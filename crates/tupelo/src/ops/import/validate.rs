@@ -1,6 +1,7 @@
 //! The proof that an ntuple equals the trees it was made from.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -9,9 +10,10 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
-use super::{BATCH_BYTES, ImportPlan, relabelled};
+use super::{Import, relabelled};
 use crate::reader::Ntuple;
 use crate::schema::escaped;
+use crate::writer::{EntrySink, NtupleWriter};
 use crate::{Error, Result};
 
 /// Bins of the histograms with which two fields are compared.
@@ -68,50 +70,41 @@ impl FieldValidation {
     }
 }
 
-/// Compares the entries that plans read, one after the other, with those of an ntuple, entry by entry and bit by bit.
-/// Of each plan at most `most` entries are compared, half of them from its begin and half from its end. A plan is
-/// dropped before the next one is taken, so that one tree is open at a time.
-///
-/// # Errors
-/// Those of the plans; those of reading.
-pub(super) fn validate<E: From<Error>>(
-    plans: impl IntoIterator<Item = Result<ImportPlan, E>>,
-    ntuple: &Ntuple,
-    most: u64,
-) -> Result<Validation, E> {
-    let mut found = Validation::default();
-    let mut before = 0;
-    for plan in plans {
-        let plan = plan?;
-        let range = plan.read.range();
-        let all = range.end - range.start;
-        let parts = match most < all {
-            true => vec![0..most.div_ceil(2), all - most / 2..all],
-            false => vec![0..all, all..all],
-        };
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            compare(&plan, ntuple, part, before, &mut found)?;
+impl Import {
+    /// Compares the entries of the trees with those of the ntuple, entry by entry and bit by bit. Of each range of each tree
+    /// at most `most` entries are compared, half of them from its begin and half from its end.
+    ///
+    /// # Errors
+    /// Not found if the ntuple lacks a field; those of reading.
+    pub fn validate(&self, ntuple: &Ntuple, most: u64) -> Result<Validation> {
+        let mut found = Validation::default();
+        let (mut before, trees) = (0, self.read.source().parts());
+        for range in &self.ranges {
+            for tree in &trees {
+                let (start, end) = (range.start.max(tree.start), range.end.min(tree.end));
+                let all = end.saturating_sub(start);
+                let samples = match most < all {
+                    true => [0..most.div_ceil(2), all - most / 2..all],
+                    false => [0..all, all..all],
+                };
+                for sample in samples.into_iter().filter(|sample| !sample.is_empty()) {
+                    compare(self, ntuple, start + sample.start..start + sample.end, before + sample.start, &mut found)?;
+                }
+                before += all;
+            }
         }
-        before += all;
+        Ok(found)
     }
-    Ok(found)
 }
 
-fn compare(
-    plan: &ImportPlan,
-    ntuple: &Ntuple,
-    entries: std::ops::Range<u64>,
-    before: u64,
-    found: &mut Validation,
-) -> Result<()> {
-    let first = plan.read.range().start;
+/// Compares entries with those of the ntuple from `next` on.
+fn compare(plan: &Import, ntuple: &Ntuple, entries: Range<u64>, mut next: u64, found: &mut Validation) -> Result<()> {
     let names: Vec<String> = plan.compared.iter().map(|(_, name)| escaped(name)).collect();
     let imported = ntuple.read(&names)?.with_binary_strings(true);
     let order: HashMap<String, usize> =
         imported.arrow_schema().fields().iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
-    let tree = plan.read.clone().entries(first + entries.start..first + entries.end).with_binary_strings(true);
-    let mut batches = tree.batches_of_bytes(BATCH_BYTES)?;
-    let mut next = before + entries.start;
+    let tree = plan.read.clone().entries(entries).with_binary_strings(true);
+    let mut batches = tree.batches_of_bytes(NtupleWriter::BATCH_BYTES)?;
     for batch in &mut batches {
         let batch = batch?;
         let count = batch.num_rows() as u64;

@@ -80,7 +80,9 @@ pub fn measure(
     let sample = match table {
         Table::Ntuple(ntuple) => Sample::of_ntuple(read, ntuple, sample_bytes),
         Table::Tree(tree) => Sample::of_tree(read, tree, sample_bytes),
-        Table::Chain(_) => Err(Error::unsupported("expected one file, found several: tune with one of them")),
+        Table::Chain(_) | Table::Join(_) => {
+            Err(Error::unsupported("expected one file, found several: tune with one of them"))
+        }
     };
     let sample = sample.map_err(|e| read.context(e))?;
     let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());

@@ -16,16 +16,14 @@ use tupelo_storage::{MemoryFile, MemorySink};
 use super::model::{ColumnBytes, Trial};
 use crate::ops::copy::schema;
 use crate::ops::cost::{each_page, metadata_bytes, selected};
-use crate::ops::import::{ImportOptions, ImportPlan};
+use crate::ops::import::{Import, ImportOptions};
 use crate::reader::{File, Ntuple, Read, Tree};
 use crate::schema::{Field, Schema, escaped};
-use crate::writer::{FileWriter, WriteOptions};
+use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions};
 use crate::{Error, Result};
 
 /// The sample comes from this many clusters, spread over all.
 const PIECES: usize = 4;
-/// Memory of the entries that are decoded at once, in bytes: 16 MiB.
-const BATCH_BYTES: u64 = 16 << 20;
 /// A measurement is repeated up to this number of times, and its median counts.
 const REPETITIONS: usize = 3;
 /// A measurement is not repeated after this time.
@@ -64,7 +62,7 @@ impl Sample {
 
     /// The same of a tree, as its import would write it.
     pub(super) fn of_tree(read: &Read, tree: &Tree, bytes: u64) -> Result<Self> {
-        let plan = ImportPlan::new(tree, tree.read_all(), &ImportOptions::default())?;
+        let plan = Import::new(tree.read_all(), &ImportOptions::default())?;
         let all = plan.read().clone().with_binary_strings(true);
         let chosen: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
         let chosen = plan.names().filter(|(branch, _)| chosen.contains(*branch)).map(|(_, field)| escaped(field));
@@ -89,7 +87,7 @@ impl Sample {
         let entries = ranges.iter().map(|range| range.end - range.start).sum();
         let mut batches = Vec::new();
         for range in &ranges {
-            for batch in all.clone().entries(range.clone()).batches_of_bytes(BATCH_BYTES)? {
+            for batch in all.clone().entries(range.clone()).batches_of_bytes(NtupleWriter::BATCH_BYTES)? {
                 batches.push(convert(batch?)?);
             }
         }
@@ -208,7 +206,7 @@ fn paths(read: &Read) -> Vec<String> {
 /// Decodes all entries of a request and returns their number.
 fn decode(read: Read) -> Result<u64> {
     let mut entries = 0;
-    for batch in read.batches_of_bytes(BATCH_BYTES)? {
+    for batch in read.batches_of_bytes(NtupleWriter::BATCH_BYTES)? {
         entries += batch?.num_rows() as u64;
     }
     Ok(entries)

@@ -11,6 +11,7 @@ use tupelo_storage::{Hints, MemoryFile, MemorySink};
 
 use super::model::{ColumnBytes, Phase};
 use super::*;
+use crate::ops::copy::{Pages, copy};
 use crate::reader::{File, Ntuple};
 use crate::schema::Schema;
 use crate::writer::{FileWriter, WriteOptions};
@@ -240,7 +241,7 @@ fn the_model_agrees_with_the_writer() {
         let file = MemoryFile::new();
         let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "memory").unwrap();
         let options = WriteOptions::default().with_compression(codec("none")).with_page_bytes(16 << 10);
-        crate::ops::copy::copy(ntuple.read_all(), &writer, "Events", options, &mut |_| ControlFlow::Continue(()))
+        copy(ntuple.read_all(), &writer, "Events", options, Pages::Encode, &mut |_| ControlFlow::Continue(()))
             .unwrap()
             .unwrap();
         writer.finish().unwrap();

@@ -48,14 +48,6 @@ impl Read {
         }
     }
 
-    /// The same without what [`Read::without_unreadable`] left out of the same fields before.
-    ///
-    /// # Errors
-    /// Not found if the fields lack one of them.
-    pub fn without_skipped(self, skipped: &[Skipped]) -> Result<Self> {
-        skipped.iter().try_fold(self, |read, skipped| read.without_path(&skipped.name))
-    }
-
     fn without_path(self, path: &str) -> Result<Self> {
         // Members of maps cannot be left out alone.
         let top = self.stored_fields().iter().find(|field| path.starts_with(&format!("{}.", field.name)));

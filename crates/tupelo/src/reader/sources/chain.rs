@@ -15,7 +15,7 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, check_unchanged};
+use super::{Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, check_unchanged};
 use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
@@ -121,6 +121,8 @@ pub struct ChainPart {
     pub path: String,
     /// Its entries, counted through the chain.
     pub entries: Range<u64>,
+    /// The parts of the source itself, counted from its first entry.
+    parts: Vec<Range<u64>>,
     identity: String,
 }
 
@@ -174,7 +176,8 @@ impl Chain {
             }
             let start = parts.last().map_or(0, |last| last.entries.end);
             let end = start.checked_add(source.entries()).ok_or_else(|| Error::limit("over 2^64 entries"))?;
-            parts.push(ChainPart { number, file_name, path, entries: start..end, identity: source.identity()? });
+            let (entries, own, identity) = (start..end, source.parts(), source.identity()?);
+            parts.push(ChainPart { number, file_name, path, entries, parts: own, identity });
             first.get_or_insert(source);
             Ok(())
         };
@@ -340,6 +343,14 @@ impl EntrySource for Chain {
         self.inner.known.clusters
     }
 
+    fn parts(&self) -> Vec<Range<u64>> {
+        let own = |part: &ChainPart| {
+            let start = part.entries.start;
+            part.parts.iter().map(|own| own.start + start..own.end + start).collect::<Vec<_>>()
+        };
+        self.parts().iter().flat_map(own).collect()
+    }
+
     /// The path of the first one: mostly, all have the same.
     fn path(&self) -> &str {
         self.parts().first().map_or("", |first| &first.path)
@@ -464,6 +475,21 @@ impl EntrySource for Chain {
         Ok(whole)
     }
 
+    fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
+        let index = self.part_of(entries.start);
+        let Some(part) = self.parts().get(index) else { return Ok(Sealed::none(entries.end)) };
+        let (start, end) = (part.entries.start, part.entries.end.min(entries.end));
+        let source = self.source(index)?;
+        let (places, selection) = own_fields(&*source, fields)?;
+        let own = selection.stored_fields();
+        let is_same = places.len() == fields.len() && fields.iter().zip(own).all(|(it, own)| it.is_stored_like(own));
+        if !is_same || selection.is_evolved() {
+            return Ok(Sealed::none(end));
+        }
+        let found = source.sealed(own, &(entries.start - start..end - start))?;
+        Ok(Sealed { end: found.end + start, ..found })
+    }
+
     fn sidecar(&self) -> &dyn Sidecar {
         self
     }
@@ -521,13 +547,15 @@ impl Sidecar for Chain {
         Ok(infos)
     }
 
-    fn attached(&self) -> Result<Vec<Attached>> {
-        let mut all = Vec::new();
-        for (index, part) in self.parts().iter().enumerate() {
-            let attached = self.source(index)?.sidecar().attached()?.into_iter();
-            all.extend(attached.map(|it| Attached { first_entry: part.entries.start + it.first_entry, ..it }));
+    fn attached(&self, part: usize) -> Result<Attached> {
+        let mut before = 0;
+        for (index, it) in self.parts().iter().enumerate() {
+            if part - before < it.parts.len() {
+                return self.source(index)?.sidecar().attached(part - before);
+            }
+            before += it.parts.len();
         }
-        Ok(all)
+        Ok(Attached::default())
     }
 }
 

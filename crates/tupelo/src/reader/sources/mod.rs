@@ -1,13 +1,15 @@
 //! Sources of entries: ntuples and trees.
 
 mod chain;
+mod join;
 mod ntuple;
 mod parts;
+mod sealed;
 mod tree;
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::ops::Range;
+use std::{fmt, iter};
 
 use arrow_array::ArrayRef;
 use tupelo_format::container::Deviation;
@@ -16,6 +18,7 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
+use crate::encode::SealedCluster;
 use crate::evolution::SourceSchema;
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
@@ -23,6 +26,7 @@ use crate::source::Cluster;
 use crate::{Error, ErrorKind, Result};
 pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
+pub use join::Join;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use tree::{Tree, TreeSizes};
 
@@ -40,6 +44,11 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
 
     /// Number of clusters.
     fn clusters(&self) -> u64;
+
+    /// The entries of each ntuple or tree behind it, one after the other.
+    fn parts(&self) -> Vec<Range<u64>> {
+        iter::once(0..self.entries()).collect()
+    }
 
     /// Path or URI of the file.
     fn file_name(&self) -> String;
@@ -72,6 +81,13 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// What reading entries would do: first the fields that a cut needs, then the others.
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation>;
 
+    /// The cluster that begins with the first of the entries and ends before they end, with the pages of stored fields as
+    /// they are. Their checksums are compared.
+    fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
+        let _ = fields;
+        Ok(Sealed::none(entries.end))
+    }
+
     /// What goes along with the entries to another file.
     fn sidecar(&self) -> &dyn Sidecar;
 
@@ -97,6 +113,22 @@ pub(crate) struct DecodeOptions {
     pub(crate) binary_strings: bool,
     /// Values must not exceed one of so many shares of the memory budget, however many bytes are stored for them.
     pub(crate) shares: Option<u64>,
+}
+
+/// What a source stores of entries.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The end of the cluster that has the first entry, or of the entries if they end earlier.
+    pub(crate) end: u64,
+    /// The cluster; `None` if it must be decoded.
+    pub(crate) cluster: Option<SealedCluster>,
+}
+
+impl Sealed {
+    /// Entries that must be decoded.
+    pub(crate) fn none(end: u64) -> Self {
+        Self { end, cluster: None }
+    }
 }
 
 /// What reading some fields costs, judged by the first clusters of a range of entries.
@@ -138,9 +170,10 @@ pub(crate) trait Sidecar {
         Ok(StreamerInfos::default())
     }
 
-    /// What is attached to ranges of entries.
-    fn attached(&self) -> Result<Vec<Attached>> {
-        Ok(Vec::new())
+    /// What is attached to the entries of a [part](EntrySource::parts), by its number.
+    fn attached(&self, part: usize) -> Result<Attached> {
+        let _ = part;
+        Ok(Attached::default())
     }
 }
 
@@ -148,12 +181,13 @@ pub(crate) trait Sidecar {
 /// item.
 pub const METADATA_SET: &str = "metadata";
 
-/// What an ntuple says of its entries.
-#[derive(Debug)]
+/// What a file says of the entries of its ntuple.
+#[derive(Debug, Default)]
 pub(crate) struct Attached {
-    pub(crate) ntuple: Ntuple,
-    /// The place of its first entry among those of the source.
-    pub(crate) first_entry: u64,
+    /// The ntuple that says it.
+    pub(crate) ntuple: Option<Ntuple>,
+    /// As [`Sidecar::streamer_infos`].
+    pub(crate) streamer_infos: StreamerInfos,
     /// The metadata of an application.
     pub(crate) metadata: BTreeMap<String, String>,
     /// The other attribute sets by name.
@@ -227,6 +261,10 @@ impl EntrySource for Ntuple {
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
         self.answer(&|ntuple| explain(ntuple.source(), cut, others, entries))
+    }
+
+    fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
+        self.answer(&|ntuple| sealed::sealed(ntuple, fields, entries))
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
+use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
@@ -86,7 +87,7 @@ impl Ntuple {
         };
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
         // A damaged page list is reported when its entries are read; the ntuple can still be opened.
-        let compressed = is_compressed(&source, &schema).unwrap_or(true);
+        let compressed = compression(&source, &schema).ok().flatten().is_none_or(|setting| setting != 0);
         let (name, description) = (source.descriptor().name(), source.descriptor().description());
         let texts = [(metadata::NAME, name), (metadata::DESCRIPTION, description)];
         let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
@@ -308,6 +309,16 @@ impl Ntuple {
         read().map_err(|e: Error| self.context(e.within("streamer info")))
     }
 
+    /// The codec and level of the first column of the first cluster; the default without clusters, and for a setting of
+    /// another program that means nothing.
+    ///
+    /// # Errors
+    /// Corrupt where the page lists are damaged; storage errors.
+    pub fn compression(&self) -> Result<Compression> {
+        let setting = compression(self.source(), self.schema())?;
+        Ok(setting.and_then(|setting| Compression::from_setting(setting).ok()).unwrap_or(Compression::DEFAULT))
+    }
+
     /// The read statistics of the file so far, including its other ntuples and attribute sets, or `None` if they are
     /// not enabled with [`with_metrics`](crate::OpenOptions::with_metrics).
     pub fn metrics(&self) -> Option<Metrics> {
@@ -359,26 +370,25 @@ impl Sidecar for Ntuple {
         self.source().store().streamer_infos().map_err(|e| self.context(e))
     }
 
-    fn attached(&self) -> Result<Vec<Attached>> {
+    fn attached(&self, _: usize) -> Result<Attached> {
         let metadata = self.own_metadata()?;
         let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
         let sets = names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<_>>()?;
-        let metadata = metadata.unwrap_or_default();
-        Ok(vec![Attached { ntuple: self.clone(), first_entry: 0, metadata, sets }])
+        let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
+        Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets })
     }
 }
 
-/// Whether the first column of the first cluster is: ROOT has one setting for a whole ntuple.
-fn is_compressed(source: &Metadata, schema: &Schema) -> Result<bool> {
+/// Compression setting of the first column of the first cluster: ROOT has one setting for a whole ntuple.
+fn compression(source: &Metadata, schema: &Schema) -> Result<Option<u32>> {
     let first_entries = 0..source.descriptor().entries().min(1);
     let clusters = source.clusters(first_entries)?;
     let columns = schema.fields.iter().flat_map(plan::columns);
     match (clusters.first(), columns.into_iter().next()) {
         (Some(cluster), Some(column)) => {
             let memory = source.request_memory();
-            let setting = ColumnTable::new(source, &memory).compression(column.field, column.k, cluster);
-            setting.map(|setting| setting != 0)
+            ColumnTable::new(source, &memory).compression(column.field, column.k, cluster).map(Some)
         }
-        _ => Ok(true),
+        _ => Ok(None),
     }
 }

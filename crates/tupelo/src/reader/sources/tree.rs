@@ -173,11 +173,6 @@ impl Tree {
         found.into_iter().map(|(path, branch, _)| (branch, path)).collect()
     }
 
-    /// The fields as branches make them.
-    pub(crate) fn tree_fields(&self) -> &[TreeField] {
-        self.source.fields()
-    }
-
     /// Branches that are not fields: their path, names joined by slashes, and why they cannot be read.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
         self.source.refused().iter().map(|refused| (refused.path.as_str(), refused.reason.as_str()))

@@ -10,6 +10,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch, String
 use arrow_schema::{DataType, Field as ArrowField};
 
 use super::super::{Read, Table};
+use crate::ops::copy::{Copied, Pages, copy};
 use crate::schema::{FieldPolicy, Schema, tighten};
 use crate::{ErrorKind, Result, WriteOptions};
 
@@ -222,10 +223,9 @@ fn a_chain_is_copied_with_what_is_attached_to_its_files() {
     let path = folder.path().join("all.root");
     let file = crate::create(&path).unwrap();
     let mut progress = |_| std::ops::ControlFlow::Continue(());
-    let (written, warnings) =
-        crate::ops::copy::copy(table.read_all(), &file, "events", WriteOptions::default(), &mut progress)
-            .unwrap()
-            .unwrap();
+    let (options, pages) = (WriteOptions::default(), Pages::default());
+    let copied = copy(table.read_all(), &file, "events", options, pages, &mut progress).unwrap();
+    let Copied { written, warnings } = copied.unwrap();
     file.finish().unwrap();
     assert_eq!((written.entries, warnings.len()), (6, 1));
     assert!(warnings[0].contains("metadata 'run': kept the value '0', '1' was not copied"), "{warnings:?}");

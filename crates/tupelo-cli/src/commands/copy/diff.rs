@@ -1,0 +1,184 @@
+//! `tupelo diff`: what differs between two ntuples or trees.
+
+use std::ops::ControlFlow;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use serde_json::{Value, json};
+use tupelo::Table;
+use tupelo::dataset::find;
+use tupelo::ops::diff::{Difference, FieldDifferenceKind, MetadataDifference, Tolerance, diff};
+use tupelo::reader::Read;
+use tupelo::schema::Schema;
+
+use super::super::{Selecting, policy};
+use super::operands::Skipping;
+use crate::console::Console;
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::json::{Entries as JsonEntries, Text};
+use crate::table::{cut, things};
+
+/// Most characters of a value.
+const MAX_VALUE: usize = 60;
+
+/// Compare the fields, metadata and values of two ntuples or trees
+///
+/// Fields are matched by name, in any order. Of each field that differs, the first entry with another value is printed, and
+/// both values. Codec, page and cluster sizes do not matter. The exit status is that of diff: 0 if both are equal, 1 if they
+/// differ, and 2 for errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo diff events.root copy.root
+  tupelo diff tree.root:Events ntuple.root:Events --exclude '_collection*'
+  tupelo diff before.root after.root --fields 'Muon_*' --relative 1e-6
+  tupelo diff 'run*.root:Events' merged.root:Events --quiet && rm run*.root")]
+pub(crate) struct Args {
+    /// The first ntuple or tree, as FILE or FILE:NAME; wildcards match several files, whose entries follow each other
+    #[arg(value_name = "FIRST")]
+    first: String,
+    /// The second one
+    #[arg(value_name = "SECOND")]
+    second: String,
+    #[command(flatten)]
+    fields: super::super::Fields,
+    #[command(flatten)]
+    range: super::super::EntryRange,
+    /// Numbers that differ by at most this much are equal; then all NaN are, too [default: 0, which compares all bits]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
+    absolute: f64,
+    /// The same as a part of the second number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
+    relative: f64,
+    /// Print one JSON document instead of lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: super::super::Reading,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+        _ => Err("expected a number of at least 0".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let compared = compare(args, console);
+    // 1 means that both differ.
+    let is_equal = compared.map_err(|failure| match failure.status {
+        FAILED => Failure { status: USAGE, ..failure },
+        _ => failure,
+    })?;
+    if is_equal { Ok(()) } else { Err(Failure::reported()) }
+}
+
+/// Whether both are equal.
+fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
+    let (first, second) = (open(args, &args.first, console)?, open(args, &args.second, console)?);
+    args.fields.check_known(&[&first, &second])?;
+    let reads = [read(args, &first, console)?, read(args, &second, console)?];
+    let tolerance = Tolerance { absolute: args.absolute, relative: args.relative };
+    let count = reads[0].count().min(reads[1].count());
+    let mut progress = console.progress("diff", count, "entries");
+    let mut report = |done| {
+        progress.set(done);
+        ControlFlow::Continue(())
+    };
+    let found = diff(&reads[0], &reads[1], tolerance, &mut report)?.unwrap_or_default();
+    progress.finish();
+    match args.json {
+        true => console.print_json("diff", to_json([&first, &second], &reads, &found)?)?,
+        false => console.print_data(&to_text(&reads, &found)?)?,
+    }
+    if found.is_empty() {
+        let fields = things(reads[0].schema().fields.len() as u64, "field");
+        console.note(&format!("equal: {} in {fields}", things(found.compared, "entry")));
+    }
+    Ok(found.is_empty())
+}
+
+fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
+    let locations = find(&[input.to_owned()], args.reading.storage()?)?;
+    let skipping = Skipping::default();
+    let table = args.reading.chain(&locations, policy(true), None, &skipping, console)?;
+    skipping.finish(locations.len(), console)?;
+    console.warn_of(&table);
+    Ok(table)
+}
+
+/// What is compared. A field that only one side has need not be in the other.
+fn read(args: &Args, table: &Table, console: &Console) -> Result<Read, Failure> {
+    let entries = args.range.of(table.entries());
+    let selecting = Selecting { entries: entries.clone(), may_lack_fields: true, ..Selecting::default() };
+    let chosen = args.fields.select(table, None, &selecting)?;
+    chosen.tell(table, console);
+    Ok(chosen.read.entries(entries))
+}
+
+/// A line for each difference.
+fn to_text(reads: &[Read; 2], found: &Difference) -> Result<String, Failure> {
+    let mut text = String::new();
+    for field in &found.fields {
+        let name = &field.name;
+        text += &match &field.kind {
+            FieldDifferenceKind::OnlyFirst => format!("field '{name}': only in the first\n"),
+            FieldDifferenceKind::OnlySecond => format!("field '{name}': only in the second\n"),
+            FieldDifferenceKind::Types(own, other) => format!("field '{name}': types {own} and {other}\n"),
+            FieldDifferenceKind::Values { entry, values } => {
+                let [own, other] = [value(&reads[0], name, &values[0])?, value(&reads[1], name, &values[1])?];
+                let (own, other) = (cut(&own, MAX_VALUE), cut(&other, MAX_VALUE));
+                format!("field '{name}': entry {entry}: {own} and {other}\n")
+            }
+            _ => format!("field '{name}': differs\n"),
+        };
+    }
+    for MetadataDifference { key, values: [own, other], .. } in &found.metadata {
+        let told = |value: &Option<String>| value.as_ref().map_or("none".to_owned(), |value| format!("'{value}'"));
+        text += &format!("metadata '{key}': {} and {}\n", told(own), told(other));
+    }
+    if let Some((own, other)) = found.entries {
+        text += &format!("entries: {own} and {other}\n");
+    }
+    Ok(text)
+}
+
+/// A value as text, as `dump --format csv` writes it.
+fn value(read: &Read, name: &str, value: &ArrayRef) -> Result<String, Failure> {
+    let fields = read.schema().fields.iter().filter(|field| field.name == name).cloned().collect();
+    let batch = RecordBatch::try_from_iter([(name, value.clone())]).map_err(Failure::new)?;
+    let mut text = Text::default();
+    let schema = Schema { fields };
+    let entries = JsonEntries::new(&schema, &batch)?;
+    entries.columns().iter().for_each(|column| column.write_plain(0, &mut text));
+    Ok(String::from_utf8_lossy(&text.bytes).into_owned())
+}
+
+fn to_json(tables: [&Table; 2], reads: &[Read; 2], found: &Difference) -> Result<Value, Failure> {
+    let mut fields = Vec::new();
+    for field in &found.fields {
+        let name = &field.name;
+        fields.push(match &field.kind {
+            FieldDifferenceKind::OnlyFirst => json!({ "name": name, "difference": "only_first" }),
+            FieldDifferenceKind::OnlySecond => json!({ "name": name, "difference": "only_second" }),
+            FieldDifferenceKind::Types(own, other) => {
+                json!({ "name": name, "difference": "types", "types": [own, other] })
+            }
+            FieldDifferenceKind::Values { entry, values } => {
+                let values = [value(&reads[0], name, &values[0])?, value(&reads[1], name, &values[1])?];
+                json!({ "name": name, "difference": "values", "entry": entry, "values": values })
+            }
+            _ => json!({ "name": name, "difference": "other" }),
+        });
+    }
+    let side = |table: &Table, read: &Read| json!({ "file": table.file_name(), "name": table.path(), "entries": read.count() });
+    let metadata = found.metadata.iter().map(|it| json!({ "key": it.key, "values": it.values }));
+    Ok(json!({
+        "file": tables[0].file_name(),
+        "first": side(tables[0], &reads[0]),
+        "second": side(tables[1], &reads[1]),
+        "equal": found.is_empty(),
+        "compared_entries": found.compared,
+        "fields": fields,
+        "metadata": metadata.collect::<Vec<_>>(),
+    }))
+}

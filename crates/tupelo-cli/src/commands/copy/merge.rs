@@ -1,0 +1,168 @@
+//! `tupelo merge`: many files as one.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use clap::ValueEnum;
+use tupelo::dataset::{FieldPolicy, find};
+use tupelo::ops::merge::{has_others, merge_objects};
+use tupelo::reader::{Location, Read};
+use tupelo::storage::is_object_uri;
+
+use super::super::Selecting;
+use super::jobs::{Finding, Job};
+use super::operands::Skipping;
+use super::target::{NtupleOptions, Target, summarise};
+use super::write;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::inputs::{Inputs, repeated};
+use crate::table::things;
+
+/// Most objects that a warning names.
+const MAX_NAMED: usize = 5;
+
+/// Merge the ntuples and objects of many files into one file, without decompressing
+///
+/// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
+/// are stored, in their codec, and their checksums are compared; what cannot stay as it is, such as columns that are
+/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. Histograms and
+/// profiles with the same path and axes are summed; of other objects, the first of each path is copied. Trees are not
+/// merged. A warning names everything that OUT lacks, and the exit status is then 1. OUT appears when it is complete.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "tupelo merge [OPTIONS] <OUT> <IN[:NAME]>...")]
+#[command(after_help = "Examples:
+  tupelo merge all.root run*.root
+  tupelo merge all.root 'run*.root:Events' --mode union
+  tupelo merge all.root run*.root --compression lzma:7 --cluster-bytes 50MiB")]
+pub(crate) struct Args {
+    /// Output
+    #[arg(value_name = "OUT")]
+    output: String,
+    /// Inputs, as FILE or FILE:NAME; wildcards match files
+    #[arg(value_name = "IN[:NAME]", required = true)]
+    inputs: Vec<String>,
+    /// What to do if ntuples have different fields [default: strict]
+    #[arg(long, value_enum, value_name = "MODE", default_value = "strict", hide_default_value = true)]
+    mode: Mode,
+    #[command(flatten)]
+    skipping: Skipping,
+    #[command(flatten)]
+    ntuple: NtupleOptions,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    reading: super::super::Reading,
+}
+
+/// What is done with fields that some files lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Refuse them
+    Strict,
+    /// Keep the fields of all files, with nulls for the entries of files that lack them
+    Union,
+    /// Keep the fields that all files have
+    Intersect,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let storage = args.reading.storage()?;
+    let locations = find(&args.inputs, storage)?;
+    let to = args.target.locate(&args.output, None)?;
+    args.ntuple.check_checkpoint(&to)?;
+    if let Some(repeated) = repeated(&locations) {
+        console.warn(&format!("{repeated} occurs more than once; its entries are copied each time"));
+    }
+    let inputs = Inputs::of(&locations);
+    // All inputs are checked before anything is written.
+    let mut listed = Listed::default();
+    let jobs = jobs(args, &locations, &to, &mut listed, console)?;
+    if jobs.is_empty() && listed.with_objects.is_empty() {
+        return Err(Failure::usage("the files contain no ntuples and no other objects that can be merged"));
+    }
+    let reads = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Read>, Failure>>()?;
+    let mut left_out: Vec<String> = listed.trees.iter().map(|tree| format!("tree '{tree}'")).collect();
+    let mut summaries = Vec::with_capacity(jobs.len());
+    args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        // Their keys must be in the first 2 GiB.
+        let files = &listed.with_objects;
+        if !files.is_empty() {
+            let open = |number: usize| args.reading.open_uncounted(&files[number]);
+            let merged = merge_objects(files.len(), open, writer, args.ntuple.compression())?;
+            left_out.extend(merged.left_out.iter().map(|it| format!("'{}': {}", it.name, it.reason)));
+            if merged.written > 0 {
+                let (objects, sums) = (things(merged.written, "object"), things(merged.sums, "sum"));
+                console.note(&format!("{objects} besides ntuples, {sums} of histograms among them"));
+            }
+        }
+        for (job, read) in jobs.iter().zip(&reads) {
+            let destination = args.target.destination(writer, &job.name)?;
+            let what = (job.name.as_str(), read);
+            let Some(written) = write(what, destination, &args.ntuple, writer, interrupt, console)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            summaries.push((&job.name, written));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    summaries.iter().for_each(|(name, written)| summarise(name, written, console));
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let (count, named) = (left_out.len() as u64, left_out.iter().take(MAX_NAMED));
+    named.for_each(|what| console.warn(&format!("not merged: {what}")));
+    let what = format_args!("{to} was written without {}", things(count, "object"));
+    Err(Failure::new(what).with_hint("merge the ntuples alone as IN:NAME, or remove the other objects"))
+}
+
+/// What files have besides ntuples.
+#[derive(Default)]
+struct Listed {
+    trees: BTreeSet<String>,
+    /// The files with other objects.
+    with_objects: Vec<Location>,
+}
+
+/// The ntuples to write.
+fn jobs(
+    args: &Args,
+    locations: &[Location],
+    to: &Location,
+    listed: &mut Listed,
+    console: &Console,
+) -> Result<Vec<Job>, Failure> {
+    let policy = if args.mode == Mode::Union { FieldPolicy::Union } else { FieldPolicy::Common };
+    let finding = Finding { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
+    let jobs = finding.jobs(locations, |location| {
+        let file = args.reading.open_uncounted(location)?;
+        listed.trees.extend(file.tree_names()?);
+        if has_others(&file)? {
+            listed.with_objects.push(location.clone());
+        }
+        Ok(file.ntuple_names()?)
+    })?;
+    match (jobs.as_slice(), is_object_uri(&to.file)) {
+        ([_], true) | (_, false) => Ok(jobs),
+        _ => {
+            let what =
+                format_args!("a URI of an object store names a single ntuple, but {} would be written", jobs.len());
+            Err(Failure::usage(what).with_hint("select one as IN:NAME"))
+        }
+    }
+}
+
+/// All entries of an ntuple, with the fields that the mode keeps.
+fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Read, Failure> {
+    let fields = super::super::Fields::default();
+    let mut chosen = fields.select(&job.table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
+    if args.mode == Mode::Strict {
+        let hint = "--mode union keeps them, with nulls for the other files; --mode intersect drops them";
+        chosen.check_missing(&job.table, hint)?;
+    }
+    if let Some(missing) = chosen.missing.take() {
+        console.warn(&format!("{}: dropped the fields missing in some files: {missing}", job.name));
+    }
+    chosen.tell(&job.table, console);
+    Ok(chosen.read)
+}

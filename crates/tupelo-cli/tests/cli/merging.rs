@@ -1,0 +1,149 @@
+//! `merge`: many files as one, and `diff`, which compares the result.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Place, data, summarise, tupelo};
+
+/// Three files with parts of the same events; the last one lacks a field.
+fn parts(place: &Place) -> (String, [String; 3]) {
+    let all = place.b2hhh();
+    let parts = ["a.root", "b.root", "c.root"].map(|name| place.path(name));
+    for (part, entries) in parts.iter().zip([":1000", "1000:2500", "2500:"]) {
+        tupelo(&["copy", &all, part, "--entries", entries, "--compression", "zstd:5", "--cluster-bytes", "50kB"]).ok();
+    }
+    (all, parts)
+}
+
+#[test]
+fn merged_files_are_the_files_one_after_the_other() {
+    let place = Place::new();
+    let (all, [a, b, c]) = parts(&place);
+    let out = place.path("out.root");
+    tupelo(&["merge", &out, &a, &b, &c]).ok();
+    tupelo(&["diff", &all, &out]).ok();
+    tupelo(&["verify", &out]).ok();
+    // Pages are those of the inputs: the same codec, though another is the default of the writer.
+    let clusters =
+        |file: &str| tupelo(&["ls", file, "--json"]).json()["ntuples"][0]["clusters"].as_u64().expect("a number");
+    assert_eq!(clusters(&out), [&a, &b, &c].map(|file| clusters(file)).iter().sum::<u64>());
+    let again = place.path("again.root");
+    tupelo(&["merge", &again, &a, &b, &c, "--compression", "lz4:4"]).ok();
+    tupelo(&["diff", &out, &again]).ok();
+    // An existing output is only replaced with --force.
+    let refused = tupelo(&["merge", &out, &a, &b]).fails(2);
+    assert!(refused.contains("exists"), "{refused}");
+    tupelo(&["merge", &out, &a, &b, "--force"]).ok();
+    let shorter = tupelo(&["diff", &all, &out]);
+    assert!(shorter.stdout.contains("entries: 3000 and 2500"), "{}", shorter.stdout);
+    assert_eq!(shorter.status, Some(1));
+}
+
+#[test]
+fn the_mode_decides_about_missing_fields() {
+    let place = Place::new();
+    let (all, [a, b, c]) = parts(&place);
+    let part = place.path("part.root");
+    tupelo(&["copy", &c, &part, "--exclude", "H1_PX"]).ok();
+    let out = place.path("out.root");
+    let refused = tupelo(&["merge", &out, &a, &b, &part]).fails(2);
+    assert!(refused.contains("H1_PX") && refused.contains("--mode union"), "{refused}");
+    assert!(!fs::exists(&out).expect("a folder"));
+    let run = tupelo(&["merge", &out, &a, &b, &part, "--mode", "intersect"]);
+    assert!(run.stderr.contains("H1_PX"), "{}", run.stderr);
+    run.ok();
+    let found = tupelo(&["diff", &all, &out]);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(1), "field 'H1_PX': only in the first\n"));
+    tupelo(&["diff", &all, &out, "--exclude", "H1_PX"]).ok();
+    tupelo(&["merge", &out, &a, &b, &part, "--mode", "union", "--force"]).ok();
+    tupelo(&["diff", &all, &out, "--exclude", "H1_PX"]).ok();
+    let missing = tupelo(&["dump", &out, "--fields", "H1_PX", "--entries", "2999:"]).ok();
+    assert_eq!(missing, "{\"H1_PX\":null}\n");
+}
+
+/// Files that were written in another way are decoded where their pages cannot stay as they are.
+#[test]
+fn files_of_other_encodings_are_merged_too() {
+    let place = Place::new();
+    let (all, [a, b, c]) = parts(&place);
+    let (plain, out) = (place.path("plain.root"), place.path("out.root"));
+    tupelo(&["copy", &b, &plain, "--compression", "none"]).ok();
+    for inputs in [[&a, &plain, &c], [&plain, &b, &c]] {
+        tupelo(&["merge", "-q", &out, inputs[0], inputs[1], inputs[2], "--force"]).ok();
+        tupelo(&["verify", &out]).ok();
+    }
+    tupelo(&["merge", "-q", &out, &a, &plain, &c, "--force"]).ok();
+    tupelo(&["diff", &all, &out]).ok();
+}
+
+#[test]
+fn slimmed_copies_keep_their_pages() {
+    let place = Place::new();
+    let all = place.b2hhh();
+    let (slim, codec) = (place.path("slim.root"), place.path("lz4.root"));
+    tupelo(&["copy", &all, &codec, "--compression", "lz4:4", "--cluster-bytes", "50kB"]).ok();
+    tupelo(&["copy", &codec, &slim, "--fields", "H1_PX,H2_PY"]).ok();
+    tupelo(&["diff", &all, &slim, "--fields", "H1_PX,H2_PY"]).ok();
+    tupelo(&["verify", &slim]).ok();
+    let layout = |file: &str| tupelo(&["explain", file, "--fields", "H1_PX,H2_PY", "--json"]).json();
+    let (own, other) = (layout(&slim), layout(&codec));
+    for what in ["clusters", "pages", "stored_bytes", "unpacked_bytes"] {
+        assert_eq!(own[what], other[what], "{what}");
+    }
+    // Of a cluster that is not chosen as a whole, the entries are decoded.
+    tupelo(&["copy", &codec, "-o", &slim, "-f", "--entries", "100:2900"]).ok();
+    let cut = place.path("cut.root");
+    tupelo(&["copy", &all, &cut, "--entries", "100:2900", "--compression", "none"]).ok();
+    tupelo(&["diff", &cut, &slim]).ok();
+}
+
+#[test]
+fn differences_are_named() {
+    let place = Place::new();
+    let all = place.b2hhh();
+    let (one, other) = (place.path("one.root"), place.path("other.root"));
+    tupelo(&["copy", &all, &one, "--fields", "H1_PX,H1_PY", "--entries", ":100"]).ok();
+    tupelo(&["copy", &all, &other, "--fields", "H1_PX,H2_PX", "--entries", "1:100"]).ok();
+    let found = tupelo(&["diff", &one, &other, "--json"]);
+    assert_eq!(found.status, Some(1));
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).expect("JSON");
+    let fields = found["fields"].as_array().expect("fields");
+    let kinds: Vec<_> = fields.iter().map(|it| (it["name"].clone(), it["difference"].clone())).collect();
+    let expected = [("H1_PY", "only_first"), ("H2_PX", "only_second"), ("H1_PX", "values")];
+    assert_eq!(kinds, expected.map(|(name, kind)| (json!(name), json!(kind))));
+    assert_eq!((&fields[2]["entry"], &found["equal"]), (&json!(0), &json!(false)));
+    assert_eq!(found["compared_entries"], 99);
+    // All numbers are within a million of each other.
+    let close = tupelo(&["diff", &one, &other, "--fields", "H1_PX", "--entries", ":99", "--absolute", "1e6"]);
+    close.ok();
+    let missing = tupelo(&["diff", &one, &place.path("missing.root")]).fails(2);
+    assert!(missing.contains("missing.root"), "{missing}");
+    let unknown = tupelo(&["diff", &one, &other, "--fields", "H1_PXX"]).fails(2);
+    assert!(unknown.contains("H1_PX"), "{unknown}");
+}
+
+/// Every real file with ntuples is the same as two halves of it, merged.
+#[test]
+fn halves_of_real_files_are_merged_to_the_whole() {
+    let place = Place::new();
+    let mut covered = 0;
+    for file in data().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten() {
+        let path = file.expect("an entry").path();
+        let Some(file) = path.to_str().filter(|file| file.ends_with(".root")) else { continue };
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        for ntuple in listed["ntuples"].as_array().expect("ntuples") {
+            let (name, entries) =
+                (ntuple["name"].as_str().expect("a name"), ntuple["entries"].as_u64().expect("a number"));
+            let input = format!("{file}:{name}");
+            let [first, second, out] = ["first.root", "second.root", "out.root"].map(|name| place.path(name));
+            let middle = entries / 2;
+            tupelo(&["copy", "-q", &input, "-o", &first, "-f", "--entries", &format!(":{middle}")]).ok();
+            tupelo(&["copy", "-q", &input, "-o", &second, "-f", "--entries", &format!("{middle}:")]).ok();
+            tupelo(&["merge", "-q", &out, &first, &second, "--force"]).ok();
+            tupelo(&["diff", "-q", &input, &out]).ok();
+            covered += 1;
+        }
+    }
+    summarise("merging", &format!("{covered} real ntuples are the same as their halves, merged"));
+}

@@ -1,0 +1,212 @@
+//! What differs between two ntuples, trees, or chains of them.
+
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_cast::{can_cast_types, cast};
+
+pub use self::values::Tolerance;
+use self::values::first_difference;
+use super::Progress;
+use crate::reader::Read;
+use crate::schema::{Field, escaped};
+use crate::{Error, Result};
+
+/// Memory of the entries that are compared at once, in bytes: 16 MiB of each side.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// How two sources differ.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The fields that differ, in the order of the first source.
+    pub fields: Vec<FieldDifference>,
+    /// The metadata of an application that differ, by key.
+    pub metadata: Vec<MetadataDifference>,
+    /// The numbers of selected entries, if they differ.
+    pub entries: Option<(u64, u64)>,
+    /// Number of entries that were compared.
+    pub compared: u64,
+}
+
+/// How a value of the metadata differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetadataDifference {
+    /// Its key.
+    pub key: String,
+    /// Its value in both sources, if they have one.
+    pub values: [Option<String>; 2],
+}
+
+/// How a top-level field differs.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FieldDifference {
+    /// Its name.
+    pub name: String,
+    /// What differs.
+    pub kind: FieldDifferenceKind,
+}
+
+/// What differs of a field.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum FieldDifferenceKind {
+    /// Only the first source has it.
+    OnlyFirst,
+    /// Only the second source has it.
+    OnlySecond,
+    /// The C++ types. Values are compared if they can be converted.
+    Types(String, String),
+    /// The first entry with other values, counted from the first selected one, and the values of that entry: arrays of length 1.
+    Values {
+        /// The number of the entry.
+        entry: u64,
+        /// Its values in both sources.
+        values: [ArrayRef; 2],
+    },
+}
+
+impl Difference {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.metadata.is_empty() && self.entries.is_none()
+    }
+}
+
+/// Compares what two reads select, entry by entry: names and types of fields, metadata, numbers of entries, and values. Of each field,
+/// the first difference is given. Fields are matched by name; fields of other types are compared as those of the first source
+/// where Arrow converts them. `None` if `progress`, which receives the number of entries that are compared, cancels it.
+/// ```no_run
+/// use std::ops::ControlFlow;
+/// use tupelo::ops::diff::{Tolerance, diff};
+///
+/// let [one, other] = ["one.root:Events", "other.root:Events"].map(|name| Ok(tupelo::open(name).open()?.read_all()));
+/// let found = diff(&one?, &other?, Tolerance::default(), &mut |_| ControlFlow::Continue(()))?;
+/// assert!(found.is_some_and(|found| found.is_empty()));
+/// # Ok::<(), tupelo::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of reading.
+pub fn diff(
+    first: &Read,
+    second: &Read,
+    tolerance: Tolerance,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Difference>> {
+    let mut found = Difference::default();
+    let (ours, theirs) = (first.schema_with_computed()?, second.schema_with_computed()?);
+    let by_name: HashMap<&str, &Field> = theirs.fields.iter().map(|field| (field.name.as_str(), field)).collect();
+    let mut both = Vec::new();
+    for field in &ours.fields {
+        let difference = |kind| FieldDifference { name: field.name.clone(), kind };
+        let Some(other) = by_name.get(field.name.as_str()) else {
+            found.fields.push(difference(FieldDifferenceKind::OnlyFirst));
+            continue;
+        };
+        let names = [field, other].map(|field| field.display_type().to_owned());
+        if names[0] != names[1] {
+            let [own, other] = names;
+            found.fields.push(difference(FieldDifferenceKind::Types(own, other)));
+        }
+        both.push(field.name.clone());
+    }
+    let own: HashMap<&str, ()> = ours.fields.iter().map(|field| (field.name.as_str(), ())).collect();
+    for field in theirs.fields.iter().filter(|field| !own.contains_key(field.name.as_str())) {
+        let kind = FieldDifferenceKind::OnlySecond;
+        found.fields.push(FieldDifference { name: field.name.clone(), kind });
+    }
+    let (own, other) = (metadata(first)?, metadata(second)?);
+    let keys: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+    for key in keys.into_iter().filter(|&key| own.get(key) != other.get(key)) {
+        let values = [own.get(key).cloned(), other.get(key).cloned()];
+        found.metadata.push(MetadataDifference { key: key.clone(), values });
+    }
+    if first.count() != second.count() {
+        found.entries = Some((first.count(), second.count()));
+    }
+    match compare([first, second], both, tolerance, &mut found, progress)? {
+        ControlFlow::Continue(()) => Ok(Some(found)),
+        ControlFlow::Break(()) => Ok(None),
+    }
+}
+
+/// The metadata of an application; of several files, the first value of each key.
+fn metadata(read: &Read) -> Result<BTreeMap<String, String>> {
+    let source = read.source();
+    let mut all = BTreeMap::new();
+    for part in 0..source.parts().len() {
+        for (key, value) in source.sidecar().attached(part)?.metadata {
+            all.entry(key).or_insert(value);
+        }
+    }
+    Ok(all)
+}
+
+/// Compares the values of the fields that both have.
+fn compare(
+    reads: [&Read; 2],
+    mut names: Vec<String>,
+    tolerance: Tolerance,
+    found: &mut Difference,
+    progress: &mut Progress<'_>,
+) -> Result<ControlFlow<()>> {
+    let [first, second] = reads;
+    let count = first.count().min(second.count());
+    let (start, other_start) = (first.range().start, second.range().start);
+    let mut done = 0;
+    while done < count && !names.is_empty() {
+        let patterns: Vec<String> = names.iter().map(|name| escaped(name)).collect();
+        let left = |read: &Read, start: u64| {
+            let read = read.clone().with_fields(&patterns)?.with_binary_strings(true);
+            Ok::<_, Error>(read.entries(start + done..start + count))
+        };
+        let mut differing = Vec::new();
+        let other = left(second, other_start)?;
+        let mut batches = left(first, start)?.batches_of_bytes(BATCH_BYTES)?;
+        while differing.is_empty()
+            && let Some(batch) = batches.next()
+        {
+            let batch = batch?;
+            let rows = batch.num_rows() as u64;
+            let range = other_start + done..other_start + done + rows;
+            let others = other.clone().entries(range).to_batch()?;
+            for name in &names {
+                let columns = [&batch, &others].map(|batch| batch.column_by_name(name).cloned());
+                let [Some(own), Some(other)] = columns else { continue };
+                if let Some((entry, values)) = compare_column(&own, &other, tolerance)? {
+                    let kind = FieldDifferenceKind::Values { entry: done + entry, values };
+                    found.fields.push(FieldDifference { name: name.clone(), kind });
+                    differing.push(name.clone());
+                }
+            }
+            done += rows;
+            found.compared = done;
+            if progress(done).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        // Fields that differ already are not read any further.
+        names.retain(|name| !differing.contains(name));
+    }
+    found.compared = count;
+    Ok(ControlFlow::Continue(()))
+}
+
+/// The first entry in which two columns differ, with its values.
+fn compare_column(own: &ArrayRef, other: &ArrayRef, tolerance: Tolerance) -> Result<Option<(u64, [ArrayRef; 2])>> {
+    let converted = match own.data_type() == other.data_type() {
+        true => Arc::clone(other),
+        false if can_cast_types(other.data_type(), own.data_type()) => cast(other, own.data_type())?,
+        // The types are named already.
+        false => return Ok(None),
+    };
+    let found = first_difference(own, &converted, tolerance);
+    Ok(found.map(|entry| (entry as u64, [own.slice(entry, 1), other.slice(entry, 1)])))
+}

@@ -1,0 +1,147 @@
+//! Objects of several files as one: histograms are summed, as `hadd` does.
+//!
+//! Ntuples are merged by [copying](super::copy) a [`Table::chain`](crate::Table::chain) of them.
+
+mod histogram;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tupelo_format::compression::Compression;
+use tupelo_format::object::{Object, Value};
+use tupelo_format::open::ANCHOR_CLASS;
+
+use crate::Result;
+use crate::reader::{File, Skipped, TREE_CLASSES};
+use crate::writer::FileWriter;
+
+/// What became of the objects.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct MergedObjects {
+    /// Number of objects that were written.
+    pub written: u64,
+    /// Number of histograms that are sums of several files.
+    pub sums: u64,
+    /// Objects of later files that are not in the output, by path, and why.
+    pub left_out: Vec<Skipped>,
+}
+
+/// Where objects of a path are.
+struct Place {
+    class_name: String,
+    first: usize,
+    last: usize,
+}
+
+/// An object on the way to the output.
+enum Merging {
+    /// The sum so far, and the number of files that it is of.
+    Sum(Object, u64),
+    /// The output has it; why others are not added.
+    Written(&'static str),
+}
+
+/// Writes the objects of files that are neither ntuples, trees nor directories, in the newest cycle of each, under their
+/// paths. `open` opens a file by its number below `count`, twice each; one is open at a time.
+///
+/// Histograms and profiles of the same path, class and axes are summed: bins, squares of weights, entries and statistics.
+/// Everything else of them is as in the first file that has one. Of objects of other classes, the first is taken.
+///
+/// # Errors
+/// Those of `open`; corrupt where a directory or a histogram is damaged; those of writing.
+pub fn merge_objects<E: From<crate::Error>>(
+    count: usize,
+    mut open: impl FnMut(usize) -> Result<File, E>,
+    to: &FileWriter,
+    compression: Compression,
+) -> Result<MergedObjects, E> {
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
+    let mut with_objects = BTreeSet::new();
+    for number in 0..count {
+        for object in others(&open(number)?)? {
+            with_objects.insert(number);
+            let new = Place { class_name: object.class_name, first: number, last: number };
+            places.entry(object.path).or_insert(new).last = number;
+        }
+    }
+    let (mut merged, mut merging) = (MergedObjects::default(), BTreeMap::new());
+    for number in with_objects {
+        let file = open(number)?;
+        for object in others(&file)? {
+            let Some(place) = places.get(&object.path) else { continue };
+            let next = match merging.remove(&object.path) {
+                None => begin(&file, &object.name(), place, to, compression)?,
+                Some(Merging::Written(reason)) => {
+                    merged.left_out.push(Skipped::new(&object.path, format!("that of {}: {reason}", file.name())));
+                    Merging::Written(reason)
+                }
+                Some(Merging::Sum(sum, of)) => match add(&sum, &file, &object.name())? {
+                    Ok(sum) => Merging::Sum(sum, of + 1),
+                    Err(reason) => {
+                        merged.left_out.push(Skipped::new(&object.path, format!("that of {}: {reason}", file.name())));
+                        Merging::Sum(sum, of)
+                    }
+                },
+            };
+            let next = match next {
+                Merging::Sum(sum, of) if place.last == number => {
+                    let title = match sum.get("fTitle") {
+                        Some(Value::Text(title)) => title.as_str(),
+                        _ => "",
+                    };
+                    to.object(&object.path, title, &sum, compression)?;
+                    merged.sums += u64::from(of > 1);
+                    Merging::Written("")
+                }
+                next => next,
+            };
+            merging.insert(object.path, next);
+        }
+    }
+    merged.written = merging.len() as u64;
+    Ok(merged)
+}
+
+/// Takes the first object of a path.
+fn begin(file: &File, name: &str, place: &Place, to: &FileWriter, compression: Compression) -> Result<Merging> {
+    let why = if place.first == place.last {
+        ""
+    } else if !histogram::is_histogram(&place.class_name) {
+        "only the first object of its class is kept"
+    } else {
+        match file.object(name) {
+            Ok(Value::Object(object)) if object.write().is_ok() => return Ok(Merging::Sum((*object).clone(), 1)),
+            Err(error) if error.is_corrupt() => return Err(error),
+            _ => "the first one has parts that cannot be written again",
+        }
+    };
+    to.copy_object(file, name, compression)?;
+    Ok(Merging::Written(why))
+}
+
+/// The sum with another object, or why there is none.
+fn add(sum: &Object, file: &File, name: &str) -> Result<Result<Object, String>> {
+    match file.object(name) {
+        Ok(Value::Object(other)) => Ok(histogram::sum(sum, &other)),
+        Ok(_) => Ok(Err("it is not an object".to_owned())),
+        Err(error) if error.is_corrupt() => Err(error),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// Whether a file has objects that are neither ntuples, trees nor directories.
+///
+/// # Errors
+/// Corrupt if a directory is damaged; storage errors.
+pub fn has_others(file: &File) -> Result<bool> {
+    Ok(!others(file)?.is_empty())
+}
+
+/// The newest cycles of what is neither ntuple, tree nor directory.
+fn others(file: &File) -> Result<Vec<crate::reader::Object>> {
+    let is_other = |class_name: &str| {
+        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
+    };
+    let objects = file.objects()?.into_iter();
+    Ok(objects.filter(|object| object.is_newest && is_other(&object.class_name)).collect())
+}

@@ -1,0 +1,126 @@
+//! Sums of histograms, by the members that ROOT stores (`hist/hist/inc/TH1.h` and the classes derived from it).
+
+use std::collections::HashMap;
+
+use tupelo_format::object::{Numbers, Object, Value};
+use tupelo_format::streamer::StreamerInfos;
+
+/// Numbers that are added.
+const SUMS: [&str; 16] = [
+    "fEntries", "fTsumw", "fTsumw2", "fTsumwx", "fTsumwx2", "fTsumwy", "fTsumwy2", "fTsumwxy", "fTsumwz", "fTsumwz2",
+    "fTsumwxz", "fTsumwyz", "fTsumwt", "fTsumwt2", "fTsumwv", "fTsumwv2",
+];
+/// Arrays that are added; the first one is that of a base class.
+const ARRAYS: [&str; 4] = ["fArray", "fSumw2", "fBinEntries", "fBinSumw2"];
+const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
+/// What two axes have in common if bins of the same number are the same.
+const AXIS: [&str; 5] = ["fNbins", "fXmin", "fXmax", "fXbins", "fLabels"];
+const PROFILES: [&str; 3] = ["TProfile", "TProfile2D", "TProfile3D"];
+/// The bit of histograms whose bins are averaged, `TH1::kIsAverage`.
+const IS_AVERAGE: u64 = 1 << 18;
+
+/// Whether objects of a class can be summed.
+pub(super) fn is_histogram(class_name: &str) -> bool {
+    let is_binned = |rest: &str| {
+        let (dimensions, bins) = rest.split_at_checked(1).unwrap_or_default();
+        ["1", "2", "3"].contains(&dimensions) && ["C", "S", "I", "L", "F", "D"].contains(&bins)
+    };
+    class_name.strip_prefix("TH").is_some_and(is_binned) || PROFILES.contains(&class_name)
+}
+
+/// The sum of two histograms, which is the first one otherwise; the reason if there is none.
+pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
+    if first.class_name() != other.class_name() {
+        return Err(format!("it is a {}, not a {}", other.class_name(), first.class_name()));
+    }
+    for axis in AXES {
+        let axes = [first, other].map(|histogram| histogram.get(axis).and_then(Value::as_object));
+        let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
+        if let Some(name) = AXIS.iter().find(|name| part(axes[0], name) != part(axes[1], name)) {
+            return Err(format!("its {axis} has another {name}"));
+        }
+    }
+    for histogram in [first, other] {
+        if matches!(histogram.get("fBits"), Some(Value::UInt(bits)) if bits & IS_AVERAGE != 0) {
+            return Err("averages cannot be summed".to_owned());
+        }
+        if !matches!(histogram.get("fBufferSize"), Some(Value::Int(0)) | None) {
+            return Err("its values are not in bins yet".to_owned());
+        }
+    }
+    let mut sum = first.clone();
+    for name in SUMS {
+        if let (Some(Value::Float(own)), Some(Value::Float(other))) = (first.get(name), other.get(name)) {
+            sum.set(name, Value::Float(own + other));
+        }
+    }
+    for name in ARRAYS {
+        let (Some(own), Some(added)) = (numbers(first, name), numbers(other, name)) else { continue };
+        let added = match (own.len(), added.len()) {
+            (0, 0) => continue,
+            // Without weights, the sums of their squares are those of the weights.
+            (0, _) => weights(first, name).and_then(|own| added_up(&own, added)),
+            (_, 0) => weights(other, name).and_then(|added| added_up(own, &added)),
+            _ => added_up(own, added),
+        };
+        let Some(added) = added else { return Err(format!("its {name} has another length or type")) };
+        let value = match first.get(name) {
+            Some(Value::Object(array)) => {
+                let members = HashMap::from([("fArray".to_owned(), Value::Numbers(added))]);
+                let array = Object::new(array.class_name(), members, &StreamerInfos::default());
+                Value::Object(array.map_err(|error| error.to_string())?.into())
+            }
+            _ => Value::Numbers(added),
+        };
+        sum.set(name, value);
+    }
+    Ok(sum)
+}
+
+/// The numbers of an array, which is a member or a base.
+fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbers> {
+    match histogram.get(name)? {
+        Value::Numbers(numbers) => Some(numbers),
+        Value::Object(array) => match array.get("fArray")? {
+            Value::Numbers(numbers) => Some(numbers),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The sums of weights of each bin, in place of an array of the sums of their squares that is missing, as by
+/// `TProfile::Sumw2`; `None` for others. ROOT's own merger takes the contents of profiles.
+fn weights(histogram: &Object, squares: &str) -> Option<Numbers> {
+    let name = match squares {
+        "fSumw2" => "fArray",
+        "fBinSumw2" => "fBinEntries",
+        _ => return None,
+    };
+    let floats = |numbers: &Numbers| match numbers {
+        Numbers::I8(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I16(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I32(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I64(values) => values.iter().map(|&value| value as f64).collect(),
+        Numbers::F32(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::F64(values) => values.clone(),
+        _ => Vec::new(),
+    };
+    numbers(histogram, name).map(floats).map(Numbers::F64)
+}
+
+/// The sums of two arrays of the same length and type. Integers stay within their type, as in `TH1I::AddBinContent`.
+fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
+    fn each<T: Copy>(own: &[T], other: &[T], sum: impl Fn(T, T) -> T) -> Option<Vec<T>> {
+        (own.len() == other.len()).then(|| own.iter().zip(other).map(|(&own, &other)| sum(own, other)).collect())
+    }
+    Some(match (own, other) {
+        (Numbers::I8(own), Numbers::I8(other)) => Numbers::I8(each(own, other, i8::saturating_add)?),
+        (Numbers::I16(own), Numbers::I16(other)) => Numbers::I16(each(own, other, i16::saturating_add)?),
+        (Numbers::I32(own), Numbers::I32(other)) => Numbers::I32(each(own, other, i32::saturating_add)?),
+        (Numbers::I64(own), Numbers::I64(other)) => Numbers::I64(each(own, other, i64::saturating_add)?),
+        (Numbers::F32(own), Numbers::F32(other)) => Numbers::F32(each(own, other, |own, other| own + other)?),
+        (Numbers::F64(own), Numbers::F64(other)) => Numbers::F64(each(own, other, |own, other| own + other)?),
+        _ => return None,
+    })
+}

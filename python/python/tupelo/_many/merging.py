@@ -1,0 +1,156 @@
+"""Merging many files into one."""
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from .. import _core
+from .._base.checks import storage
+from .._base.messages import short_repr
+from .._base.progress import Progress, is_silent, report_progress
+from ..errors import InvalidArgumentError, TupeloWarning
+from ..fields import _select
+from ..reading._file import NTUPLE_CLASSES, reopen
+from ..reading._files import Files, InputNtuple, resolve_whole_files
+from ..writing._copying import check_output, new_file, write_options
+from ..writing._trees import TREE_CLASSES
+
+MergeMode = Literal["strict", "union", "intersect"]
+"""What to do with fields that some files lack: refuse them, keep them with missing values, or drop them."""
+_MODES = ("strict", "union", "intersect")
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """The outcome of `merge`."""
+
+    num_entries: Mapping[str, int]
+    """Entries of each ntuple, by its path."""
+    num_objects: int
+    """Other objects that were written."""
+    num_sums: int
+    """Histograms among them that are sums of several files."""
+    skipped: Mapping[str, str]
+    """Trees, fields and objects that were left out: the reason by path."""
+
+
+class _Contents(NamedTuple):
+    """What files have, by the paths of objects."""
+
+    ntuples: dict[str, list[tuple[str, str | None]]]
+    """The files of each ntuple, with its path in them."""
+    trees: dict[str, str]
+    """A file of each tree."""
+    with_objects: list[str]
+    """Files with other objects."""
+
+
+def merge(
+    files: Files,
+    path: str | os.PathLike[str],
+    *,
+    mode: MergeMode = "strict",
+    progress: Progress = None,
+    **options: Any,
+) -> MergeReport:
+    """Writes the ntuples and other objects of files into a new file, as ``hadd`` does.
+
+    ``files`` are those of `iterate`, whole files or ntuples of them. Ntuples with the same path become one, in the
+    order of the files, with their attribute sets and metadata. Their pages are copied as they are stored, without
+    decompressing them, unless ``options`` say how to store them (those of `Ntuple.copy`); what cannot stay as it is is
+    decoded. Histograms and profiles with the same path and axes are summed; of other objects, the first of each path
+    is copied. Trees are not merged. Of files that are given without the name of an ntuple, all objects are merged.
+
+    ``mode`` says what to do with fields that some files lack: ``"strict"`` refuses them, ``"union"`` keeps them, with
+    missing values for entries of the other files, and ``"intersect"`` drops them. A `TupeloWarning` names everything
+    that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An existing file is
+    replaced when the new one is complete.
+
+    Raises `InvalidArgumentError` for fields that some files lack or have with another type, if there is nothing to
+    merge, and for invalid options, and the errors of `open` and `recreate`.
+
+    >>> import tupelo
+    >>> for run in 1, 2:
+    ...     with tupelo.recreate(f"merge{run}.root") as file:
+    ...         file["Events"] = {"x": [run, 10 * run]}
+    >>> tupelo.merge(["merge1.root", "merge2.root"], "merged.root").num_entries
+    {'Events': 4}
+    >>> tupelo.open("merged.root:Events").arrays(library="np")["x"]
+    array([ 1, 10,  2, 20])
+    """
+    if mode not in _MODES:
+        known = ", ".join(map(repr, _MODES))
+        raise InvalidArgumentError(f"expected mode as one of {known}, not {short_repr(mode)}")
+    remote = storage(options.pop("storage_options", None))
+    writing = write_options("merge", options)
+    places = resolve_whole_files(files, remote)
+    contents = _contents(places, remote)
+    if not contents.ntuples and not contents.with_objects:
+        raise InvalidArgumentError("the files contain no ntuples and no other objects that can be merged")
+    skipped = {
+        tree: f"trees are not merged ({_core.display_name(file)} has it)" for tree, file in contents.trees.items()
+    }
+    target = check_output(path, [place.absolute_path for place in places])
+    tables = {name: _chain(found, mode, remote) for name, found in contents.ntuples.items()}
+    for name, table in tables.items():
+        missing = table.missing_fields()
+        if missing is not None and mode == "strict":
+            raise InvalidArgumentError(
+                f"{table.file_path}: ntuple '{name}': some files lack the fields {missing}; mode='union' keeps them, "
+                "with missing values, and mode='intersect' drops them"
+            )
+        if missing is not None:
+            skipped[name] = f"some files lack the fields {missing}"
+    total = sum(table.num_entries for table in tables.values())
+    num_entries: dict[str, int] = {}
+    with report_progress(progress) as tell, new_file(target, remote) as file:
+        tell(0, total)
+        merged = _core.merge_objects(contents.with_objects, file, writing, remote)
+        skipped |= dict(merged.left_out)
+        for name, table in tables.items():
+            before = sum(num_entries.values())
+            callback = None if is_silent(progress) else lambda done, before=before: tell(before + done, total)
+            request = _select.Request([], entry_stop=table.num_entries)
+            copied = table.copy(request, file=file, path=name, options=writing, tell=callback)
+            for text in copied.warnings:
+                warnings.warn(text, TupeloWarning, stacklevel=2)
+            num_entries[name] = copied.entries
+    for left_out, reason in skipped.items():
+        text = f"{_core.display_name(target)}: '{left_out}' is not merged as a whole: {reason}"
+        warnings.warn(text, TupeloWarning, stacklevel=2)
+    return MergeReport(num_entries, merged.written, merged.sums, skipped)
+
+
+def _contents(places: Iterable[InputNtuple], remote: "_core.Storage | None") -> _Contents:
+    contents = _Contents({}, {}, [])
+    for place in places:
+        if place.name is not None:
+            contents.ntuples.setdefault(place.name.partition(";")[0], []).append((place.absolute_path, place.name))
+            continue
+        if _core.is_object_uri(place.absolute_path):
+            name = _core.chain([(place.absolute_path, None)], **_how(remote, union=False)).path
+            contents.ntuples.setdefault(name, []).append((place.absolute_path, None))
+            continue
+        with reopen(place.absolute_path, storage=remote) as file:
+            has_others = False
+            for name, class_name in file.classnames(cycle=False).items():
+                if class_name in NTUPLE_CLASSES:
+                    contents.ntuples.setdefault(name, []).append((place.absolute_path, name))
+                elif class_name in TREE_CLASSES:
+                    contents.trees.setdefault(name, place.absolute_path)
+                elif not class_name.startswith("TDirectory"):
+                    has_others = True
+        if has_others:
+            contents.with_objects.append(place.absolute_path)
+    return contents
+
+
+def _how(remote: "_core.Storage | None", *, union: bool) -> dict[str, Any]:
+    how = {"page_checksums": True, "memory_budget": None, "storage": remote}
+    return {"union": union, "allow_missing": False, **how}
+
+
+def _chain(found: list[tuple[str, str | None]], mode: MergeMode, remote: "_core.Storage | None") -> "_core.Table":
+    return _core.chain(found, **_how(remote, union=mode == "union"))

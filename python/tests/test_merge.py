@@ -1,0 +1,96 @@
+"""`tupelo.merge`: many files as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import uproot
+
+import tupelo
+
+
+def write(path: Path, run: int, **columns: Any) -> None:
+    """A file with two ntuples, metadata and a histogram."""
+    with tupelo.recreate(path) as file:
+        with file.mkrntuple("Events", {"x": "int32", **dict.fromkeys(columns, "float")}) as events:
+            events.extend({"x": np.arange(3, dtype=np.int32) + 10 * run, **columns})
+            events.metadata["run"] = str(run)
+        file["dir/Runs"] = {"run": [run]}
+        file["h"] = np.histogram(np.full(run, 0.5), bins=2, range=(0, 1))
+
+
+def test_files_are_merged_object_by_object(tmp_path: Path) -> None:
+    """Ntuples follow each other, histograms are summed."""
+    paths = [tmp_path / f"{run}.root" for run in (1, 2, 3)]
+    for run, path in enumerate(paths, 1):
+        write(path, run)
+    out = tmp_path / "out.root"
+    steps: list[int] = []
+    with pytest.warns(tupelo.TupeloWarning, match="metadata 'run': kept the value '1', '[23]' was not"):
+        report = tupelo.merge(paths, out, progress=lambda done, total: steps.append(done))
+    assert report == tupelo.MergeReport({"Events": 9, "dir/Runs": 3}, 1, 1, {})
+    assert steps[-1] == 12
+    with tupelo.open(out) as file:
+        assert file["Events"].arrays(library="np")["x"].tolist() == [10, 11, 12, 20, 21, 22, 30, 31, 32]
+        assert file["dir/Runs"].arrays(library="np")["run"].tolist() == [1, 2, 3]
+        assert file["h"].values().tolist() == [0, 6]
+    # Only what is named, from a pattern.
+    with pytest.warns(tupelo.TupeloWarning, match="metadata 'run'"):
+        assert tupelo.merge(f"{tmp_path}/[12].root:Events", out).num_objects == 0
+    assert list(tupelo.open(out).classnames()) == ["Events"]
+    with pytest.warns(tupelo.TupeloWarning, match="nor those of 1 more file"):
+        assert tupelo.merge(paths, out, compression="lzma").num_entries["Events"] == 9
+
+
+def test_the_mode_decides_about_missing_fields(tmp_path: Path) -> None:
+    """They are refused, read as missing values, or dropped."""
+    paths = [tmp_path / "1.root", tmp_path / "2.root"]
+    write(paths[0], 1, y=np.ones(3, np.float32))
+    write(paths[1], 1)
+    out = tmp_path / "out.root"
+    with pytest.raises(tupelo.InvalidArgumentError, match="some files lack the fields y; mode='union' keeps them"):
+        tupelo.merge(paths, out)
+    assert not out.exists()
+    tupelo_warning = pytest.warns(tupelo.TupeloWarning, match="some files lack the fields y")
+    with tupelo_warning:
+        assert tupelo.merge(paths, out, mode="intersect").skipped == {"Events": "some files lack the fields y"}
+    assert tupelo.open(f"{out}:Events").keys() == ["x"]
+    assert tupelo.merge(paths, out, mode="union").skipped == {}
+    assert tupelo.open(f"{out}:Events").arrays()["y"].tolist() == [1, 1, 1, None, None, None]
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected mode as one of 'strict'"):
+        tupelo.merge(paths, out, mode="all")  # type: ignore[arg-type]
+    with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
+        tupelo.merge(paths, paths[0])
+
+
+def test_trees_are_named(tmp_path: Path) -> None:
+    """They are not merged, which a warning says."""
+    for name in ("a", "b"):
+        with uproot.recreate(tmp_path / f"{name}.root") as file:
+            file.mktree("t", {"x": "int32"}).extend({"x": np.arange(3, dtype=np.int32)})
+    files = [tmp_path / "a.root", tmp_path / "b.root"]
+    with pytest.raises(tupelo.InvalidArgumentError, match="no ntuples and no other objects"):
+        tupelo.merge(files, tmp_path / "out.root")
+    write(tmp_path / "c.root", 1)
+    with pytest.warns(tupelo.TupeloWarning, match="'t' is not merged as a whole: trees are not merged"):
+        report = tupelo.merge([*files, tmp_path / "c.root"], tmp_path / "out.root")
+    assert list(report.skipped) == ["t"]
+
+
+def test_copies_keep_pages(tmp_path: Path) -> None:
+    """Without options, the codec of the input stays."""
+    path = tmp_path / "a.root"
+    with tupelo.recreate(path, compression="lz4:4") as file:
+        file["Events"] = {"x": np.arange(100_000, dtype=np.int32)}
+    events = tupelo.open(f"{path}:Events")
+    events.copy(tmp_path / "kept.root")
+    events.copy(tmp_path / "packed.root", compression="lzma:7")
+    sizes = [(tmp_path / f"{name}.root").stat().st_size for name in ("a", "kept", "packed")]
+    assert abs(sizes[1] - sizes[0]) < 1000
+    assert sizes[2] < sizes[0] - 1000
+    for name in ("kept", "packed"):
+        copied = tupelo.open(f"{tmp_path}/{name}.root:Events")["x"].array(library="np")
+        assert (copied == np.arange(100_000)).all()
