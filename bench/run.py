@@ -59,7 +59,7 @@ def arguments() -> argparse.Namespace:
     )
     rows_help = (
         "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores, ttree* "
-        "for trees, uproot* for uproot with Tupelo's engine"
+        "for trees, operations* for merging, slimming and comparing, uproot* for uproot with Tupelo's engine"
     )
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
@@ -90,6 +90,7 @@ def arguments() -> argparse.Namespace:
     options.remote = [pattern for pattern in patterns if pattern.startswith("remote")]
     options.objects = [pattern for pattern in patterns if pattern.startswith("objects")]
     options.trees = [pattern for pattern in patterns if pattern.startswith("ttree")]
+    options.operations = [pattern for pattern in patterns if pattern.startswith("operations")]
     options.carried = [pattern for pattern in patterns if pattern.startswith("uproot")]
     if options.repeat is None:
         options.repeat = 1 if options.quick else 3 if options.objects else 5
@@ -99,6 +100,7 @@ def arguments() -> argparse.Namespace:
         "remote": options.remote,
         "objects": options.objects,
         "ttree": options.trees,
+        "operations": options.operations,
         "uproot": options.carried,
     }
     for kind, alone in kinds.items():
@@ -190,6 +192,10 @@ def main() -> int:
         from . import trees
 
         return trees.run(options)
+    if options.operations:
+        from . import operations
+
+        return operations.run(options)
     if options.carried:
         from . import carried
 

@@ -1,0 +1,230 @@
+"""Operations on files: merging and slimming beside `cat` and ROOT's merger, and comparing beside reading.
+
+`make bench ROWS=operations` calls this; `ROWS=operations-merge*` does some rows. The answers are compared: what is
+merged has the values of its parts. Exit status 1 if they differ or a contestant fails, not if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .machine import DATA, MEMORY_DISK, cores, finish, machine
+
+FILES = 8
+"""Inputs of the merge."""
+MANY_FILES = 1000
+"""Inputs of the merge whose memory and descriptors are measured."""
+MANY_FILES_LIMITS = (256 << 20, 10)
+"""Its memory in bytes, and open files besides those of any program."""
+COMMON_FILES = 16
+SLIM = "Jet_*,nJet,Muon_*,nMuon"
+CAT_FACTOR, HADD_FACTOR, DIFF_FACTOR = 0.9, 3.0, 0.5
+JOB_SECONDS = 900
+
+HADD = """
+import sys, ROOT
+merger = ROOT.TFileMerger(False)
+merger.SetPrintLevel(0)
+merger.OutputFile(sys.argv[1], True, 505)
+for name in sys.argv[2:]:
+    merger.AddFile(name)
+begin = __import__("time").perf_counter()
+assert merger.Merge()
+print(__import__("time").perf_counter() - begin)
+"""
+
+
+class Rows:
+    """The rows, their times in seconds, and what failed."""
+
+    def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
+        self.options = options
+        self.scratch = scratch
+        self.tupelo = str(options.binaries / "tupelo")
+        self.lines: list[str] = []
+        self.failed: list[str] = []
+
+    def wanted(self, name: str) -> bool:
+        return any(fnmatch.fnmatch(name, pattern) or pattern == "operations" for pattern in self.options.operations)
+
+    def run(self, *arguments: str, threads: int = 1) -> None:
+        """One call of the command."""
+        command = [self.tupelo, "--quiet", "--threads", str(threads), *arguments]
+        subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
+
+    def timed(self, work: Callable[[], float | None]) -> float:
+        """The median of several calls, after one that is not counted."""
+        times = []
+        for number in range(self.options.repeat + 1):
+            begin = time.perf_counter()
+            own = work()
+            if number:
+                times.append(time.perf_counter() - begin if own is None else own)
+        return statistics.median(times)
+
+    def compare(self, row: str, size: int, contestants: dict[str, Callable[[], float | None]]) -> dict[str, float]:
+        """Measures each, and adds a line for each."""
+        found = {}
+        for name, work in contestants.items():
+            try:
+                found[name] = self.timed(work)
+            except (subprocess.SubprocessError, OSError) as error:
+                self.failed.append(f"{row}: {name}: {error}")
+                continue
+            self.lines.append(f"| {row} | {name} | {found[name]:.3f} | {size / found[name] / (1 << 20):.0f} |")
+        return found
+
+    def target(self, row: str, times: dict[str, float], own: str, other: str, factor: float) -> None:
+        """Adds a line about a target: `own` is at least `factor` times as fast as the other."""
+        if own in times and other in times:
+            ratio = times[other] / times[own]
+            met = "met" if ratio >= factor else "missed"
+            self.lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {factor}) | {met} |")
+
+
+def parts(rows: Rows, events: int) -> list[Path]:
+    """The inputs: parts of a NanoAOD-like ntuple."""
+    found = []
+    for number in range(FILES):
+        path = DATA / f"operations-{events}-{number}.root"
+        if not path.exists() or rows.options.fresh:
+            generate = str(rows.options.binaries / "tupelo-generate")
+            what = ["--events", str(max(1, events // FILES)), "--seed", str(number)]
+            subprocess.run([generate, "nanoaod", *what, "--force", str(path)], check=True, stderr=subprocess.DEVNULL)
+        found.append(path)
+    return found
+
+
+def concatenate(inputs: list[Path], out: Path) -> None:
+    """What `cat` does, by its own program."""
+    with open(out, "wb") as target:
+        subprocess.run(["cat", *map(str, inputs)], check=True, stdout=target)
+
+
+def hadd(inputs: list[Path], out: Path) -> float:
+    command = [sys.executable, "-W", "ignore", "-c", HADD, str(out), *map(str, inputs)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=JOB_SECONDS)
+    return float(done.stdout.split()[-1])
+
+
+def merge(rows: Rows, inputs: list[Path]) -> None:
+    """Merging all files."""
+    size = sum(path.stat().st_size for path in inputs)
+    ours, theirs, plain = (rows.scratch / f"{name}.root" for name in ("ours", "hadd", "cat"))
+    names = list(map(str, inputs))
+    times = rows.compare(
+        "operations-merge",
+        size,
+        {
+            "cat": lambda: concatenate(inputs, plain),
+            "Tupelo": lambda: rows.run("merge", str(ours), *names, "--force"),
+            "hadd": lambda: hadd(inputs, theirs),
+        },
+    )
+    rows.target("operations-merge", times, "Tupelo", "cat", CAT_FACTOR)
+    rows.target("operations-merge", times, "Tupelo", "hadd", HADD_FACTOR)
+    if theirs.exists():
+        rows.run("diff", str(ours), str(theirs), threads=0)
+    for out in (ours, theirs, plain):
+        out.unlink(missing_ok=True)
+
+
+def slim(rows: Rows, inputs: list[Path]) -> None:
+    """Copying some fields of one file."""
+    source, out, plain = str(inputs[0]), rows.scratch / "slim.root", rows.scratch / "cat.root"
+    rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM)
+    size = out.stat().st_size
+    kept = rows.scratch / "kept.root"
+    shutil.copy(out, kept)
+    times = rows.compare(
+        "operations-slim",
+        size,
+        {
+            "cat of what is kept": lambda: concatenate([kept], plain),
+            "Tupelo": lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM),
+        },
+    )
+    rows.target("operations-slim", times, "Tupelo", "cat of what is kept", CAT_FACTOR)
+    rows.run("diff", source, str(out), "--fields", SLIM, threads=0)
+
+
+def difference(rows: Rows, inputs: list[Path]) -> None:
+    """Comparing a file with a copy in another codec, beside reading both."""
+    source, copy = str(inputs[0]), str(rows.scratch / "other.root")
+    rows.run("copy", source, "-o", copy, "--force", "--compression", "lz4:4", threads=0)
+
+    def read_both() -> None:
+        for path in (source, copy):
+            rows.run("dump", path, "--format", "arrow", "-o", os.devnull)
+
+    size = 2 * inputs[0].stat().st_size
+    times = rows.compare(
+        "operations-diff", size, {"reading both": read_both, "Tupelo": lambda: rows.run("diff", source, copy)}
+    )
+    rows.target("operations-diff", times, "Tupelo", "reading both", DIFF_FACTOR)
+
+
+def many(rows: Rows) -> None:
+    """Memory and open files of a merge of many files."""
+    small = rows.scratch / "small.root"
+    generate = str(rows.options.binaries / "tupelo-generate")
+    what = ["b2hhh", "--events", "8000", "--compression", "none"]
+    subprocess.run([generate, *what, str(small)], check=True, stderr=subprocess.DEVNULL)
+    folder = rows.scratch / "many"
+    folder.mkdir()
+    for number in range(MANY_FILES):
+        os.link(small, folder / f"{number:04}.root")
+    memory, files = MANY_FILES_LIMITS
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files + COMMON_FILES, files + COMMON_FILES))
+
+    command = [rows.tupelo, "--quiet", "--threads", "1", "merge", str(rows.scratch / "all.root"), f"{folder}/*.root"]
+    begin = time.perf_counter()
+    process = subprocess.Popen([*command, "--force"], preexec_fn=limit)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds, peak = time.perf_counter() - begin, usage.ru_maxrss * 1024
+    if status:
+        rows.failed.append(f"operations-many: status {status}")
+        return
+    size = MANY_FILES * small.stat().st_size
+    rows.lines.append(f"| operations-many | Tupelo | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")
+    met = "met" if peak <= memory else "missed"
+    rows.lines.append(
+        f"| operations-many | peak memory in MiB | {peak / (1 << 20):.0f} (wanted {memory >> 20}) | {met} |"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the rows."""
+    where = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else DATA
+    with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
+        rows = Rows(options, Path(scratch))
+        inputs = parts(rows, options.events // 2)
+        for name, row in (("merge", merge), ("slim", slim), ("diff", difference)):
+            if rows.wanted(f"operations-{name}"):
+                row(rows, inputs)
+        if rows.wanted("operations-many"):
+            many(rows)
+    about = machine()
+    head = [
+        f"# Operations on files, {datetime.now(UTC):%Y-%m-%d}\n",
+        f"{about['cpu']}, {cores()} cores; one thread; median of {options.repeat} after a warm-up, warm page cache; "
+        f"{options.events // 2} events in {FILES} files; outputs in {where}.\n",
+        "| row | contestant | seconds | MiB/s |\n|---|---|---|---|",
+    ]
+    (DATA / "operations.json").write_text(json.dumps({"machine": about, "lines": rows.lines}, indent=1) + "\n")
+    return finish("operations.md", [*head, *rows.lines], rows.failed)
