@@ -86,8 +86,9 @@ impl Difference {
 /// use std::ops::ControlFlow;
 /// use tupelo::ops::diff::{Tolerance, diff};
 ///
-/// let [one, other] = ["one.root:Events", "other.root:Events"].map(|name| Ok(tupelo::open(name).open()?.read_all()));
-/// let found = diff(&one?, &other?, Tolerance::default(), &mut |_| ControlFlow::Continue(()))?;
+/// let one = tupelo::open("one.root:Events").open()?.read_all();
+/// let other = tupelo::open("other.root:Events").open()?.read_all();
+/// let found = diff(&one, &other, Tolerance::default(), &mut |_| ControlFlow::Continue(()))?;
 /// assert!(found.is_some_and(|found| found.is_empty()));
 /// # Ok::<(), tupelo::Error>(())
 /// ```

@@ -486,7 +486,7 @@ impl EntrySource for Chain {
         if !is_same || selection.is_evolved() {
             return Ok(Sealed::none(end));
         }
-        let found = source.sealed(own, &(entries.start - start..end - start))?;
+        let found = source.sealed(own, &(entries.start - start..end - start)).map_err(|e| source.context(e))?;
         Ok(Sealed { end: found.end + start, ..found })
     }
 

@@ -27,7 +27,8 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
     let (mut columns, mut ranges) = (Vec::new(), Vec::new());
     for column in fields.iter().filter(|field| field.projected_from.is_none()).flat_map(plan::columns) {
         let Some((stored, pages)) = table.stored(column.field, column.k, cluster)? else { return none };
-        columns.push((stored.encoding, stored.info.clone()));
+        let path = column.field.id.map_or_else(|| column.field.name.clone(), |id| source.descriptor().path(id));
+        columns.push((path, stored.encoding, stored.info.clone()));
         ranges.extend(pages);
     }
     let bytes = ranges.iter().map(BlobRange::bytes).fold(0, u64::saturating_add);
@@ -38,12 +39,12 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
     }
     let mut fetched = source.store().fetch(&ranges)?.into_iter();
     let mut sealed = Vec::with_capacity(columns.len());
-    for (number, (encoding, info)) in columns.into_iter().enumerate() {
+    for (path, encoding, info) in columns {
         let mut pages = Vec::with_capacity(info.pages.len());
         for (page, (listed, bytes)) in info.pages.iter().zip(&mut fetched).enumerate() {
             let content = checked(listed, &bytes, true).map_err(|error: Error| {
-                let place = format!("column {number} of the chosen ones, cluster {}, page {page}", cluster.number);
-                error.within(place)
+                let column = encoding.column_type().name();
+                error.within(format!("{column} column, cluster {}, page {page}", cluster.number)).in_field(&path)
             })?;
             let digest = match content.len() < bytes.len() {
                 true => bytes.last_chunk().copied().map(u64::from_le_bytes),
