@@ -153,11 +153,11 @@ def slim(rows: Rows, inputs: list[Path]) -> None:
         "operations-slim",
         size,
         {
-            "cat of what is kept": lambda: concatenate([kept], plain),
+            "cat of the kept bytes": lambda: concatenate([kept], plain),
             "Tupelo": lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM),
         },
     )
-    rows.target("operations-slim", times, "Tupelo", "cat of what is kept", CAT_FACTOR)
+    rows.target("operations-slim", times, "Tupelo", "cat of the kept bytes", CAT_FACTOR)
     rows.run("diff", source, str(out), "--fields", SLIM, threads=0)
 
 

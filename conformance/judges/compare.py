@@ -49,8 +49,7 @@ def identical(ours: Any, theirs: Any) -> bool:
 
 
 def same_values(ours: list[Any], theirs: list[Any]) -> bool:
-    """Whether lists of texts and numbers, in which there is no bool, are equal; the sign of zero counts, int or float
-    does not."""
+    """Whether two lists of strings and numbers, without bools, are equal: 0.0 differs from -0.0, and 1 equals 1.0."""
     a, b = marshal.dumps(ours, 2), marshal.dumps(theirs, 2)
     return a == b or (ours == theirs and NEGATIVE_ZERO not in a and NEGATIVE_ZERO not in b)
 

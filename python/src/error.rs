@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::error::Error as _;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tupelo::ops::Progress;
 use tupelo::{Error, ErrorKind, Remedy, storage};
 
 /// Name in `tupelo.errors.BY_KIND` of the exception for a missing file, which Python distinguishes from a missing name
@@ -119,4 +121,25 @@ pub(crate) fn cancellable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo
         Some(raised) => Err(raised),
         None => done.or_raise(py),
     }
+}
+
+/// The same for work that reports how much is done, which calls `tell` with that. An exception of `tell` cancels the work:
+/// its result is then `None`, and the exception is raised.
+pub(crate) fn telling<R: Send>(
+    py: Python<'_>,
+    tell: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut Progress<'_>) -> tupelo::Result<Option<R>> + Send,
+) -> PyResult<Option<R>> {
+    let mut raised = None;
+    let done = cancellable(py, || {
+        let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,)))) {
+            Some(Err(error)) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+            None | Some(Ok(_)) => ControlFlow::Continue(()),
+        };
+        work(&mut progress)
+    })?;
+    raised.map_or(Ok(done), Err)
 }

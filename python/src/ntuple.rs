@@ -1,7 +1,6 @@
 //! Ntuples and trees, and reading from them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatchReader;
@@ -18,7 +17,7 @@ use tupelo::schema::{Field, Schema};
 
 use crate::arrow;
 use crate::attributes::Attributes;
-use crate::error::{OrRaise, cancellable, lock};
+use crate::error::{OrRaise, cancellable, lock, telling};
 use crate::objects::Objects;
 use crate::options::Options;
 use crate::rules::{self, Rule};
@@ -396,25 +395,14 @@ impl Table {
         options: Options,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<Copied> {
-        let mut raised = None;
-        let copied = cancellable(py, || {
-            let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
-            {
-                Some(Err(error)) => {
-                    raised = Some(error);
-                    ControlFlow::Break(())
-                }
-                None | Some(Ok(_)) => ControlFlow::Continue(()),
-            };
+        let copied = telling(py, tell, |progress| {
             let (pages, (read, _)) = (options.pages(), self.select(request)?.with_counters()?);
             let options = options.to_write()?;
-            file.with(|file| copy(read, file, path, options, pages, &mut progress))
-        });
-        match (raised, copied?) {
-            (Some(error), _) => Err(error),
-            (None, Some(copied)) => Ok(Copied { entries: copied.written.entries, warnings: copied.warnings }),
-            (None, None) => Ok(Copied { entries: 0, warnings: Vec::new() }),
-        }
+            file.with(|file| copy(read, file, path, options, pages, progress))
+        })?;
+        let copied = copied.map(|copied| (copied.written.entries, copied.warnings));
+        let (entries, warnings) = copied.unwrap_or_default();
+        Ok(Copied { entries, warnings })
     }
 
     /// The selection in batches of `batch_entries` entries, or of about `batch_bytes` bytes if given, before a cut is

@@ -4,6 +4,7 @@ mod output;
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use tupelo::{Table, printable};
 
 pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::text::{CYAN, RED, Text, YELLOW};
 
 /// Version of the keys of all JSON documents: changed when one of them changes its meaning or goes.
@@ -299,6 +301,14 @@ impl Progress {
             return;
         }
         self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
+    }
+
+    /// What a running operation calls with the units that are done; a signal ends it.
+    pub(crate) fn until<'p>(&'p mut self, interrupt: &'p Interrupt) -> impl FnMut(u64) -> ControlFlow<()> + 'p {
+        |done| {
+            self.set(done);
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
     }
 
     /// Time since the start.

@@ -1,14 +1,14 @@
 //! Trees as ntuples.
 
 use std::collections::HashSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use pyo3::prelude::*;
 use tupelo::Error;
 use tupelo::ops::import::{self, ImportOptions};
 use tupelo::reader::Skipped;
 
-use crate::error::cancellable;
+use crate::error::{cancellable, telling};
 use crate::file::File;
 use crate::ntuple::{Request, Table};
 use crate::options::Options;
@@ -121,23 +121,11 @@ impl Import {
         options: Options,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        let mut raised = None;
-        let written = cancellable(py, || {
-            let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
-            {
-                Some(Err(error)) => {
-                    raised = Some(error);
-                    ControlFlow::Break(())
-                }
-                None | Some(Ok(_)) => ControlFlow::Continue(()),
-            };
+        let written = telling(py, tell, |progress| {
             let options = options.to_write()?;
-            file.with(|file| self.inner.write(file, path, options, &mut progress))
-        });
-        match (raised, written?) {
-            (Some(error), _) => Err(error),
-            (None, written) => Ok(written.map_or(0, |written| written.entries)),
-        }
+            file.with(|file| self.inner.write(file, path, options, progress))
+        })?;
+        Ok(written.map_or(0, |written| written.entries))
     }
 
     /// Compares at most `most` entries of each range of each tree with the ntuple.

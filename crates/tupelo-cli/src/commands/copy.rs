@@ -19,14 +19,14 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter};
 
-use self::jobs::{Finding, Job};
+use self::jobs::{Finding, Job, check_single};
 use self::operands::{Operands, Skipping};
 use self::target::{Destination, NtupleOptions, Target, summarise};
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::{EntryRange, Selecting, policy};
+use super::{EntryRange, Selecting, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, repeated};
+use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::table::cut;
 
@@ -43,9 +43,9 @@ const MAX_NAME: usize = 60;
 /// --entries or --cut, the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of
 /// the inputs, except with --append under another name.
 ///
-/// If IN or OUT is in an object store (ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME,
-/// ntpl+mirror:URI,URI), pages are copied as they are stored, without decompressing them. They are decoded where several
-/// inputs are concatenated, and with options that need the entries.
+/// Pages of whole clusters are copied as they are stored, without decompressing them, unless an option says how to store
+/// them or a cut selects entries. IN and OUT may be in object stores (ntpl+s3://BUCKET/PREFIX,
+/// ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME, ntpl+mirror:URI,URI).
 ///
 /// With --raw, IN is any one file, which is copied byte by byte between any two locations. A copy to a local file that
 /// was interrupted is kept as OUT.part; the same command continues it if IN is the same version.
@@ -136,30 +136,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let source = if let [only] = inputs { Some(only.as_str()) } else { None };
     let to = args.target.locate(output, source)?;
     args.ntuple.check_checkpoint(&to)?;
-    if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} occurs more than once; its entries are copied each time"));
-    }
+    warn_of_repeated(&locations, "copied", console);
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let copies = copies(args, &locations, to.ntuple_name(), console)?;
     args.operands.check(&to, &inputs, &args.target)?;
-    if let ([first, _, ..], true) = (copies.as_slice(), is_object_uri(&to.file)) {
-        let what =
-            format_args!("a URI of an object store names a single ntuple, but {} would be written", copies.len());
-        return Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{}", first.job.name)));
-    }
+    check_single(copies.iter().map(|copy| &copy.job), &to)?;
     let mut summaries = Vec::with_capacity(copies.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
-        let mut destination = Vec::with_capacity(copies.len());
-        for Copy { job, .. } in &copies {
-            destination.push(args.target.destination(writer, &job.name)?);
-            if destination.last() == Some(&Destination::Existing) && is_own_target {
-                let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
-                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
-            }
-        }
-        for (copy, destination) in copies.iter().zip(destination) {
+        let names = copies.iter().map(|copy| copy.job.name.as_str());
+        let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
+        for (copy, destination) in copies.iter().zip(destinations) {
             let written = match sealed_input(&copy.job, destination, args, &to) {
                 Some(input) => copy_sealed(&copy.job, input, args, writer, interrupt, console)?,
                 None => {
@@ -189,7 +177,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 fn copies(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Copy>, Failure> {
     let finding =
         Finding { reading: &args.reading, skipping: &args.skipping, policy: policy(args.union), name, console };
-    let names = |location: &Location| names(&args.reading.open_uncounted(location)?, location);
+    let names = |location: &Location| names(args, location);
     let jobs = finding.jobs(locations, names)?;
     check_complete(&jobs)?;
     let copy = |job: Job| {
@@ -226,12 +214,10 @@ fn check_complete(jobs: &[Job]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of the ntuples at a location.
-fn names(file: &File, location: &Location) -> Result<Vec<String>, Failure> {
-    let names = match &location.object {
-        Some(name) => vec![name.clone()],
-        None => file.ntuple_names()?,
-    };
+/// The names of the ntuples of a file.
+fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
+    let file = args.reading.open_uncounted(location)?;
+    let names = file.ntuple_names()?;
     if names.is_empty() {
         // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
@@ -268,10 +254,7 @@ fn copy_sealed(
     let ntuple = source.ntuple(input.object.as_deref())?;
     console.watch().follow(&ntuple.clone().into());
     let mut progress: Progress = console.progress(&job.name, inspect::summary(&ntuple)?.sizes.stored_bytes, "B");
-    let mut report = |done| {
-        progress.set(done);
-        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
+    let mut report = progress.until(interrupt);
     let copied = file.copy_sealed(&ntuple, &job.name, &mut report);
     copied.map_err(|error| match error.kind() {
         ErrorKind::Unsupported => {
@@ -291,10 +274,7 @@ fn write(
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
     let mut progress: Progress = console.progress(name, read.count(), "entries");
-    let mut report = |done| {
-        progress.set(done);
-        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
+    let mut report = progress.until(interrupt);
     let (read, options) = (read.clone(), ntuple.options());
     let pages = if ntuple.has_pages() { Pages::Encode } else { Pages::Keep };
     let copied = match destination {

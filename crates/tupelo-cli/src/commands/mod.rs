@@ -336,13 +336,18 @@ impl Sources {
 
     /// The only file, or all files one after the other. Prints what is left out because files cannot be opened.
     fn table(&self, locations: &[Location], console: &Console) -> Result<Table, Failure> {
-        if let Some(repeated) = repeated(locations) {
-            console.warn(&format!("{repeated} occurs more than once; its entries are read each time"));
-        }
+        warn_of_repeated(locations, "read", console);
         let set = self.attributes.as_deref();
         let table = self.reading.chain(locations, policy(self.union), set, &self.skipping, console)?;
         self.skipping.finish(locations.len(), console)?;
         Ok(table)
+    }
+}
+
+/// Warns of an input that was given twice; `done` is what happens to its entries.
+fn warn_of_repeated(locations: &[Location], done: &str, console: &Console) {
+    if let Some(repeated) = repeated(locations) {
+        console.warn(&format!("{repeated} occurs more than once; its entries are {done} each time"));
     }
 }
 

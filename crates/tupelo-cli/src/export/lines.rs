@@ -65,10 +65,6 @@ impl EntrySink for TextSink<'_> {
         }
         Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
     }
-
-    fn abandon(self) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// The lines of all entries, in one or several texts.

@@ -163,10 +163,6 @@ impl EntrySink for ArrowSink {
         output.flush()?;
         Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
     }
-
-    fn abandon(self) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

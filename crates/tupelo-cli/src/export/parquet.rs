@@ -100,10 +100,6 @@ impl EntrySink for ParquetSink {
         self.file.finish().map_err(Failure::new)?;
         Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
     }
-
-    fn abandon(self) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// Omits records without members, which Parquet does not support, and records of only such records. They have no

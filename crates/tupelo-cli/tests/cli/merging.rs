@@ -31,6 +31,8 @@ fn merged_files_are_the_files_one_after_the_other() {
     let again = place.path("again.root");
     tupelo(&["merge", &again, &a, &b, &c, "--compression", "lz4:4"]).ok();
     tupelo(&["diff", &out, &again]).ok();
+    let itself = tupelo(&["merge", &a, &a, &b, "--append", "--extend"]).fails(2);
+    assert!(itself.contains("cannot be extended with itself"), "{itself}");
     // An existing output is only replaced with --force.
     let refused = tupelo(&["merge", &out, &a, &b]).fails(2);
     assert!(refused.contains("exists"), "{refused}");

@@ -9,6 +9,7 @@ use tupelo_format::encoding::{Encoding, MAX_PAGE_BYTES};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
+use crate::source::checked;
 use crate::{Error, Result, sink};
 
 thread_local! {
@@ -84,6 +85,13 @@ pub(crate) struct SealedPage {
 }
 
 impl SealedPage {
+    /// A page as it was stored, which must match its checksum.
+    pub(crate) fn of_stored(listed: &PageInfo, bytes: Bytes) -> Result<Self> {
+        let has_checksum = checked(listed, &bytes, true)?.len() < bytes.len();
+        let digest = bytes.last_chunk().filter(|_| has_checksum).copied().map(u64::from_le_bytes);
+        Ok(Self { elements: listed.elements, bytes, digest })
+    }
+
     /// Bytes of the checksum among those of the page.
     pub(crate) fn checksum_bytes(&self) -> usize {
         if self.digest.is_some() { CHECKSUM_BYTES } else { 0 }

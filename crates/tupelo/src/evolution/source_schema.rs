@@ -91,7 +91,7 @@ impl SourceSchema {
         Self { branches, has_rules_below, partial: partial.into(), ..self }
     }
 
-    /// The same for several sources side by side, some of which may have rules.
+    /// The same fields, read from other sources; `has_rules_below` says whether any of these has rules.
     pub(crate) fn over(self, has_rules_below: bool) -> Self {
         Self { has_rules_below, ..self }
     }

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
 
-use super::import::{imported, relabelled, representable};
+use super::import::{batch_of, imported, relabelled, representable};
 use super::{Progress, pipe};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
-use crate::schema::{Schema, with_data_type};
+use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -59,7 +58,7 @@ pub fn copy(
     let (read, warnings) = prepared(read)?;
     let sidecar = read.source().sidecar();
     let compression = match pages {
-        Pages::Keep => sidecar.attached(0)?.ntuple.map(|ntuple| ntuple.compression()).transpose()?,
+        Pages::Keep => sidecar.compression()?,
         Pages::Encode => None,
     };
     let options = compression.into_iter().fold(options, WriteOptions::with_compression);
@@ -262,12 +261,7 @@ impl<'f> Copier<'f> {
 fn typed(batch: &RecordBatch, types: &ArrowSchema) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(types.fields());
     let columns = columns.map(|(column, field)| relabelled(column, field.data_type()));
-    let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-    let typed = types.fields().iter().zip(&columns);
-    let typed = typed.map(|(field, column)| with_data_type(field, column.data_type().clone()));
-    let schema = Arc::new(ArrowSchema::new(typed.collect::<Vec<_>>()));
-    let count = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema, columns, &count)?)
+    batch_of(types.fields(), columns.collect::<Result<_>>()?, batch.num_rows())
 }
 
 /// What is written.

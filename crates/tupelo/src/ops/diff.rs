@@ -2,7 +2,7 @@
 
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow_array::ArrayRef;
 use arrow_cast::{can_cast_types, cast};
 
 pub use self::values::Tolerance;
-use self::values::first_difference;
+pub(super) use self::values::first_difference;
 use super::Progress;
 use crate::reader::Read;
 use crate::schema::{Field, escaped};
@@ -118,8 +118,8 @@ pub fn diff(
         }
         both.push(field.name.clone());
     }
-    let own: HashMap<&str, ()> = ours.fields.iter().map(|field| (field.name.as_str(), ())).collect();
-    for field in theirs.fields.iter().filter(|field| !own.contains_key(field.name.as_str())) {
+    let own: HashSet<&str> = ours.fields.iter().map(|field| field.name.as_str()).collect();
+    for field in theirs.fields.iter().filter(|field| !own.contains(field.name.as_str())) {
         let kind = FieldDifferenceKind::OnlySecond;
         found.fields.push(FieldDifference { name: field.name.clone(), kind });
     }

@@ -47,8 +47,8 @@ fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
 /// entries. A tree cannot hold attribute sets and metadata: they are left out.
 ///
 /// # Errors
-/// As [`FileWriter::tree`] and its writer; those of reading; unsupported if there is no field: the entries would be a number
-/// without values.
+/// Unsupported if no field is selected, since a tree needs a branch; otherwise those of reading, of [`FileWriter::tree`] and
+/// of its writer.
 pub fn export(
     read: Read,
     file: &FileWriter,

@@ -23,7 +23,7 @@ pub use self::validate::{Comparison, FieldValidation, Validation};
 use super::{Progress, pipe};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
-use crate::schema::{Field, Kind, Schema};
+use crate::schema::{Field, Kind, Schema, with_data_type};
 use crate::writer::{FileWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -281,14 +281,7 @@ impl Import {
             }
         };
         let arrays: Vec<ArrayRef> = self.columns.iter().zip(schema.fields()).map(array).collect::<Result<_>>()?;
-        let fields: Fields = schema
-            .fields()
-            .iter()
-            .zip(&arrays)
-            .map(|(field, array)| field.as_ref().clone().with_data_type(array.data_type().clone()))
-            .collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?)
+        batch_of(schema.fields(), arrays, batch.num_rows())
     }
 
     /// The Arrow schema of the stored fields.
@@ -410,11 +403,7 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
         arrays.push(relabelled(list.values(), field.data_type())?);
     }
     let offsets = offsets.ok_or_else(|| Error::unsupported("a collection has no members"))?;
-    let fields: Fields = fields
-        .iter()
-        .zip(&arrays)
-        .map(|(field, array)| field.as_ref().clone().with_data_type(array.data_type().clone()))
-        .collect();
+    let fields = with_types_of(&arrays, fields);
     let records = StructArray::try_new(fields, arrays, None)?;
     let item = Arc::new(item.as_ref().clone().with_data_type(records.data_type().clone()));
     Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
@@ -432,6 +421,18 @@ fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Resul
         }
         None => Ok(()),
     }
+}
+
+/// Fields in the types of arrays, in which texts may be bytes.
+fn with_types_of(arrays: &[ArrayRef], fields: &Fields) -> Fields {
+    fields.iter().zip(arrays).map(|(field, array)| with_data_type(field, array.data_type().clone())).collect()
+}
+
+/// A batch of arrays that have the types of fields, in which texts may be bytes.
+pub(super) fn batch_of(fields: &Fields, arrays: Vec<ArrayRef>, count: usize) -> Result<RecordBatch> {
+    let schema = Arc::new(ArrowSchema::new(with_types_of(&arrays, fields)));
+    let count = RecordBatchOptions::new().with_row_count(Some(count));
+    Ok(RecordBatch::try_new_with_options(schema, arrays, &count)?)
 }
 
 /// An array under the names of another type. Texts stay bytes where they are.

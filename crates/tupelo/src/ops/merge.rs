@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
-use tupelo_format::open::ANCHOR_CLASS;
 
+use super::other_objects;
 use crate::Result;
-use crate::reader::{File, Skipped, TREE_CLASSES};
+use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;
 
 /// What became of the objects.
@@ -58,7 +58,7 @@ pub fn merge_objects<E: From<crate::Error>>(
     let mut places: BTreeMap<String, Place> = BTreeMap::new();
     let mut with_objects = BTreeSet::new();
     for number in 0..count {
-        for object in others(&open(number)?)? {
+        for object in other_objects(&open(number)?)? {
             with_objects.insert(number);
             let new = Place { class_name: object.class_name, first: number, last: number };
             places.entry(object.path).or_insert(new).last = number;
@@ -67,18 +67,19 @@ pub fn merge_objects<E: From<crate::Error>>(
     let (mut merged, mut merging) = (MergedObjects::default(), BTreeMap::new());
     for number in with_objects {
         let file = open(number)?;
-        for object in others(&file)? {
+        for object in other_objects(&file)? {
             let Some(place) = places.get(&object.path) else { continue };
+            let left_out = |reason: &str| Skipped::new(&object.path, format!("that of {}: {reason}", file.name()));
             let next = match merging.remove(&object.path) {
                 None => begin(&file, &object.name(), place, to, compression)?,
                 Some(Merging::Written(reason)) => {
-                    merged.left_out.push(Skipped::new(&object.path, format!("that of {}: {reason}", file.name())));
+                    merged.left_out.push(left_out(reason));
                     Merging::Written(reason)
                 }
                 Some(Merging::Sum(sum, of)) => match add(&sum, &file, &object.name())? {
                     Ok(sum) => Merging::Sum(sum, of + 1),
                     Err(reason) => {
-                        merged.left_out.push(Skipped::new(&object.path, format!("that of {}: {reason}", file.name())));
+                        merged.left_out.push(left_out(&reason));
                         Merging::Sum(sum, of)
                     }
                 },
@@ -134,14 +135,5 @@ fn add(sum: &Object, file: &File, name: &str) -> Result<Result<Object, String>> 
 /// # Errors
 /// Corrupt if a directory is damaged; storage errors.
 pub fn has_others(file: &File) -> Result<bool> {
-    Ok(!others(file)?.is_empty())
-}
-
-/// The newest cycles of what is neither ntuple, tree nor directory.
-fn others(file: &File) -> Result<Vec<crate::reader::Object>> {
-    let is_other = |class_name: &str| {
-        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
-    };
-    let objects = file.objects()?.into_iter();
-    Ok(objects.filter(|object| object.is_newest && is_other(&object.class_name)).collect())
+    Ok(!other_objects(file)?.is_empty())
 }

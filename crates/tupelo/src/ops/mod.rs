@@ -22,8 +22,9 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 use tupelo_format::descriptor::AttributeSet;
+use tupelo_format::open::ANCHOR_CLASS;
 
-use crate::reader::{File, Listed, Ntuple, Object, Read};
+use crate::reader::{File, Listed, Ntuple, Object, Read, TREE_CLASSES};
 use crate::writer::EntrySink;
 use crate::{Error, Result};
 
@@ -67,6 +68,15 @@ pub fn pipe<S: EntrySink>(
         }
     }
     Ok(Some(taken))
+}
+
+/// The newest cycles of the objects of a file that are neither ntuples, trees nor directories.
+fn other_objects(file: &File) -> Result<Vec<Object>> {
+    let is_other = |class_name: &str| {
+        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
+    };
+    let objects = file.objects()?.into_iter();
+    Ok(objects.filter(|object| object.is_newest && is_other(&object.class_name)).collect())
 }
 
 /// An ntuple or an attribute set, as far as it can be opened.

@@ -418,21 +418,21 @@ impl<'m> ColumnTable<'m> {
         pages.fold(0, |sum, page| sum.saturating_add(page.locator.stored_bytes()))
     }
 
-    /// The `k`-th column of a field as a cluster stores it, with the place of each of its pages; `None` where elements of it
-    /// may be missing.
+    /// The index of the `k`-th column of a field in a cluster, and where each of its pages is stored; `None` where elements
+    /// of it may be missing.
     pub(crate) fn stored(
         &mut self,
         field: &Field,
         k: usize,
         cluster: &Cluster,
-    ) -> Result<Option<(&ClusterColumn, Vec<BlobRange>)>> {
+    ) -> Result<Option<(u32, Vec<BlobRange>)>> {
         let Some(place) = self.primary(field, k, cluster)? else { return Ok(None) };
         let (column, metadata) = (&self.columns[place as usize], self.metadata);
         if metadata.descriptor().column(column.id)?.is_deferred() && self.may_defer_items() {
             return Ok(None);
         }
         let ranges = (0..column.info.pages.len()).map(|page| column.range(metadata, page));
-        Ok(Some((column, ranges.collect::<Result<_>>()?)))
+        Ok(Some((place, ranges.collect::<Result<_>>()?)))
     }
 
     /// Compression setting of the `k`-th column of a field in a cluster; 0 is none.

@@ -228,7 +228,7 @@ impl Table {
     /// The same with read rules; see [`Ntuple::with_rules`].
     ///
     /// # Errors
-    /// As [`Ntuple::with_rules`]; unsupported for several files, each of which can have rules before it is chained.
+    /// As [`Ntuple::with_rules`]; unsupported for several files: add the rules to each file before you chain or join them.
     pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
         Ok(match self {
             Self::Ntuple(ntuple) => Self::Ntuple(ntuple.with_rules(rules)?),

@@ -94,7 +94,7 @@ impl Combination {
         if known.is_left_out {
             return;
         }
-        // What is a projected field in some sources only has values of its own.
+        // A field that only some sources project has its own values.
         if !known.field.is_projected_like(&field) {
             known.field.store();
             field.store();

@@ -27,11 +27,16 @@ pub trait EntrySink {
     /// Those of its storage, or an error if an earlier call failed.
     fn finish(&mut self) -> Result<WriteProgress, Self::Error>;
 
-    /// Ends the sink without what it took.
+    /// Ends the sink without what it took. Where nothing is visible before the end, dropping it is enough.
     ///
     /// # Errors
     /// Those of its storage.
-    fn abandon(self) -> Result<(), Self::Error>;
+    fn abandon(self) -> Result<(), Self::Error>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
 }
 
 impl EntrySink for NtupleWriter {

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
@@ -16,10 +15,11 @@ use tupelo_format::locator::{EnvelopeLink, Locator};
 use super::committer::{FORMAT_VERSION, put_envelope};
 use super::groups::{self, Listed};
 use super::{WRITE_BYTES, WriteProgress};
+use crate::encode::SealedPage;
 use crate::error::Remedy;
 use crate::reader::Ntuple;
 use crate::sink::{PageBytes, PageSink, name_of};
-use crate::source::{BlobRange, Extents, Metadata, checked};
+use crate::source::{BlobRange, Extents, Metadata};
 use crate::{Error, Result, pool};
 
 /// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what they are stored in are not
@@ -208,33 +208,19 @@ impl<'a> Transfer<'a> {
                 .map(|(page, bytes)| sealed(page, place.cluster, bytes))
                 .collect::<Result<Vec<_>>>()
         })?;
-        let sealed: Vec<PageBytes<'_>> = pages
-            .iter()
-            .zip(&fetched)
-            .map(|(page, (bytes, checksum_bytes))| PageBytes {
-                bytes,
-                checksum_bytes: *checksum_bytes,
-                column: page.column,
-            })
-            .collect();
-        let digest = |(bytes, checksum_bytes): &(Bytes, usize)| {
-            bytes.last_chunk().filter(|_| *checksum_bytes == CHECKSUM_BYTES).copied().map(u64::from_le_bytes)
-        };
-        let digests = fetched.iter().map(digest);
+        let sealed: Vec<PageBytes<'_>> =
+            pages.iter().zip(&fetched).map(|(page, fetched)| fetched.as_stored(page.column)).collect();
+        let digests = fetched.iter().map(|page| page.digest);
         Ok(self.sink.put_pages(place.cluster, &sealed)?.into_iter().zip(digests).collect())
     }
 }
 
-/// The stored bytes of a page, and how many of them are its checksum, which must be right.
-fn sealed(page: &Page, cluster: u64, bytes: Bytes) -> Result<(Bytes, usize)> {
-    let checksum_bytes = match checked(&page.info, &bytes, true) {
-        Ok(stored) => bytes.len() - stored.len(),
-        Err(error) => {
-            let context = format!("column {}, cluster {cluster}, page {}", page.column, page.number);
-            return Err(error.within(context).at_page(page.column, cluster, page.number as u64));
-        }
-    };
-    Ok((bytes, checksum_bytes))
+/// A page that was fetched, which must match its checksum.
+fn sealed(page: &Page, cluster: u64, bytes: Bytes) -> Result<SealedPage> {
+    SealedPage::of_stored(&page.info, bytes).map_err(|error| {
+        let context = format!("column {}, cluster {cluster}, page {}", page.column, page.number);
+        error.within(context).at_page(page.column, cluster, page.number as u64)
+    })
 }
 
 /// The columns of a cluster, each with the stored bytes of its pages.

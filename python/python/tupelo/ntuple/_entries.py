@@ -387,8 +387,10 @@ class Entries(Fields):
         paths and globs. Entries are copied in batches of a few MiB, whatever the size of the file. C++ types,
         descriptions, encodings, projected fields, metadata and attribute sets are copied too; ranges of attribute sets
         are adjusted to the selected entries. The ntuple keeps its path or gets the path ``name``. ``options`` are those
-        of `recreate`, and ``description``, ``encodings`` and ``compressions`` those of `WritableFile.mkrntuple`. An
-        existing file is replaced when the new one is complete. ``progress`` is that of `iterate`.
+        of `recreate`, and ``description``, ``encodings`` and ``compressions`` those of `WritableFile.mkrntuple`. If
+        none of them says how to store pages, the codec of the input stays, and pages of whole clusters are copied
+        without decompressing them. An existing file is replaced when the new one is complete. ``progress`` is that of
+        `iterate`.
 
         Raises `InvalidArgumentError` if ``path`` is the input file, for unknown options and for expressions as fields
         (name them with `Ntuple.with_columns`), and the errors of `arrays` and `recreate`; an existing file is then

@@ -7,13 +7,13 @@ use tupelo::dataset::find;
 use tupelo::ops::export::{export, representable};
 use tupelo::writer::{DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions};
 
-use super::super::{Selecting, SkipUnreadable, policy};
+use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
 use super::jobs::Finding;
 use super::operands::{Operands, Skipping};
 use super::target::{Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, repeated};
+use crate::inputs::Inputs;
 use crate::parse::Bytes;
 
 /// Export ntuples or trees as TTrees, which ROOT and uproot read
@@ -118,9 +118,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.reading.storage()?;
     let locations = find(inputs, storage)?;
     let to = args.target.locate(output, None)?;
-    if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} occurs more than once; its entries are exported each time"));
-    }
+    warn_of_repeated(&locations, "exported", console);
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     // All inputs are checked before anything is written.
@@ -145,10 +143,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         args.target.check_tree(writer, &job.name)?;
         let mut progress: Progress = console.progress(&job.name, read.count(), "entries");
-        let mut report = |done| {
-            progress.set(done);
-            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
+        let mut report = progress.until(interrupt);
         written = export(read, writer, &job.name, options, &mut report)?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;

@@ -14,13 +14,13 @@ use tupelo::writer::WriteProgress;
 use tupelo::{FileWriter, OpenOptions};
 
 use super::super::fields::skipped_to_json;
-use super::super::{Selecting, SkipUnreadable, policy};
+use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
 use super::jobs::{Finding, Job};
 use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, repeated};
+use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::parse::{Patterns, patterns};
 use crate::table::things;
@@ -133,9 +133,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(inputs, storage)?;
     let to = args.target.locate(output, None)?;
     args.ntuple.check_checkpoint(&to)?;
-    if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} occurs more than once; its entries are imported each time"));
-    }
+    warn_of_repeated(&locations, "imported", console);
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     args.report.as_deref().map_or(Ok(()), |report| check_report(report, &to, &inputs))?;
@@ -225,10 +223,7 @@ fn write(
     console: &Console,
 ) -> Result<Option<WriteProgress>, Failure> {
     let mut progress: Progress = console.progress(name, import.count(), "entries");
-    let mut report = |done| {
-        progress.set(done);
-        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
+    let mut report = progress.until(interrupt);
     Ok(import.write(file, name, args.ntuple.options(), &mut report)?)
 }
 

@@ -3,7 +3,7 @@
 use tupelo::Table;
 use tupelo::dataset::FieldPolicy;
 use tupelo::reader::Location;
-use tupelo::storage::display_name;
+use tupelo::storage::{display_name, is_object_uri};
 
 use super::super::Reading;
 use super::operands::Skipping;
@@ -16,6 +16,19 @@ pub(super) struct Job {
     pub(super) name: String,
     pub(super) locations: Vec<Location>,
     pub(super) table: Table,
+}
+
+/// Refuses to write several ntuples to an object store.
+pub(super) fn check_single<'j>(jobs: impl IntoIterator<Item = &'j Job>, to: &Location) -> Result<(), Failure> {
+    let names: Vec<&str> = jobs.into_iter().map(|job| job.name.as_str()).collect();
+    match (names.as_slice(), is_object_uri(&to.file)) {
+        ([first, _, ..], true) => {
+            let count = names.len();
+            let what = format_args!("a URI of an object store names a single ntuple, but {count} would be written");
+            Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{first}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How jobs are found in inputs.

@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use tupelo::dataset::{FieldPolicy, find};
+use tupelo::dataset::find;
 use tupelo::ops::merge::{has_others, merge_objects};
 use tupelo::reader::{Location, Read};
-use tupelo::storage::is_object_uri;
 
-use super::super::Selecting;
-use super::jobs::{Finding, Job};
+use super::super::{Selecting, policy, warn_of_repeated};
+use super::jobs::{Finding, Job, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
 use super::write;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::inputs::{Inputs, repeated};
+use crate::inputs::Inputs;
 use crate::table::things;
 
 /// Most objects that a warning names.
@@ -71,10 +70,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, storage)?;
     let to = args.target.locate(&args.output, None)?;
     args.ntuple.check_checkpoint(&to)?;
-    if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} occurs more than once; its entries are copied each time"));
-    }
+    warn_of_repeated(&locations, "copied", console);
     let inputs = Inputs::of(&locations);
+    let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let mut listed = Listed::default();
     let jobs = jobs(args, &locations, &to, &mut listed, console)?;
@@ -96,8 +94,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 console.note(&format!("{objects} besides ntuples, {sums} of histograms among them"));
             }
         }
-        for (job, read) in jobs.iter().zip(&reads) {
-            let destination = args.target.destination(writer, &job.name)?;
+        let names = jobs.iter().map(|job| job.name.as_str());
+        let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
+        for ((job, read), destination) in jobs.iter().zip(&reads).zip(destinations) {
             let what = (job.name.as_str(), read);
             let Some(written) = write(what, destination, &args.ntuple, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
@@ -132,7 +131,7 @@ fn jobs(
     listed: &mut Listed,
     console: &Console,
 ) -> Result<Vec<Job>, Failure> {
-    let policy = if args.mode == Mode::Union { FieldPolicy::Union } else { FieldPolicy::Common };
+    let policy = policy(args.mode == Mode::Union);
     let finding = Finding { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
     let jobs = finding.jobs(locations, |location| {
         let file = args.reading.open_uncounted(location)?;
@@ -142,14 +141,8 @@ fn jobs(
         }
         Ok(file.ntuple_names()?)
     })?;
-    match (jobs.as_slice(), is_object_uri(&to.file)) {
-        ([_], true) | (_, false) => Ok(jobs),
-        _ => {
-            let what =
-                format_args!("a URI of an object store names a single ntuple, but {} would be written", jobs.len());
-            Err(Failure::usage(what).with_hint("select one as IN:NAME"))
-        }
-    }
+    check_single(&jobs, to)?;
+    Ok(jobs)
 }
 
 /// All entries of an ntuple, with the fields that the mode keeps.

@@ -22,7 +22,7 @@ use crate::table::{bytes, things};
 #[derive(Debug, clap::Args)]
 pub(crate) struct NtupleOptions {
     /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a ROOT setting such as 505 [default:
-    /// zstd:5]
+    /// zstd:5; copy and merge keep that of an ntuple if no sizes are given either]
     #[arg(long, value_name = "CODEC")]
     compression: Option<Compression>,
     /// Maximum page size, in bytes before compression [default: 1 MiB]
@@ -262,6 +262,21 @@ impl Target {
             }
             false => Ok(()),
         }
+    }
+
+    /// How to add each of several ntuples, before any is written; with the output, and whether it is an input too.
+    pub(crate) fn destinations<'n>(
+        &self,
+        file: &FileWriter,
+        names: impl Iterator<Item = &'n str>,
+        (to, is_input): (&Location, bool),
+    ) -> Result<Vec<Destination>, Failure> {
+        let destinations = names.map(|name| self.destination(file, name)).collect::<Result<Vec<_>, _>>()?;
+        if is_input && destinations.contains(&Destination::Existing) {
+            let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
+            return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
+        }
+        Ok(destinations)
     }
 
     /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.

@@ -29,7 +29,7 @@ impl Tolerance {
 }
 
 /// The index of the first elements in which two arrays of the same length and type differ.
-pub(super) fn first_difference(own: &ArrayRef, other: &ArrayRef, tolerance: Tolerance) -> Option<usize> {
+pub(in crate::ops) fn first_difference(own: &ArrayRef, other: &ArrayRef, tolerance: Tolerance) -> Option<usize> {
     if tolerance.is_exact() && own.to_data() == other.to_data() {
         return None;
     }

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::open::ANCHOR_CLASS;
 
-use crate::reader::{File, TREE_CLASSES};
+use super::super::other_objects;
+use crate::reader::File;
 use crate::schema::Glob;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
@@ -23,11 +23,7 @@ pub fn copy_objects(
     compression: Compression,
     known: &mut HashSet<String>,
 ) -> Result<Vec<String>> {
-    let is_other = |class_name: &str| {
-        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
-    };
-    let mut objects = from.objects()?;
-    objects.retain(|object| object.is_newest && is_other(&object.class_name));
+    let objects = other_objects(from)?;
     let mut chosen = vec![false; objects.len()];
     for pattern in patterns {
         let glob = Glob::new(pattern, '/')?;

@@ -10,6 +10,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
+use super::super::diff::{Tolerance, first_difference};
 use super::{Import, relabelled};
 use crate::reader::Ntuple;
 use crate::schema::escaped;
@@ -130,10 +131,13 @@ fn compare(plan: &Import, ntuple: &Ntuple, entries: Range<u64>, mut next: u64, f
             });
             let field = &mut found.fields[known];
             let ours = relabelled(&ours, theirs.data_type()).unwrap_or(ours);
-            if field.first_difference.is_none() && ours.to_data() != theirs.to_data() {
-                let same = |entry: &usize| ours.slice(*entry, 1).to_data() == theirs.slice(*entry, 1).to_data();
-                let entry = (0..batch.num_rows().min(ours.len())).find(|entry| !same(entry)).unwrap_or(0);
-                field.first_difference = Some(next + entry as u64);
+            if field.first_difference.is_none() {
+                let is_comparable = ours.data_type() == theirs.data_type() && ours.len() == theirs.len();
+                let found = match is_comparable {
+                    true => first_difference(theirs, &ours, Tolerance::default()),
+                    false => Some(0),
+                };
+                field.first_difference = found.map(|entry| next + entry as u64);
             }
             let mut numbers = [Vec::new(), Vec::new()];
             field.values += leaves(theirs, &mut numbers[0])?;

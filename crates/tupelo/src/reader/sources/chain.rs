@@ -9,13 +9,16 @@ use arrow_array::{ArrayRef, make_array, new_empty_array, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
 use tupelo_format::checksum::xxh3;
+use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, check_unchanged};
+use super::{
+    Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection, each_once,
+};
 use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
@@ -80,7 +83,7 @@ impl OpenParts {
         self.0.iter().any(|(known, _)| *known == index)
     }
 
-    /// The state of a part. A part that is being opened is no longer listed.
+    /// Returns the state of a part, and removes the part if it is still being opened.
     fn take(&mut self, index: usize) -> Option<Opened> {
         let place = self.0.iter().position(|(known, _)| *known == index)?;
         let (_, opened) = self.0.remove(place);
@@ -164,16 +167,8 @@ impl Chain {
             clusters += source.clusters();
             source.sidecar().left_out().into_iter().for_each(|skipped| left_out.add(skipped, &file_name));
             source.sidecar().warnings().into_iter().for_each(|warning| warnings.add(warning, &file_name));
-            for deviation in source.sidecar().deviations() {
-                if !deviations.contains(&deviation) {
-                    deviations.push(deviation);
-                }
-            }
-            for info in source.sidecar().extra_type_info() {
-                if !extra_type_info.contains(info) {
-                    extra_type_info.push(info.clone());
-                }
-            }
+            add_new(&mut deviations, source.sidecar().deviations());
+            add_new(&mut extra_type_info, source.sidecar().extra_type_info().iter().cloned());
             let start = parts.last().map_or(0, |last| last.entries.end);
             let end = start.checked_add(source.entries()).ok_or_else(|| Error::limit("over 2^64 entries"))?;
             let (entries, own, identity) = (start..end, source.parts(), source.identity()?);
@@ -272,9 +267,7 @@ impl Chain {
         let source = self.source(index)?;
         let decode = || {
             let (places, selection) = own_fields(&*source, fields)?;
-            let arrays = source.decode(selection.stored_fields(), entries, options)?;
-            let number = |place: usize| entries.get(place as u64);
-            let arrays = source.schema().evolve(&selection, arrays, options.binary_strings, number)?;
+            let arrays = decode_selection(&*source, &selection, entries, options)?;
             let mut own = places.into_iter().zip(arrays).peekable();
             let array = |(place, field): (usize, &Field)| {
                 let data_type = self.data_type(field, options.binary_strings);
@@ -296,9 +289,7 @@ pub(in crate::reader) fn no_ntuples() -> Error {
 
 /// The fields of a source for combined fields, each once and without those that the source lacks.
 fn fields_once(source: &dyn EntrySource, fields: &[&Field]) -> Result<Selection> {
-    let mut known = HashSet::new();
-    let (_, selection) = own_fields(source, fields.iter().copied().filter(|field| known.insert(field.id)))?;
-    Ok(selection)
+    own_fields(source, each_once(fields)).map(|(_, selection)| selection)
 }
 
 /// The fields of a source for combined fields, and the places of these. A field that the source lacks is not among them.
@@ -533,6 +524,10 @@ impl Sidecar for Chain {
 
     fn warnings(&self) -> Vec<String> {
         self.inner.known.warnings.clone()
+    }
+
+    fn compression(&self) -> Result<Option<Compression>> {
+        self.source(0)?.sidecar().compression()
     }
 
     fn extra_type_info(&self) -> &[ExtraTypeInfo] {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use tupelo_format::checksum::xxh3;
+use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::envelope::ExtraTypeInfo;
@@ -13,11 +14,11 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar};
+use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, add_new, decode_selection, each_once};
 use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
 use crate::schema::{Field, Schema};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Ntuples, trees or chains whose entries of the same number belong together: made by [`Table::join`](crate::Table::join).
 /// Cheap to clone.
@@ -30,8 +31,8 @@ pub struct Join {
 struct Inner {
     sides: Vec<Side>,
     schema: SourceSchema,
-    /// Of each field, by its id: the side that it is of, and its name there.
-    origins: Vec<(usize, String)>,
+    /// Of each field, by its id: the side that it is of, and its index there.
+    origins: Vec<(usize, usize)>,
     extra_type_info: Vec<ExtraTypeInfo>,
 }
 
@@ -69,23 +70,21 @@ impl Join {
                 );
                 return Err(source.context(Error::invalid_argument(what)));
             }
-            for field in &source.schema().schema().listed().fields {
-                let (mut field, name) = (field.clone(), format!("{}{}", side.prefix, field.name));
+            let fields_of_side = source.schema().schema().fields.iter().enumerate();
+            for (index, field) in fields_of_side.filter(|(_, field)| !field.hidden) {
+                let name = format!("{}{}", side.prefix, field.name);
                 if let Some(other) = known.insert(name.clone(), file.clone()) {
                     let what = format!("field '{name}' is also in {other}; give one of them a prefix");
                     return Err(source.context(Error::invalid_argument(what)));
                 }
-                // Its source has another name here, or is not listed.
+                let id = u32::try_from(fields.len()).map(FieldId::from).ok();
+                let mut field = Field { id, name, ..field.clone() };
+                // What it is projected from has another name here, or is not listed.
                 field.store();
-                origins.push((number, std::mem::replace(&mut field.name, name)));
-                field.id = u32::try_from(fields.len()).map(FieldId::from).ok();
+                origins.push((number, index));
                 fields.push(field);
             }
-            for info in source.sidecar().extra_type_info() {
-                if !extra_type_info.contains(info) {
-                    extra_type_info.push(info.clone());
-                }
-            }
+            add_new(&mut extra_type_info, source.sidecar().extra_type_info().iter().cloned());
         }
         let own = first.source.schema();
         let mut schema = SourceSchema::new(Schema { fields }, own.is_compressed(), own.metadata().clone());
@@ -125,12 +124,10 @@ impl Join {
         for (place, field) in fields.into_iter().enumerate() {
             let origin = field.id.and_then(|id| self.inner.origins.get(id.index()));
             let missing = || Error::corrupt(format!("field '{}' is not one of a join", field.name));
-            let (side, name) = origin.ok_or_else(missing)?;
-            let stored = &self.inner.sides[*side].source.schema().schema().fields;
-            let stored = stored.iter().find(|stored| stored.name == *name);
-            let changed = || Error::new(ErrorKind::Storage, format!("field '{name}' has changed"));
-            let own = stored.and_then(|stored| field.restricted(stored)).ok_or_else(changed)?;
-            let (places, fields) = &mut by_side[*side];
+            let &(side, index) = origin.ok_or_else(missing)?;
+            let stored = self.inner.sides[side].source.schema().schema().fields.get(index);
+            let own = stored.and_then(|stored| field.restricted(stored)).ok_or_else(missing)?;
+            let (places, fields) = &mut by_side[side];
             places.push(place);
             fields.push(own);
         }
@@ -144,14 +141,7 @@ impl Join {
 
     /// The same, each field once, with the sources.
     fn chosen_once(&self, fields: &[&Field]) -> Result<Vec<(&Side, Selection)>> {
-        let mut known = Vec::new();
-        let new = |field: &&&Field| {
-            let is_new = !known.contains(&field.id);
-            known.push(field.id);
-            is_new
-        };
-        let fields: Vec<&Field> = fields.iter().filter(new).copied().collect();
-        let chosen = self.chosen(fields)?.into_iter();
+        let chosen = self.chosen(each_once(fields))?.into_iter();
         Ok(chosen.map(|it| (&self.inner.sides[it.side], it.selection)).collect())
     }
 
@@ -161,12 +151,8 @@ impl Join {
 
     /// What all sides say, each once.
     fn all<T: PartialEq>(&self, of: impl Fn(&Side) -> Vec<T>) -> Vec<T> {
-        let mut all: Vec<T> = Vec::new();
-        for said in self.inner.sides.iter().flat_map(of) {
-            if !all.contains(&said) {
-                all.push(said);
-            }
-        }
+        let mut all = Vec::new();
+        add_new(&mut all, self.inner.sides.iter().flat_map(of));
         all
     }
 }
@@ -215,12 +201,7 @@ impl EntrySource for Join {
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fields.len()];
         for Chosen { side, places, selection } in self.chosen(fields)? {
             let source = &self.inner.sides[side].source;
-            let decode = || {
-                let arrays = source.decode(selection.stored_fields(), entries, options)?;
-                let number = |place: usize| entries.get(place as u64);
-                source.schema().evolve(&selection, arrays, options.binary_strings, number)
-            };
-            let arrays = decode().map_err(|error| source.context(error))?;
+            let arrays = decode_selection(&**source, &selection, entries, options).map_err(|e| source.context(e))?;
             for (place, array) in places.into_iter().zip(arrays) {
                 columns[place] = Some(array);
             }
@@ -330,6 +311,10 @@ impl Sidecar for Join {
 
     fn deviations(&self) -> Vec<Deviation> {
         self.all(|side| side.source.sidecar().deviations())
+    }
+
+    fn compression(&self) -> Result<Option<Compression>> {
+        self.first().sidecar().compression()
     }
 
     fn extra_type_info(&self) -> &[ExtraTypeInfo] {

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::{fmt, iter};
 
 use arrow_array::ArrayRef;
+use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
@@ -19,7 +20,7 @@ use tupelo_format::streamer::StreamerInfos;
 use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
 use crate::encode::SealedCluster;
-use crate::evolution::SourceSchema;
+use crate::evolution::{Selection, SourceSchema};
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::source::Cluster;
@@ -115,6 +116,32 @@ pub(crate) struct DecodeOptions {
     pub(crate) shares: Option<u64>,
 }
 
+/// The values of a selection of a source's fields.
+fn decode_selection(
+    source: &dyn EntrySource,
+    selection: &Selection,
+    entries: &EntrySet,
+    options: DecodeOptions,
+) -> Result<Vec<ArrayRef>> {
+    let arrays = source.decode(selection.stored_fields(), entries, options)?;
+    source.schema().evolve(selection, arrays, options.binary_strings, |place| entries.get(place as u64))
+}
+
+/// Fields without those that were listed before.
+fn each_once<'f>(fields: &'f [&'f Field]) -> impl Iterator<Item = &'f Field> {
+    let mut known = HashSet::new();
+    fields.iter().copied().filter(move |field| known.insert(field.id))
+}
+
+/// Adds items that are not known yet. There are few.
+fn add_new<T: PartialEq>(known: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
+    for item in items {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+}
+
 /// What a source stores of entries.
 #[derive(Debug)]
 pub(crate) struct Sealed {
@@ -158,6 +185,11 @@ pub(crate) trait Sidecar {
     /// The rules of the format that the file breaks.
     fn deviations(&self) -> Vec<Deviation> {
         Vec::new()
+    }
+
+    /// The codec of its pages; `None` where it has none of an ntuple. Of several files that of the first one.
+    fn compression(&self) -> Result<Option<Compression>> {
+        Ok(None)
     }
 
     /// Information on types in the header or footer.

@@ -362,6 +362,10 @@ impl Sidecar for Ntuple {
         [self.warnings(), &self.skipped_stores()].concat()
     }
 
+    fn compression(&self) -> Result<Option<Compression>> {
+        self.compression().map(Some)
+    }
+
     fn extra_type_info(&self) -> &[ExtraTypeInfo] {
         self.descriptor().extra_type_info()
     }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::{Ntuple, Sealed};
+use crate::Result;
 use crate::encode::{SealedCluster, SealedColumn, SealedPage};
-use crate::plan::{self, ColumnTable};
+use crate::plan::{self, ColumnTable, PageId};
 use crate::schema::Field;
-use crate::source::{BlobRange, Extents, checked};
-use crate::{Error, Result};
+use crate::source::{BlobRange, Extents};
 
 /// Columns may share pages, which a copy stores once for each. Pages that take more than this multiple of the bytes that
 /// they are stored in are decoded.
@@ -26,9 +26,8 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
     let mut table = ColumnTable::new(source, &memory);
     let (mut columns, mut ranges) = (Vec::new(), Vec::new());
     for column in fields.iter().filter(|field| field.projected_from.is_none()).flat_map(plan::columns) {
-        let Some((stored, pages)) = table.stored(column.field, column.k, cluster)? else { return none };
-        let path = column.field.id.map_or_else(|| column.field.name.clone(), |id| source.descriptor().path(id));
-        columns.push((path, stored.encoding, stored.info.clone()));
+        let Some((index, pages)) = table.stored(column.field, column.k, cluster)? else { return none };
+        columns.push((column.field, index));
         ranges.extend(pages);
     }
     let bytes = ranges.iter().map(BlobRange::bytes).fold(0, u64::saturating_add);
@@ -38,22 +37,14 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
         return none;
     }
     let mut fetched = source.store().fetch(&ranges)?.into_iter();
-    let mut sealed = Vec::with_capacity(columns.len());
-    for (path, encoding, info) in columns {
-        let mut pages = Vec::with_capacity(info.pages.len());
-        for (page, (listed, bytes)) in info.pages.iter().zip(&mut fetched).enumerate() {
-            let content = checked(listed, &bytes, true).map_err(|error: Error| {
-                let column = encoding.column_type().name();
-                error.within(format!("{column} column, cluster {}, page {page}", cluster.number)).in_field(&path)
-            })?;
-            let digest = match content.len() < bytes.len() {
-                true => bytes.last_chunk().copied().map(u64::from_le_bytes),
-                false => None,
-            };
-            pages.push(SealedPage { elements: listed.elements, bytes, digest });
-        }
-        sealed.push(SealedColumn { encoding, compression: info.compression, pages });
-    }
-    let cluster = SealedCluster { entries: cluster.entries, columns: sealed };
+    let sealed = columns.into_iter().map(|(field, index)| {
+        let column = table.column(PageId { column: index, page: 0 });
+        let pages = (0..).zip(&column.info.pages).zip(&mut fetched).map(|((page, listed), bytes)| {
+            SealedPage::of_stored(listed, bytes).map_err(|error| table.named(field, column.within(page, error)))
+        });
+        let pages = pages.collect::<Result<_>>()?;
+        Ok(SealedColumn { encoding: column.encoding, compression: column.info.compression, pages })
+    });
+    let cluster = SealedCluster { entries: cluster.entries, columns: sealed.collect::<Result<_>>()? };
     Ok(Sealed { end: own.end, cluster: Some(cluster) })
 }

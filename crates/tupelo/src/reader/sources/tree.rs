@@ -1,6 +1,6 @@
 //! One open tree.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
-use super::{Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar};
+use super::{Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, each_once};
 use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
 use crate::evolution::{ReadRule, SourceSchema, binary_type};
 use crate::plan::{EntrySet, truncated};
@@ -323,9 +323,8 @@ impl EntrySource for Tree {
     fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
         let clusters: Vec<_> = self.source.clusters(entries.clone()).take(SAMPLED_CLUSTERS).cloned().collect();
         let count: u64 = clusters.iter().map(|cluster| cluster.end - cluster.start).sum();
-        let mut known = HashSet::new();
         let mut bytes = 0.0;
-        for field in fields.iter().filter(|field| known.insert(field.id)) {
+        for field in each_once(fields) {
             bytes += estimated_bytes(&self.source, self.tree_field(field)?, count);
         }
         Ok(Cost::of(bytes, clusters.into_iter(), entries))
