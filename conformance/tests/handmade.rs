@@ -10,8 +10,10 @@ use arrow_schema::Field as ArrowField;
 use bytes::Bytes;
 use conformance::memory;
 use conformance::model::{Column, Group, Model, Page, Stage};
+use tupelo::ops::verify::verify;
 use tupelo::schema::Schema;
 use tupelo::{Compression, ErrorKind, WriteOptions};
+use tupelo_format::compression::Algorithm;
 use tupelo_format::envelope::{ColumnRecord, EnvelopeType, FeatureFlags, SchemaRecords, role};
 use tupelo_format::locator::Locator;
 use tupelo_format::wire::{Buffer, Cursor};
@@ -32,8 +34,12 @@ fn numbers() -> Model {
 }
 
 fn load(batches: &[RecordBatch]) -> Model {
+    load_compressed(batches, Compression::NONE)
+}
+
+fn load_compressed(batches: &[RecordBatch], compression: Compression) -> Model {
     let schema = Schema::from_arrow(&batches[0].schema()).unwrap();
-    let options = WriteOptions::default().with_compression(Compression::NONE);
+    let options = WriteOptions::default().with_compression(compression);
     Model::load(&memory::write(&schema, batches, options, true).unwrap()).unwrap()
 }
 
@@ -290,4 +296,22 @@ fn empty_clusters_and_empty_groups_hold_nothing() {
     let bytes = model.build().unwrap();
     assert_eq!(floats(&bytes, "x"), ALL);
     assert_eq!(memory::ntuple(&bytes).unwrap().clusters(), 3);
+}
+
+/// Each lz4 block has a checksum of its own, which costs as much time as decompressing it.
+#[test]
+fn checksums_of_blocks_are_compared_where_those_of_pages_are_not() {
+    let x: ArrayRef = Arc::new(Float32Array::from(vec![1.5; 1000]));
+    let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
+    let mut model = load_compressed(&[batch], Compression::new(Algorithm::Lz4, 1).unwrap());
+    // The first byte behind the header of the block; the checksum of the page is computed again.
+    model.page(0, 0, 0).stored[9] ^= 1;
+    let bytes = model.build().unwrap();
+    assert_eq!(floats(&bytes, "x"), vec![1.5; 1000]);
+    let file = memory::file(&bytes).unwrap();
+    let trusting = file.clone().with_page_checksums(false).ntuple(None).unwrap();
+    let error = trusting.read(["x"]).unwrap().to_batch().unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("lz4: checksum mismatch"), "{error}");
+    let damages = format!("{:?}", verify(&file, None, &mut |_| ()).unwrap().damages);
+    assert!(damages.contains("lz4: checksum mismatch"), "{damages}");
 }

@@ -56,15 +56,29 @@ struct Block<'a> {
     uncompressed_bytes: usize,
 }
 
+/// What becomes of the checksum that each block of lz4 has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockChecksums {
+    /// It is compared.
+    Compare,
+    /// It is not: a checksum of all blocks together was compared already.
+    Trust,
+}
+
 impl Block<'_> {
     /// Fills `out`, which has the size that the header promises; the codecs refuse any other.
-    fn decode<E: From<Error>>(&self, out: &mut [u8], mut go_on: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    fn decode<E: From<Error>>(
+        &self,
+        out: &mut [u8],
+        checksums: BlockChecksums,
+        mut go_on: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
         go_on()?;
         match self.codec {
             Codec::Zlib => zlib::decompress(self.payload, out)?,
             Codec::Deflate => zlib::decompress_deflate(self.payload, out)?,
             Codec::Lzma => return lzma::decompress(self.payload, out, go_on),
-            Codec::Lz4 => lz4::decompress(self.payload, out)?,
+            Codec::Lz4 => lz4::decompress(self.payload, out, checksums)?,
             Codec::Zstd => zstd::decompress(self.payload, out)?,
         }
         Ok(())
@@ -110,7 +124,7 @@ fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
 /// Corrupt if sizes disagree in any way, bytes are left over or a checksum or stream is wrong; unsupported if a
 /// block names an unknown codec. `out` then holds unspecified bytes.
 pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
-    decompress_while(block, out, || Ok(()))
+    decompress_while(block, out, BlockChecksums::Compare, || Ok(()))
 }
 
 /// Like [`decompress_into`], but cancellable: calls `go_on` before each block of up to 16 MiB, and before each MiB with
@@ -121,6 +135,7 @@ pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
 pub fn decompress_while<E: From<Error>>(
     block: &[u8],
     out: &mut [u8],
+    checksums: BlockChecksums,
     mut go_on: impl FnMut() -> Result<(), E>,
 ) -> Result<(), E> {
     if block.len() == out.len() {
@@ -132,7 +147,7 @@ pub fn decompress_while<E: From<Error>>(
     while !missing.is_empty() {
         let (block, rest) = next_block(chain, missing.len())?;
         let (out, after) = missing.split_at_mut_checked(block.uncompressed_bytes).unwrap_or_default();
-        block.decode(out, &mut go_on)?;
+        block.decode(out, checksums, &mut go_on)?;
         (chain, missing) = (rest, after);
     }
     Ok(check_end(chain)?)
@@ -176,7 +191,8 @@ pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64
             memory.reset(memory.used().saturating_sub(before as u64));
         }
         out.resize(start + block.uncompressed_bytes, 0);
-        block.decode(out.get_mut(start..).unwrap_or_default(), || Ok::<_, Error>(()))?;
+        let added = out.get_mut(start..).unwrap_or_default();
+        block.decode(added, BlockChecksums::Compare, || Ok::<_, Error>(()))?;
         chain = rest;
     }
     check_end(chain)?;

@@ -237,7 +237,7 @@ fn large_payloads_are_given_up_in_between() {
         let stored = compressed(Compression::new(algorithm, 1).unwrap(), &data);
         let mut out = vec![0; data.len()];
         let mut asked = 0;
-        decompress_while(&stored, &mut out, || {
+        decompress_while(&stored, &mut out, BlockChecksums::Compare, || {
             asked += 1;
             Ok::<_, Error>(())
         })
@@ -250,9 +250,26 @@ fn large_payloads_are_given_up_in_between() {
                 left -= 1;
                 if left == 0 { Err(Error::limit("enough")) } else { Ok(()) }
             };
-            assert_eq!(decompress_while(&stored, &mut out, enough).unwrap_err().what(), "enough");
+            assert_eq!(
+                decompress_while(&stored, &mut out, BlockChecksums::Compare, enough).unwrap_err().what(),
+                "enough"
+            );
         }
     }
+}
+
+#[test]
+fn a_checksum_of_a_block_can_be_trusted() {
+    let data = shrinkable(10_000);
+    let mut stored = compressed(Compression::new(Algorithm::Lz4, 1).unwrap(), &data);
+    stored[BLOCK_HEADER_BYTES] ^= 1;
+    let mut out = vec![0; data.len()];
+    assert!(decompress_into(&stored, &mut out).unwrap_err().what().contains("lz4: checksum mismatch"));
+    decompress_while(&stored, &mut out, BlockChecksums::Trust, || Ok::<_, Error>(())).unwrap();
+    assert!(out == data);
+    // The block itself is still checked.
+    stored.truncate(stored.len() - 1);
+    assert!(decompress_while(&stored, &mut out, BlockChecksums::Trust, || Ok::<_, Error>(())).is_err());
 }
 
 /// They are decompressed in pieces.

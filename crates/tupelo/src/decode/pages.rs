@@ -1,7 +1,7 @@
 //! Runs of pages: read together, compared with their checksums, decompressed and decoded into their place in the output.
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::compression;
+use tupelo_format::compression::{self, BlockChecksums};
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::wire::Cursor;
 
@@ -118,7 +118,11 @@ impl PageReader<'_> {
                             return Ok(stored);
                         }
                         let packed = sized(&mut scratch.packed, packed_len)?;
-                        compression::decompress_while(stored, packed, pool::check)?;
+                        let checksums = match self.metadata.verifies() && (info.has_checksum || info.digest.is_some()) {
+                            true => BlockChecksums::Trust,
+                            false => BlockChecksums::Compare,
+                        };
+                        compression::decompress_while(stored, packed, checksums, pool::check)?;
                         Ok::<_, Error>(&*packed)
                     })?;
                     counters.decode(|| decode(slices, &column.encoding, elements, packed))
