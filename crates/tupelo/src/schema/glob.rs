@@ -4,8 +4,9 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::{Error, Result};
 
-/// A pattern with wildcards for names that are joined by a separator. `*`, `?`, `[…]` and `{…,…}` match within a name,
-/// `**` matches any number of names.
+/// A pattern with wildcards: `*` matches any characters, `?` one, `[…]` one of a set, and `{…,…}` alternatives. In paths with
+/// slashes, of files and of objects, they match within a name, and `**` matches any number of names. In dotted paths of
+/// fields they match dots, too, as the filters of uproot do.
 #[derive(Debug, Clone)]
 pub struct Glob {
     matcher: GlobMatcher,
@@ -23,7 +24,7 @@ impl Glob {
         }
         // The separator of globset is a slash.
         let slashed = pattern.replace(separator, "/");
-        match GlobBuilder::new(&slashed).literal_separator(true).backslash_escape(false).build() {
+        match GlobBuilder::new(&slashed).literal_separator(separator == '/').backslash_escape(false).build() {
             Ok(glob) => Ok(Some(Self { matcher: glob.compile_matcher(), separator })),
             Err(error) => Err(Error::invalid_argument(format!("'{pattern}' is not a valid pattern: {error}"))),
         }

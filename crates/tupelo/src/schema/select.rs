@@ -6,7 +6,7 @@ use super::{Field, Glob, Kind, Schema, walk};
 use crate::{Error, Result};
 
 impl Schema {
-    /// The part of the schema that dotted paths or globs name: `Muon_pt`, `Muon_*`, `jets.pt`, `jets.*`. A path
+    /// The part of the schema that dotted paths or globs name: `Muon_pt`, `Muon_*`, `jets.pt`, `*.pt`. A path
     /// selects everything below it; the fields above it remain as its parents. Without patterns, all that is
     /// [listed](Self::listed); globs choose hidden fields only where they fit no other.
     ///
@@ -177,7 +177,9 @@ mod tests {
         assert_eq!(paths(&["MET_*"]), ["MET_pt", "MET_phi"]);
         assert_eq!(paths(&["*"]).len(), 5);
         assert_eq!(paths(&["jets.*"]), ["jets", "jets.pt", "jets.eta"]);
+        assert_eq!(paths(&["*.pt"]), ["jets", "jets.pt"]);
         assert_eq!(paths(&["**.pt"]), ["jets", "jets.pt"]);
+        assert_eq!(paths(&["*pt"]), ["MET_pt", "jets", "jets.pt"]);
         assert_eq!(paths(&["{MET,jets}_p{t,hi}"]), ["MET_pt", "MET_phi"]);
         // A pattern may repeat what another one has chosen.
         assert_eq!(paths(&["MET_pt", "MET_*"]), ["MET_pt", "MET_phi"]);

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
@@ -361,8 +360,7 @@ def _shorten_patterns(schema: Any, wanted: list[str], how: PartitionOptions) -> 
         return wanted
     if not all(isinstance(glob, str) for glob in globs):
         return wanted
-    # In a pattern, `*` matches within one name.
-    patterns = [re.sub(r"\*+", "**", str(glob)) for glob in globs]
+    patterns = [str(glob) for glob in globs]
     return patterns if _is_same_choice(schema, patterns, wanted) else wanted
 
 

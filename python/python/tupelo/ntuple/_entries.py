@@ -78,7 +78,7 @@ class Entries(Fields):
         """Reads fields, and computes expressions over them. The default is all fields of all entries.
 
         ``expressions`` are dotted paths, globs (``"Muon_pt"``, ``"Muon_*"``, ``"jets.pt"``; in a glob ``*`` matches
-        within one name and ``**`` across dots) and computed expressions (``"Muon_pt * cos(Muon_phi)"``). A path selects
+        any characters, dots included) and computed expressions (``"Muon_pt * cos(Muon_phi)"``). A path selects
         everything below it; its parents are kept around it. Instead of expressions, ``filter_name``,
         ``filter_typename`` and ``filter_field`` select fields as in `keys`. Columns are returned in the order of the
         expressions; with globs or filters, fields come first in the order of the file, followed by computed columns. A

@@ -103,9 +103,10 @@ class _Source:
 def _patterns_of_columns(ntuple: Fields, columns: list[str], wanted: list[str]) -> dict[str, list[str]]:
     """The patterns to read for each column."""
     patterns: dict[str, list[str]] = {name: [] for name in columns}
+    whole = {field.name: field for field in ntuple._core.arrow_schema(_select.Request(["*"]))}
     for pattern in wanted or ["*"]:
-        # A glob without dots selects whole columns, which can be read by name.
-        is_whole = "." not in pattern and "**" not in pattern
-        for name in ntuple._core.arrow_schema(_select.Request([pattern])).names:
-            patterns[name].append(_select.escape_glob(name) if is_whole else pattern)
+        for field in ntuple._core.arrow_schema(_select.Request([pattern])):
+            # Whole columns can be read by name.
+            is_whole = field.equals(whole.get(field.name))
+            patterns[field.name].append(_select.escape_glob(field.name) if is_whole else pattern)
     return patterns
