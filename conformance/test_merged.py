@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from panel import TUPELO, WORK, agree, judge, real_ntuples, report, root_error, tupelo_dump
+from panel import REAL_DATA, TUPELO, WORK, agree, judge, real_ntuples, report, root_error, tupelo_dump
 
 FOLDER = WORK / "merged"
 NOT_FOR_UPROOT = {
@@ -55,6 +58,96 @@ def test_merged_ntuples_are_read_by_others(merged: dict[str, tuple[str, Path]], 
             found[uri] = dump.messages + agree(ours, dump)
     report(found)
     summary.append(f"{len(found)} real ntuples merged from their halves, read by {tool}")
+
+
+def real_trees() -> list[Path]:
+    """Real files that have trees."""
+    return sorted(path for folder in ("", "trees", "wild", "reports") for path in (REAL_DATA / folder).glob("*.root"))
+
+
+NOT_MERGED = re.compile("was written before ROOT 5|its index, which has the entries of one file")
+"""Why trees are left out."""
+
+
+def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: list[str]) -> None:
+    """Every tree of the real files merged with a copy of itself, beside both files as one."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("no real files")
+    found, merged = {}, 0
+    for path in real_trees():
+        halves = [tmp_path / f"half{number}.root" for number in (1, 2)]
+        for half in halves:
+            shutil.copy(path, half)
+        out = tmp_path / "out.root"
+        done = subprocess.run(
+            [str(TUPELO), "merge", "-q", str(out), *map(str, halves), "--force"], capture_output=True, text=True
+        )
+        refused = [line for line in done.stderr.splitlines() if "not merged: tree" in line]
+        found[str(path)] = [line for line in refused if not NOT_MERGED.search(line)]
+        if not out.exists():
+            continue
+        for tree in json.loads(run("ls", str(out), "--json"))["trees"]:
+            name = tree["name"]
+            differences = subprocess.run(
+                [str(TUPELO), "diff", f"{out}:{name}", f"{tmp_path}/half?.root:{name}"], capture_output=True, text=True
+            )
+            merged += 1
+            if differences.returncode:
+                found[str(path)].append(f"{name}: {differences.stdout}{differences.stderr}")
+        out.unlink()
+    report(found)
+    summary.append(f"{merged} real trees merged, and equal to their files one after the other")
+
+
+READ_TREES = """
+import sys, ROOT
+ROOT.gErrorIgnoreLevel = ROOT.kError
+original, merged = (ROOT.TFile.Open(path) for path in sys.argv[1:3])
+count = 0
+for key in original.GetListOfKeys():
+    if key.GetClassName() not in ("TTree", "TNtuple", "TNtupleD"):
+        continue
+    one, two = original.Get(key.GetName()), merged.Get(key.GetName())
+    entries = one.GetEntries()
+    assert two.GetEntries() == 2 * entries, (key.GetName(), entries, two.GetEntries())
+    sizes = [one.GetEntry(entry) for entry in range(entries)]
+    assert [two.GetEntry(entry) for entry in range(2 * entries)] == 2 * sizes, key.GetName()
+    names = [[leaf.GetName() for leaf in tree.GetListOfLeaves()] for tree in (one, two)]
+    assert names[0] == names[1]
+    count += 1
+print("trees:", count)
+"""
+
+
+def test_root_reads_merged_trees(tmp_path: Path, summary: list[str]) -> None:
+    """Each entry of a merged tree has as many bytes for ROOT as in its file, without errors."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    read = 0
+    # ROOT cannot read all of the others, nor their originals, without the libraries of their classes.
+    names = (
+        "HZZ-zstd",
+        "HZZ-lz4",
+        "HZZ-uncompressed",
+        "Zmumu-lzma",
+        "Zmumu-zlib",
+        "small-evnt-tree-nosplit",
+        "mc10events",
+    )
+    paths = [REAL_DATA / "trees" / f"uproot-{name}.root" for name in names]
+    paths.append(REAL_DATA / "cms_nanoaod_2015_ttbar_tree.root")
+    for path in filter(Path.exists, paths):
+        out = tmp_path / "out.root"
+        run("merge", "-q", str(out), str(path), str(path), "--force")
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", READ_TREES, str(path), str(out)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, (path, done.stderr[-2000:])
+        assert "Error" not in done.stderr, (path, done.stderr[-2000:])
+        read += int(done.stdout.split()[-1])
+    if not read:
+        pytest.skip("no real files")
+    summary.append(f"{read} merged trees read by ROOT")
 
 
 WRITE = """

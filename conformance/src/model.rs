@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
-use tupelo_format::container::{self, Anchor, BLOB_KEY_BYTES, FetchedRanges, Interrupt, Layout, blob_key};
+use tupelo_format::container::{self, Anchor, BLOB_KEY_BYTES, FetchedRanges, FileLayout, Interrupt, blob_key};
 use tupelo_format::envelope::{
     self, ClusterGroupRecord, ClusterSummary, ColumnPages, EnvelopeType, Footer, Header, MIN_ENVELOPE_BYTES, PageInfo,
     PageList,
@@ -201,7 +201,7 @@ impl Model {
     /// # Errors
     /// Limit where something is too large for a file.
     pub fn build(&self) -> Result<Bytes> {
-        let (mut layout, mut file) = Layout::create("b", 0, [0; 16])?;
+        let (mut layout, mut file) = FileLayout::create("b", 0, [0; 16])?;
         // All is one blob, which keeps small files small; its key is known when it ends.
         let start = file.len();
         file.extend_from_slice(&[0; BLOB_KEY_BYTES as usize]);

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use conformance::{memory, samples};
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, File};
-use tupelo_format::container::Layout;
+use tupelo_format::container::FileLayout;
 
 /// A ROOT file with objects of these paths and classes, which hold nothing.
 fn file(objects: &[(&str, &str)]) -> File {
-    let (mut layout, head) = Layout::create("f", 0, [0; 16]).expect("a file");
+    let (mut layout, head) = FileLayout::create("f", 0, [0; 16]).expect("a file");
     for (path, class) in objects {
         layout.add(path, class, "", vec![0]).expect("an object");
     }
@@ -54,18 +54,19 @@ fn the_error_for_an_object_that_is_not_an_ntuple_names_its_class() {
 
 #[test]
 fn the_error_for_another_file_names_its_format() {
-    let said = |bytes: &[u8]| {
+    let refused = |bytes: &[u8], kind: ErrorKind| {
         let error = File::of_bytes("x", bytes.to_vec()).expect_err("no ROOT file");
-        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(error.kind(), kind);
         error.to_string()
     };
+    let said = |bytes: &[u8]| refused(bytes, ErrorKind::OtherFormat);
     let long = |magic: &[u8]| [magic, &[7; 100]].concat();
     assert_eq!(said(&long(b"PAR1")), "memory:x: not a ROOT file: it is a Parquet file (at byte 0)");
     assert_eq!(said(&long(b"\x1f\x8b")), "memory:x: not a ROOT file: it is a file compressed with gzip (at byte 0)");
     assert_eq!(said(b""), "memory:x: not a ROOT file: it is empty (at byte 0)");
     assert_eq!(said(b"pt,eta\n"), "memory:x: not a ROOT file: it is text (at byte 0)");
     let whole: Bytes = samples::flat().build().expect("a file");
-    assert!(said(&whole[..30]).contains("the file was cut off: it has 30 bytes"));
+    assert!(refused(&whole[..30], ErrorKind::CutOff).contains("the file was cut off: it has 30 bytes"));
     let half = memory::file(&whole.slice(..whole.len() / 2)).expect("the header is there");
     let cut = half.ntuple(None).expect_err("cut off").to_string();
     assert!(cut.contains("the file was cut off: its header says that it ends at byte"), "{cut}");

@@ -12,7 +12,7 @@ use conformance::{memory, outcome, samples, summary};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, File, WriteOptions, ops};
-use tupelo_format::container::{self, ANCHOR_BYTES, FetchedRanges, Interrupt, Layout};
+use tupelo_format::container::{self, ANCHOR_BYTES, FetchedRanges, FileLayout, Interrupt};
 use tupelo_format::envelope::{AttributeSetRecord, ColumnRecord, FieldRecord};
 use tupelo_format::locator::Locator;
 use tupelo_format::open::{self, ANCHOR_CLASS};
@@ -34,7 +34,7 @@ fn all_there<T>(attempt: Result<T, Interrupt>) -> T {
 fn with_objects(file: &Bytes, objects: impl Iterator<Item = (String, &'static str, Vec<u8>)>) -> Bytes {
     let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, file.clone());
-    let (mut layout, _) = all_there(Layout::repair(&fetched, 0));
+    let (mut layout, _) = all_there(FileLayout::repair(&fetched, 0));
     for (name, class, payload) in objects {
         layout.add(&name, class, "", payload).expect("a name");
     }

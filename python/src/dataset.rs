@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
-use tupelo::Table as Source;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::merge;
+use tupelo::{Error, Table as Source};
 
 use crate::arrow;
-use crate::error::{OrRaise, cancellable, lock};
+use crate::error::{OrRaise, cancellable, lock, telling};
 use crate::file::open_options;
 use crate::ntuple::Table;
 use crate::options::Options;
@@ -29,7 +29,7 @@ pub(crate) fn matching_files(
 
 /// An open table, or a file and the path of a table in it; `None` stands for the only one.
 #[derive(FromPyObject)]
-pub(crate) enum Place {
+pub(crate) enum TableSource {
     Open(Py<Table>),
     Stored(String, Option<String>),
 }
@@ -40,7 +40,7 @@ pub(crate) enum Place {
 #[pyo3(signature = (places, *, union, allow_missing, page_checksums, memory_budget, storage=None))]
 pub(crate) fn chain(
     py: Python<'_>,
-    places: Vec<Place>,
+    places: Vec<TableSource>,
     union: bool,
     allow_missing: bool,
     page_checksums: bool,
@@ -49,15 +49,15 @@ pub(crate) fn chain(
 ) -> PyResult<Table> {
     let storage = or_default(storage);
     let files = places.iter().filter_map(|place| match place {
-        Place::Open(_) => None,
-        Place::Stored(file, _) => Some(file.as_str()),
+        TableSource::Open(_) => None,
+        TableSource::Stored(file, _) => Some(file.as_str()),
     });
     let (count, at_once) = (places.len(), opened_at_once(files));
     let policy = if union { FieldPolicy::Union } else { FieldPolicy::Common };
     let open = move |number: usize| {
         let (file, object) = match &places[number] {
-            Place::Open(table) => return Ok(Some(table.get().inner().clone())),
-            Place::Stored(file, object) => (file, object),
+            TableSource::Open(table) => return Ok(Some(table.get().inner().clone())),
+            TableSource::Stored(file, object) => (file, object),
         };
         let options = open_options(file, page_checksums, memory_budget).with_storage(storage.clone());
         match options.open_file()?.table(object.as_deref()) {
@@ -98,6 +98,35 @@ pub(crate) fn merge_objects(
     })?;
     let left_out = merged.left_out.into_iter().map(|it| (it.name, it.reason)).collect();
     Ok(MergedObjects { written: merged.written, sums: merged.sums, left_out })
+}
+
+/// Writes the entries of trees as one tree; the entries that were written, or `None`, and what was left out.
+#[pyfunction]
+#[pyo3(signature = (path, trees, to, options, storage=None, tell=None))]
+pub(crate) fn merge_tree(
+    py: Python<'_>,
+    path: &str,
+    trees: Vec<(String, String)>,
+    to: &FileWriter,
+    options: Options,
+    storage: Option<&Storage>,
+    tell: Option<Py<PyAny>>,
+) -> PyResult<(Option<u64>, Vec<String>)> {
+    let storage = or_default(storage);
+    let merged = telling(py, tell, |progress| {
+        let open = |number: usize| {
+            let (file, name) = &trees[number];
+            match open_options(file, true, None).with_storage(storage.clone()).open_file()?.table(Some(name))? {
+                Source::Tree(tree) => Ok(tree),
+                _ => Err(Error::invalid_argument(format!("{file}: '{name}' is not a tree"))),
+            }
+        };
+        let compression = options.compression()?;
+        to.with(|to| merge::merge_tree(path, trees.len(), open, to, compression, progress))
+    })?;
+    let merged = merged.unwrap_or_default();
+    let left_out = merged.left_out.into_iter().map(|it| it.reason).collect();
+    Ok((merged.written.map(|written| written.entries), left_out))
 }
 
 /// Collects the fields that all files have.

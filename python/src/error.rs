@@ -10,19 +10,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tupelo::ops::Progress;
-use tupelo::{Error, ErrorKind, Remedy, storage};
-
-/// Name in `tupelo.errors.BY_KIND` of the exception for a missing file, which Python distinguishes from a missing name
-/// in a file.
-const MISSING_FILE: &str = "MissingFile";
-/// The same for a file that changes while it is read.
-const CHANGED_FILE: &str = "ChangedFile";
+use tupelo::{Error, ErrorKind, Remedy};
 
 /// The names of all kinds of errors, by which `tupelo.errors.BY_KIND` lists the exception classes.
 pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-    let names =
-        ErrorKind::ALL.iter().map(|kind| format!("{kind:?}")).chain([MISSING_FILE.to_owned(), CHANGED_FILE.to_owned()]);
-    PyTuple::new(py, names.collect::<Vec<_>>())
+    PyTuple::new(py, ErrorKind::ALL.map(ErrorKind::name))
 }
 
 /// The message of an error, with the keyword argument of its remedy.
@@ -43,15 +35,9 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         // Ctrl-C while a function of the caller runs is not an error of that function.
         return raised.clone_ref(py);
     }
-    // Errors of the storage have a source; errors about names in a file have none.
-    let kind = match (error.kind(), error.source()) {
-        (ErrorKind::NotFound, Some(_)) => MISSING_FILE.to_owned(),
-        (ErrorKind::Storage, _) if error.storage_kind() == Some(storage::ErrorKind::Changed) => CHANGED_FILE.to_owned(),
-        (kind, _) => format!("{kind:?}"),
-    };
     let raise = || {
         let classes = py.import(intern!(py, "tupelo.errors"))?.getattr(intern!(py, "BY_KIND"))?;
-        classes.get_item(kind)?.call1((text(error),))
+        classes.get_item(error.kind().name())?.call1((text(error),))
     };
     let exception = raise().map_or_else(|failure| failure, PyErr::from_value);
     let place = error.place();

@@ -126,9 +126,9 @@ impl File {
         self.inner.deviations().iter().map(ToString::to_string).collect()
     }
 
-    /// Size of the file in bytes.
+    /// Size of the file in bytes, if known.
     #[getter]
-    fn size_bytes(&self) -> u64 {
+    fn size_bytes(&self) -> Option<u64> {
         self.inner.size()
     }
 

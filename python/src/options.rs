@@ -57,6 +57,11 @@ impl Options {
         Ok(options)
     }
 
+    /// The codec, if one is given.
+    pub(crate) fn compression(&self) -> tupelo::Result<Option<Compression>> {
+        self.compression.as_deref().map(parse_compression).transpose()
+    }
+
     /// What becomes of pages that are copied: they stay as they are if nothing says how to store them.
     pub(crate) fn pages(&self) -> Pages {
         let sizes = [self.page_bytes, self.cluster_bytes];

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import awkward as ak
 import numpy as np
 import pytest
 import uproot
@@ -66,18 +67,46 @@ def test_the_mode_decides_about_missing_fields(tmp_path: Path) -> None:
         tupelo.merge(paths, paths[0])
 
 
-def test_trees_are_named(tmp_path: Path) -> None:
-    """They are not merged, which a warning says."""
-    for name in ("a", "b"):
-        with uproot.recreate(tmp_path / f"{name}.root") as file:
-            file.mktree("t", {"x": "int32"}).extend({"x": np.arange(3, dtype=np.int32)})
-    files = [tmp_path / "a.root", tmp_path / "b.root"]
-    with pytest.raises(tupelo.InvalidArgumentError, match="no ntuples and no other objects"):
-        tupelo.merge(files, tmp_path / "out.root")
+def write_tree(path: Path, **branches: Any) -> Path:
+    """Writes a tree of numbers and lists of numbers."""
+    types = {name: getattr(values, "dtype", "var * float64") for name, values in branches.items()}
+    with uproot.recreate(path) as file:
+        file.mktree("t", types).extend(branches)
+    return path
+
+
+def test_trees_are_merged(tmp_path: Path) -> None:
+    """Their baskets are kept, and uproot reads the entries of all files."""
+    x, v = np.arange(3, dtype=np.int32), ak.Array([[1.5], [], [2.5, 3.5]])
+    files = [write_tree(tmp_path / f"{name}.root", x=x, v=v) for name in ("a", "b")]
     write(tmp_path / "c.root", 1)
-    with pytest.warns(tupelo.TupeloWarning, match="'t' is not merged as a whole: trees are not merged"):
-        report = tupelo.merge([*files, tmp_path / "c.root"], tmp_path / "out.root")
-    assert list(report.skipped) == ["t"]
+    out = tmp_path / "out.root"
+    report = tupelo.merge([*files, tmp_path / "c.root"], out)
+    assert (dict(report.num_entries), report.skipped) == ({"t": 6, "Events": 3}, {})
+    with uproot.open(f"{out}:t") as tree:
+        assert tree["x"].array().tolist() == 2 * x.tolist()
+        assert tree["v"].array().tolist() == 2 * v.tolist()
+    assert tupelo.open(f"{out}:t")["v"].array().tolist() == 2 * v.tolist()
+    # A single tree of each file, and in another codec.
+    tupelo.merge([f"{path}:t" for path in files], out, compression="lzma:5")
+    assert tupelo.open(out).keys() == ["t"]
+    assert uproot.open(f"{out}:t")["x"].compression.name == "LZMA"
+
+
+def test_trees_with_other_branches_are_refused(tmp_path: Path) -> None:
+    """The error names the file and the branch, and nothing is written."""
+    x = np.arange(3, dtype=np.int32)
+    a = write_tree(tmp_path / "a.root", x=x)
+    others = {
+        "it has branch 'y', which the first one lacks": {"x": x, "y": x},
+        "it lacks branch 'x'": {"y": x},
+        "branch 'x' has another type": {"x": x.astype(np.float32)},
+    }
+    for why, branches in others.items():
+        b = write_tree(tmp_path / "b.root", **branches)
+        with pytest.raises(tupelo.InvalidArgumentError, match=f"b.root: tree 't': cannot follow the first tree: {why}"):
+            tupelo.merge([a, b], tmp_path / "out.root")
+        assert not (tmp_path / "out.root").exists()
 
 
 def test_copies_keep_pages(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-ttree",
         path: "crates/tupelo-ttree",
         uses: &["tupelo-format"],
-        rooms: &["streamer", "basket", "tree", "classes", "layout", "fields", "column", "write"],
+        rooms: &["streamer", "basket", "tree", "classes", "layout", "fields", "column", "write", "moved"],
     },
     Crate {
         name: "tupelo",

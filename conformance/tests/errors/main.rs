@@ -28,8 +28,9 @@ const CASES: u64 = 3000;
 /// How a line of product code makes an error.
 const MAKERS: [&str; 3] = ["Error::corrupt(", "Error::limit(", "Error::unsupported("];
 
-/// Rooms of writing, which are judged where they are (`container/tests.rs`, `object/tests.rs`).
-const WRITING: [&str; 4] = ["container/layout/", "object/make.rs", "object/write.rs", "streamer/info/write.rs"];
+/// Rooms of writing, which are judged where they are (`container/tests.rs`, `object/tests.rs`, `streamer/edit.rs`).
+const WRITING: [&str; 5] =
+    ["container/layout/", "object/make.rs", "object/write.rs", "streamer/edit.rs", "streamer/info/write.rs"];
 
 /// Places that no bytes reach, each by a part of its line, with the reason.
 const UNREACHABLE: &[(&str, &str, &str)] = &[
@@ -367,11 +368,11 @@ fn free_lists_refuse_invalid_segments() {
     file[12..16].copy_from_slice(&end);
     file[16..20].copy_from_slice(&(at as u32).to_be_bytes());
     assert!(
-        failed(container::Layout::update(&fetched(&file), 0).map(drop))
+        failed(container::FileLayout::update(&fetched(&file), 0).map(drop))
             .starts_with("invalid free segment from byte 7 to 9")
     );
     file[16..20].fill(0);
-    assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
+    assert!(failed(container::FileLayout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
 }
 
 /// A file with a gap of `bytes` zeros after its first record, known only to a free list of these segments; where
@@ -428,7 +429,7 @@ fn gaps_are_those_of_the_free_list() {
 
 #[test]
 fn keys_refuse_invalid_lengths() {
-    let (mut layout, _) = container::Layout::create("f", 0, [0; 16]).expect("a layout");
+    let (mut layout, _) = container::FileLayout::create("f", 0, [0; 16]).expect("a layout");
     assert!(text(layout.add(&"n".repeat(40_000), "C", "", Vec::new())).contains("key of"));
     let lost = container::states(&FetchedRanges::new(1000), &[], 1);
     assert_eq!(failed(lost), "the record of the top directory is lost");

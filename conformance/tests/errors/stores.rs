@@ -5,7 +5,7 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::store::daos::{ANCHOR_BYTES, DaosAnchor, DaosExtension, FOOTER_AKEY, HEADER_AKEY};
-use tupelo_format::store::{Extension, JsonAnchor, Manifest, ObjectDigest, ObjectLink, Place};
+use tupelo_format::store::{Extension, JsonAnchor, Manifest, ObjectDigest, ObjectFolder, ObjectLink};
 use tupelo_format::wire::Memory;
 
 fn anchor() -> JsonAnchor {
@@ -13,7 +13,7 @@ fn anchor() -> JsonAnchor {
     let manifest = ObjectLink { object: 7, bytes: 40, digest: 5 };
     JsonAnchor {
         links: AnchorLinks { version: [1, 0, 2, 0], header: link(0), footer: link(6) },
-        place: Place::Attempt("a".to_owned()),
+        place: ObjectFolder::Attempt("a".to_owned()),
         extension: Some(Extension {
             mapping: "page".to_owned(),
             bytes: 1000,

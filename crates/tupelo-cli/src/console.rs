@@ -275,8 +275,8 @@ impl Console {
     }
 
     /// A progress bar for `total` units of work; the unit `B` means bytes.
-    pub(crate) fn progress(&self, what: &str, total: u64, unit: &'static str) -> Progress {
-        let shown = !self.quiet && io::stderr().is_terminal();
+    pub(crate) fn progress(&self, what: &str, total: impl Into<Option<u64>>, unit: &'static str) -> Progress {
+        let (shown, total) = (!self.quiet && io::stderr().is_terminal(), total.into());
         Progress { started: Instant::now(), what: printable(what).into_owned(), total, done: 0, unit, shown, bar: None }
     }
 }
@@ -286,7 +286,8 @@ impl Console {
 pub(crate) struct Progress {
     started: Instant,
     what: String,
-    total: u64,
+    /// `None` if it is not known.
+    total: Option<u64>,
     done: u64,
     unit: &'static str,
     shown: bool,
@@ -300,7 +301,9 @@ impl Progress {
         if !self.shown || (self.bar.is_none() && self.started.elapsed() < PROGRESS_DELAY) {
             return;
         }
-        self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
+        self.bar
+            .get_or_insert_with(|| bar(&self.what, self.total, self.unit))
+            .set_position(self.total.map_or(done, |total| done.min(total)));
     }
 
     /// What a running operation calls with the units that are done; a signal ends it.
@@ -330,11 +333,13 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: &str, total: u64, unit: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let template = match unit {
-        "B" => "{msg} {bar:32} {bytes}/{total_bytes} {bytes_per_sec} {eta}".to_owned(),
-        unit => format!("{{msg}} {{bar:32}} {{human_pos}}/{{human_len}} {unit} {{eta}}"),
+fn bar(what: &str, total: Option<u64>, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let template = match (unit, total) {
+        ("B", None) => "{msg} {bytes} {bytes_per_sec}".to_owned(),
+        (unit, None) => format!("{{msg}} {{human_pos}} {unit}"),
+        ("B", Some(_)) => "{msg} {bar:32} {bytes}/{total_bytes} {bytes_per_sec} {eta}".to_owned(),
+        (unit, Some(_)) => format!("{{msg}} {{bar:32}} {{human_pos}}/{{human_len}} {unit} {{eta}}"),
     };
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);

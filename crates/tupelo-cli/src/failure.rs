@@ -1,7 +1,6 @@
 //! Errors of the command, with hint and exit status.
 
 use std::fmt;
-use std::path::Path;
 
 use tupelo::Remedy;
 
@@ -53,28 +52,21 @@ impl Failure {
     }
 }
 
-/// The error of a damaged file. A file of another format is not damaged, and cannot be verified.
-fn damaged(error: &tupelo::Error) -> Failure {
-    let failure = Failure::new(error);
-    if error.to_string().contains("not a ROOT file") {
-        return failure;
-    }
-    // The file is usually the first context of an error.
-    let file = error.contexts().find(|name| Path::new(name).is_file()).unwrap_or("FILE");
-    if error.to_string().contains("the file was cut off") {
-        // Verifying it would say the same again.
-        let repair = format!("`tupelo verify --repair {file}` restores its complete entries, if any");
-        return failure.with_hint(format!("copy the file from its source again; {repair}"));
-    }
-    failure.with_hint(format!("`tupelo verify {file}` {VERIFY_HINT}"))
-}
-
 impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
+        let file = error.file().unwrap_or("FILE");
         match (error.kind(), error.remedy()) {
             (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint("--union reads the fields of all files"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
-            (tupelo::ErrorKind::Corrupt, _) => damaged(&error),
+            (tupelo::ErrorKind::Corrupt, _) => {
+                let hint = format!("`tupelo verify {file}` {VERIFY_HINT}");
+                Self::new(error).with_hint(hint)
+            }
+            // Verifying it would say the same again.
+            (tupelo::ErrorKind::CutOff, _) => {
+                let repair = format!("`tupelo verify --repair {file}` restores its complete entries, if any");
+                Self::new(error).with_hint(format!("copy the file from its source again; {repair}"))
+            }
             (_, Some(Remedy::MemoryBudget | Remedy::FewerEntries)) => {
                 Self::new(error).with_hint("--memory-budget SIZE allows more, for example 4GiB")
             }

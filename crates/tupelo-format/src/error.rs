@@ -9,6 +9,10 @@ use std::fmt;
 pub enum ErrorKind {
     /// The bytes contradict the format, their own checksum or themselves.
     Corrupt,
+    /// The bytes end before the file does.
+    CutOff,
+    /// The bytes are of another format.
+    OtherFormat,
     /// The bytes are (or may be) legal, but use something that this version does not know.
     Unsupported,
     /// The bytes exceed a limit of this version: nesting, names, sizes.
@@ -36,6 +40,20 @@ impl Error {
     #[cfg_attr(feature = "census", track_caller)]
     pub fn corrupt(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Corrupt, what.into())
+    }
+
+    /// A file without its end.
+    #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
+    pub fn cut_off(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::CutOff, what.into())
+    }
+
+    /// Bytes of another format.
+    #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
+    pub fn other_format(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::OtherFormat, what.into())
     }
 
     /// Bytes that use something unknown to this version.

@@ -65,7 +65,7 @@ impl BasketHead {
         }
     }
 
-    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         let number = |number: i32, what| {
             u32::try_from(number)
@@ -110,6 +110,11 @@ impl BasketHead {
                 Err(Error::corrupt(what).at(offset))
             }
         }
+    }
+
+    /// End of the values, counted from the start of the key.
+    pub(crate) fn last(&self) -> u32 {
+        self.last
     }
 
     /// Bytes of the payload in the file.

@@ -21,7 +21,7 @@ use self::numbers::{memory_bytes, numbers};
 use self::objects::{MemberWise, append_members, append_object, triangle};
 use self::vectors::Vectors;
 use crate::Basket;
-use crate::layout::{Layout, OtherVersion};
+use crate::layout::{OtherVersion, ValueLayout};
 
 /// Items that take no bytes; a number in the file gives their count.
 pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
@@ -150,12 +150,12 @@ impl<'a> Entries<'a> {
     }
 
     /// The maximum number of items.
-    fn most(&self, item: &Layout) -> usize {
+    fn most(&self, item: &ValueLayout) -> usize {
         if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() }
     }
 
     /// A number of items that take at least a byte each.
-    fn count(&mut self, item: &Layout) -> Result<usize> {
+    fn count(&mut self, item: &ValueLayout) -> Result<usize> {
         let at = self.stream.cursor.offset();
         let count = self.stream.cursor.i32_be()?;
         match usize::try_from(count) {
@@ -166,40 +166,40 @@ impl<'a> Entries<'a> {
 }
 
 /// Whether values may take no bytes.
-fn is_empty(item: &Layout) -> bool {
+fn is_empty(item: &ValueLayout) -> bool {
     match item {
-        Layout::Fixed(count, item) => *count == 0 || is_empty(item),
-        Layout::Members(members) => members.iter().all(|(_, member)| is_empty(member)),
+        ValueLayout::Fixed(count, item) => *count == 0 || is_empty(item),
+        ValueLayout::Members(members) => members.iter().all(|(_, member)| is_empty(member)),
         // Members that are stored together have no head.
-        Layout::Object(object) => object.members.iter().all(|(_, member)| is_empty(member)),
+        ValueLayout::Object(object) => object.members.iter().all(|(_, member)| is_empty(member)),
         _ => false,
     }
 }
 
 impl Column {
     /// No values yet.
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &ValueLayout) -> Self {
         match layout {
-            Layout::Number(Basic::Bool, _) => Self::Bools(Vec::new()),
-            Layout::Number(..) | Layout::ObjectBits => Self::Numbers(MutableBuffer::new(0)),
-            Layout::Text | Layout::Leaf | Layout::Characters | Layout::Opaque => {
+            ValueLayout::Number(Basic::Bool, _) => Self::Bools(Vec::new()),
+            ValueLayout::Number(..) | ValueLayout::ObjectBits => Self::Numbers(MutableBuffer::new(0)),
+            ValueLayout::Text | ValueLayout::Leaf | ValueLayout::Characters | ValueLayout::Opaque => {
                 Self::Bytes(Offsets::new(), MutableBuffer::new(0))
             }
-            Layout::Fixed(_, item) => Self::Fixed(Box::new(Self::new(item)), 0),
-            Layout::Bits(_) => Self::Fixed(Box::new(Self::Bools(Vec::new())), 0),
-            Layout::Counted(item)
-            | Layout::Rest(item)
-            | Layout::FlaggedRest(item)
-            | Layout::Pointed { item, .. }
-            | Layout::CountedBy { item, .. }
-            | Layout::CountedInBranch { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
-            Layout::Headed(body) | Layout::Named { item: body, .. } => Self::new(body),
-            Layout::Pair(_)
-            | Layout::Members(_)
-            | Layout::Triangle { .. }
-            | Layout::Object(_)
-            | Layout::RootObject
-            | Layout::Reference => {
+            ValueLayout::Fixed(_, item) => Self::Fixed(Box::new(Self::new(item)), 0),
+            ValueLayout::Bits(_) => Self::Fixed(Box::new(Self::Bools(Vec::new())), 0),
+            ValueLayout::Counted(item)
+            | ValueLayout::Rest(item)
+            | ValueLayout::FlaggedRest(item)
+            | ValueLayout::Pointed { item, .. }
+            | ValueLayout::CountedBy { item, .. }
+            | ValueLayout::CountedInBranch { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
+            ValueLayout::Headed(body) | ValueLayout::Named { item: body, .. } => Self::new(body),
+            ValueLayout::Pair(_)
+            | ValueLayout::Members(_)
+            | ValueLayout::Triangle { .. }
+            | ValueLayout::Object(_)
+            | ValueLayout::RootObject
+            | ValueLayout::Reference => {
                 let members = layout.members().unwrap_or_default().into_iter();
                 Self::Record(members.map(|(_, member)| Self::new(member)).collect(), 0)
             }
@@ -244,7 +244,13 @@ impl Column {
     /// # Errors
     /// Corrupt where the bytes do not fit the layout; unsupported for unknown versions and forms of classes; memory if
     /// values that are not stored exceed the memory.
-    pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, memory: &Memory) -> Result<()> {
+    pub fn read(
+        &mut self,
+        layout: &ValueLayout,
+        basket: &Basket<'_>,
+        entries: Range<usize>,
+        memory: &Memory,
+    ) -> Result<()> {
         if let Some(width) = layout.fixed_bytes() {
             return self.read_fixed(layout, basket, entries, width, memory);
         }
@@ -268,7 +274,7 @@ impl Column {
     /// Values of any length.
     fn read_streamed(
         &mut self,
-        layout: &Layout,
+        layout: &ValueLayout,
         basket: &Basket<'_>,
         entries: Range<usize>,
         memory: &Memory,
@@ -279,7 +285,7 @@ impl Column {
             ..Entries::new(basket.data, basket, memory)
         };
         if basket.has_positions() {
-            if let (Layout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
+            if let (ValueLayout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
                 && let Some(width) = item.fixed_bytes().filter(|&width| width > 0)
             {
                 return values.read_counted((item, width), offsets, basket, entries, memory);
@@ -311,14 +317,14 @@ impl Column {
         read.into_iter().try_for_each(|index| self.append_entry(layout, &mut source, index))
     }
 
-    fn append_entry(&mut self, layout: &Layout, source: &mut Entries<'_>, index: usize) -> Result<()> {
+    fn append_entry(&mut self, layout: &ValueLayout, source: &mut Entries<'_>, index: usize) -> Result<()> {
         self.append(layout, source, 1).map_err(|error| source.without_head(error.within(format_args!("entry {index}"))))
     }
 
     /// Values that all have the same length.
     fn read_fixed(
         &mut self,
-        layout: &Layout,
+        layout: &ValueLayout,
         basket: &Basket<'_>,
         entries: Range<usize>,
         width: usize,
@@ -333,7 +339,7 @@ impl Column {
     /// As many items as fit into each entry.
     fn read_counted(
         &mut self,
-        (item, width): (&Layout, usize),
+        (item, width): (&ValueLayout, usize),
         offsets: &mut Offsets,
         basket: &Basket<'_>,
         entries: Range<usize>,
@@ -351,10 +357,10 @@ impl Column {
     }
 
     /// Number of values so far.
-    fn len(&self, layout: &Layout) -> usize {
+    fn len(&self, layout: &ValueLayout) -> usize {
         match (self, layout) {
-            (_, Layout::Headed(body) | Layout::Named { item: body, .. }) => self.len(body),
-            (Self::Numbers(bytes), Layout::Number(basic, _)) => bytes.len() / memory_bytes(*basic),
+            (_, ValueLayout::Headed(body) | ValueLayout::Named { item: body, .. }) => self.len(body),
+            (Self::Numbers(bytes), ValueLayout::Number(basic, _)) => bytes.len() / memory_bytes(*basic),
             (Self::Numbers(bytes), _) => bytes.len() / 4,
             (Self::Bools(bytes), _) => bytes.len(),
             (Self::Bytes(offsets, _) | Self::List(offsets, _), _) => offsets.len(),
@@ -363,60 +369,60 @@ impl Column {
     }
 
     /// Appends values that follow each other.
-    fn append(&mut self, layout: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
+    fn append(&mut self, layout: &ValueLayout, source: &mut Entries<'_>, count: usize) -> Result<()> {
         match (layout, self) {
-            (Layout::Number(_, packing), Self::Bools(out)) => {
+            (ValueLayout::Number(_, packing), Self::Bools(out)) => {
                 debug_assert!(packing.is_none());
                 out.extend(source.stream.cursor.take(count)?.iter().map(|&byte| u8::from(byte != 0)));
                 Ok(())
             }
-            (Layout::Number(basic, packing), Self::Numbers(out)) => numbers(*basic, *packing, source, count, out),
+            (ValueLayout::Number(basic, packing), Self::Numbers(out)) => numbers(*basic, *packing, source, count, out),
             // ROOT writes nothing for an empty text in a leaf.
-            (Layout::Leaf, Self::Bytes(offsets, _)) if source.is_bounded && source.left() == 0 && count == 1 => {
+            (ValueLayout::Leaf, Self::Bytes(offsets, _)) if source.is_bounded && source.left() == 0 && count == 1 => {
                 offsets.push_length(0);
                 Ok(())
             }
-            (Layout::Text | Layout::Leaf, Self::Bytes(offsets, out)) => each(count, || {
+            (ValueLayout::Text | ValueLayout::Leaf, Self::Bytes(offsets, out)) => each(count, || {
                 let text = source.stream.cursor.text_be()?;
                 offsets.push_length(text.len());
                 out.extend_from_slice(text);
                 Ok(())
             }),
-            (Layout::Characters, Self::Bytes(offsets, out)) => each(count, || {
+            (ValueLayout::Characters, Self::Bytes(offsets, out)) => each(count, || {
                 let length = usize::try_from(source.stream.cursor.i32_be()?).unwrap_or(0);
                 let text = source.stream.cursor.take(length)?;
                 offsets.push_length(text.len());
                 out.extend_from_slice(text);
                 Ok(())
             }),
-            (Layout::Opaque, Self::Bytes(offsets, out)) => {
+            (ValueLayout::Opaque, Self::Bytes(offsets, out)) => {
                 let bytes = source.stream.cursor.take(source.left())?;
                 offsets.push_length(bytes.len());
                 out.extend_from_slice(bytes);
                 Ok(())
             }
-            (Layout::Fixed(size, item), Self::Fixed(items, total)) => {
+            (ValueLayout::Fixed(size, item), Self::Fixed(items, total)) => {
                 let wanted = size.checked_mul(count).filter(|&wanted| wanted <= source.most(item));
                 let wanted = wanted
                     .ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items exceed the bytes left")))?;
                 *total += count;
                 items.append(item, source, wanted)
             }
-            (Layout::Bits(size), Self::Fixed(bits, total)) => each(count, || {
-                let stored = source.count(&Layout::Number(Basic::Bool, None))?;
+            (ValueLayout::Bits(size), Self::Fixed(bits, total)) => each(count, || {
+                let stored = source.count(&ValueLayout::Number(Basic::Bool, None))?;
                 if stored != *size {
                     return Err(Error::corrupt(format!("bitset has {stored} bits, expected {size}")));
                 }
                 *total += 1;
-                bits.append(&Layout::Number(Basic::Bool, None), source, stored)
+                bits.append(&ValueLayout::Number(Basic::Bool, None), source, stored)
             }),
-            (Layout::Counted(item), Self::List(offsets, items)) => each(count, || {
+            (ValueLayout::Counted(item), Self::List(offsets, items)) => each(count, || {
                 let length = source.count(item)?;
                 offsets.push_length(length);
                 items.append(item, source, length)
             }),
-            (Layout::Rest(item), Self::List(offsets, items)) => rest(item, items, offsets, source),
-            (Layout::FlaggedRest(item), Self::List(offsets, items)) => match source.left() {
+            (ValueLayout::Rest(item), Self::List(offsets, items)) => rest(item, items, offsets, source),
+            (ValueLayout::FlaggedRest(item), Self::List(offsets, items)) => match source.left() {
                 0 => {
                     offsets.push_length(0);
                     Ok(())
@@ -426,8 +432,8 @@ impl Column {
                     rest(item, items, offsets, source)
                 }
             },
-            (Layout::Headed(body), column) => column.headed(body, source, count),
-            (Layout::Named { class_name, item }, column) => each(count, || {
+            (ValueLayout::Headed(body), column) => column.headed(body, source, count),
+            (ValueLayout::Named { class_name, item }, column) => each(count, || {
                 let length = source.stream.cursor.u8()?;
                 let name = source.stream.cursor.take(length.into())?;
                 source.stream.cursor.u8()?;
@@ -438,25 +444,25 @@ impl Column {
                 }
                 column.append(item, source, 1)
             }),
-            (Layout::Pair(parts), Self::Record(columns, total)) => {
+            (ValueLayout::Pair(parts), Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || {
                     for (part, column) in parts.iter().zip(columns.iter_mut()) {
-                        let part = if let Layout::Headed(body) = part { body } else { part };
+                        let part = if let ValueLayout::Headed(body) = part { body } else { part };
                         column.append(part, source, 1)?;
                     }
                     Ok(())
                 })
             }
-            (Layout::Members(members), Self::Record(columns, total)) => {
+            (ValueLayout::Members(members), Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || append_members(members, columns, source, 1, false))
             }
-            (Layout::Object(object), Self::Record(columns, total)) => {
+            (ValueLayout::Object(object), Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || append_object(object, columns, source, object.may_lack_head))
             }
-            (Layout::RootObject, Self::Record(columns, total)) => {
+            (ValueLayout::RootObject, Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || {
                     let (number, bits) = source.stream.object()?;
@@ -464,11 +470,11 @@ impl Column {
                     Ok(())
                 })
             }
-            (Layout::ObjectBits, Self::Numbers(out)) => each(count, || {
+            (ValueLayout::ObjectBits, Self::Numbers(out)) => each(count, || {
                 out.push(source.stream.object_bits()?);
                 Ok(())
             }),
-            (Layout::Reference, Self::Record(columns, total)) => {
+            (ValueLayout::Reference, Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || {
                     let (number, bits, process) = source.stream.reference()?;
@@ -482,11 +488,11 @@ impl Column {
                     Ok(())
                 })
             }
-            (Layout::Triangle { rows, members }, Self::Record(columns, total)) => {
+            (ValueLayout::Triangle { rows, members }, Self::Record(columns, total)) => {
                 *total += count;
                 each(count, || triangle(*rows, members, columns, source))
             }
-            (Layout::CountedInBranch { item, .. }, Self::List(offsets, items)) => each(count, || {
+            (ValueLayout::CountedInBranch { item, .. }, Self::List(offsets, items)) => each(count, || {
                 let length = source.counts.next().copied();
                 let length = length.ok_or_else(|| Error::corrupt("the counter has fewer entries"))?;
                 pointed(item, items, offsets, source, length)
@@ -497,7 +503,7 @@ impl Column {
 }
 
 /// Reads items to the end of the entry.
-fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut Entries<'_>) -> Result<()> {
+fn rest(item: &ValueLayout, items: &mut Column, offsets: &mut Offsets, source: &mut Entries<'_>) -> Result<()> {
     if let Some(width) = item.fixed_bytes().filter(|&width| width > 0) {
         let length = source.left() / width;
         offsets.push_length(length);
@@ -506,7 +512,7 @@ fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut E
     let before = items.len(item);
     // One head serves all items.
     let (item, head) = match item {
-        Layout::Headed(body) if source.left() > 0 => (&**body, Some(source.stream.version()?)),
+        ValueLayout::Headed(body) if source.left() > 0 => (&**body, Some(source.stream.version()?)),
         _ => (item, None),
     };
     // Their number is known only at the end. Members may be stored member-wise in each of them.
@@ -540,7 +546,7 @@ fn push_object(columns: &mut [Column], number: u32, bits: u32) {
 
 /// Values after a pointer: a byte tells whether there are any.
 fn pointed(
-    item: &Layout,
+    item: &ValueLayout,
     items: &mut Column,
     offsets: &mut Offsets,
     source: &mut Entries<'_>,
@@ -552,7 +558,7 @@ fn pointed(
 
 /// The number of values that a counter gives.
 fn several(
-    item: &Layout,
+    item: &ValueLayout,
     items: &mut Column,
     offsets: &mut Offsets,
     source: &mut Entries<'_>,

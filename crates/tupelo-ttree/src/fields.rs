@@ -8,7 +8,7 @@ use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
 use crate::classes::Classes;
-use crate::layout::{self, BASE, Layout};
+use crate::layout::{self, BASE, ValueLayout};
 use crate::tree::{Branch, Refused, Tree};
 
 /// A field of a tree.
@@ -33,7 +33,7 @@ pub enum FieldKind {
         /// Number of the branch.
         branch: usize,
         /// How they are stored.
-        layout: Layout,
+        layout: ValueLayout,
     },
     /// In the branches of its members.
     Record(Vec<Field>),
@@ -193,7 +193,7 @@ impl Builder<'_> {
         let mut kept = Vec::with_capacity(members.len());
         for mut member in members {
             let branch = match &mut member.kind {
-                FieldKind::Value { layout: Layout::Rest(_), .. } => None,
+                FieldKind::Value { layout: ValueLayout::Rest(_), .. } => None,
                 FieldKind::Record(members) if !members.is_empty() => {
                     *members = self.of_items(std::mem::take(members))?;
                     if members.is_empty() {
@@ -224,7 +224,7 @@ impl Builder<'_> {
             Ok(layout) => layout,
             Err(error) if error.kind() == ErrorKind::Memory => return Err(error),
             // Values without columns are left as bytes, if they can be decoded as objects.
-            Err(_) if self.is_object(branch) => Layout::Opaque,
+            Err(_) if self.is_object(branch) => ValueLayout::Opaque,
             Err(error) => return Err(error),
         };
         Ok(FieldKind::Value { branch: index, layout })

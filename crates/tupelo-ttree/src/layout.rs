@@ -21,7 +21,7 @@ use crate::tree::{Branch, BranchElement, Leaf, Tree};
 /// Types nested deeper than this are refused.
 const MAX_DEPTH: usize = 40;
 /// Bytes that a member takes beside its name and its type.
-const MEMBER_BYTES: usize = size_of::<(String, Layout)>();
+const MEMBER_BYTES: usize = size_of::<(String, ValueLayout)>();
 /// Names of base classes begin like this, and a number follows.
 pub const BASE: &str = ":_";
 /// `fType` of a branch whose objects are written by the streamer of their class, and so with a head.
@@ -29,7 +29,7 @@ const OWN_STREAMER: i32 = -1;
 
 /// How values are stored.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Layout {
+pub enum ValueLayout {
     /// Big-endian numbers.
     Number(Basic, Option<Packing>),
     /// Length in one byte, or 255 and 32 bits, then the bytes.
@@ -39,26 +39,26 @@ pub enum Layout {
     /// Length in 32 bits, then the bytes.
     Characters,
     /// This number of items for each value; several dimensions are nested.
-    Fixed(usize, Box<Layout>),
+    Fixed(usize, Box<ValueLayout>),
     /// A number of items in 32 bits, then the items.
-    Counted(Box<Layout>),
+    Counted(Box<ValueLayout>),
     /// The items up to the end of the entry.
-    Rest(Box<Layout>),
+    Rest(Box<ValueLayout>),
     /// A byte that says whether there are any items, then as many as are left to the end of the entry.
-    FlaggedRest(Box<Layout>),
+    FlaggedRest(Box<ValueLayout>),
     /// A byte that says whether there are any items, then as many as another member says.
     Pointed {
         /// Number of the member in its record.
         counter: usize,
         /// The items.
-        item: Box<Layout>,
+        item: Box<ValueLayout>,
     },
     /// The same without the byte: leaves of one branch.
     CountedBy {
         /// Number of the leaf in its branch.
         counter: usize,
         /// The items.
-        item: Box<Layout>,
+        item: Box<ValueLayout>,
     },
     /// An item of a split collection: a byte that says whether there are any items, then as many as another branch says
     /// for the same item of the collection.
@@ -66,17 +66,17 @@ pub enum Layout {
         /// Number of the branch that counts.
         counter: usize,
         /// The items.
-        item: Box<Layout>,
+        item: Box<ValueLayout>,
     },
     /// A `std::bitset`: the number of bits in 32 bits, then a byte for each.
     Bits(usize),
     /// Byte count and version once, then the values. If the version says so, the members of the items of each value are
     /// stored together.
-    Headed(Box<Layout>),
+    Headed(Box<ValueLayout>),
     /// Key and value of a map, as members of a `std::pair`; without their heads where one pair follows the other.
-    Pair(Box<[Layout; 2]>),
+    Pair(Box<[ValueLayout; 2]>),
     /// The leaves of a branch, or the members of a class without a head.
-    Members(Vec<(String, Layout)>),
+    Members(Vec<(String, ValueLayout)>),
     /// An object with a head.
     Object(Box<ObjectLayout>),
     /// An object in a branch of the old form, behind the name of its class.
@@ -84,7 +84,7 @@ pub enum Layout {
         /// The class that all objects must have.
         class_name: String,
         /// The object with its head.
-        item: Box<Layout>,
+        item: Box<ValueLayout>,
     },
     /// `TObject`, which has a special form: number and bits.
     RootObject,
@@ -97,19 +97,19 @@ pub enum Layout {
         /// Number of the member of the base that says how many rows there are.
         rows: usize,
         /// Names and layouts of the base and the elements.
-        members: Vec<(String, Layout)>,
+        members: Vec<(String, ValueLayout)>,
     },
     /// Bytes that are decoded as objects: values without columns.
     Opaque,
 }
 
-impl Layout {
+impl ValueLayout {
     /// The members of values that are records.
     pub fn members(&self) -> Option<Vec<(&str, &Self)>> {
-        static NUMBER: Layout = Layout::Number(Basic::U32, None);
-        static PROCESS: Layout = Layout::Number(Basic::U16, None);
-        static OBJECT: Layout = Layout::RootObject;
-        fn named(members: &[(String, Layout)]) -> Vec<(&str, &Layout)> {
+        static NUMBER: ValueLayout = ValueLayout::Number(Basic::U32, None);
+        static PROCESS: ValueLayout = ValueLayout::Number(Basic::U16, None);
+        static OBJECT: ValueLayout = ValueLayout::RootObject;
+        fn named(members: &[(String, ValueLayout)]) -> Vec<(&str, &ValueLayout)> {
             members.iter().map(|(name, member)| (name.as_str(), member)).collect()
         }
         Some(match self {
@@ -150,7 +150,7 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// # Errors
 /// Unsupported for types that the streamer info does not describe and for forms of branches that only ROOT 2 wrote;
 /// memory for classes whose members, with the members of these, take more than is left.
-pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memory) -> Result<Layout> {
+pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memory) -> Result<ValueLayout> {
     let branch = tree.branches.get(index).ok_or_else(|| Error::corrupt("the branch does not exist"))?;
     let mut compiler = Compiler { tree, classes, depth: 0, path_bytes: 0, memory };
     match (&branch.element, branch.branch_class.as_str()) {
@@ -159,23 +159,25 @@ pub fn of_branch(tree: &Tree, index: usize, classes: &Classes<'_>, memory: &Memo
         (None, "TBranchObject") => match compiler.old_object(branch) {
             Err(error) if error.kind() == ErrorKind::Memory => Err(error),
             // Values without columns are left as bytes.
-            layout => Ok(layout.unwrap_or(Layout::Opaque)),
+            layout => Ok(layout.unwrap_or(ValueLayout::Opaque)),
         },
         (None, other) => Err(Error::unsupported(format!("branches of class {other} are not supported"))),
     }
 }
 
-fn of_leaves(index: usize, branch: &Branch) -> Result<Layout> {
+fn of_leaves(index: usize, branch: &Branch) -> Result<ValueLayout> {
     if let [leaf] = branch.leaves.as_slice() {
         return of_leaf(leaf, branch);
     }
     let mut members = Vec::with_capacity(branch.leaves.len());
     for leaf in &branch.leaves {
         let layout = match (of_leaf(leaf, branch)?, leaf.counter) {
-            (Layout::Rest(item), Some((counted_in, counter))) if counted_in == index && counter < members.len() => {
-                Layout::CountedBy { counter, item }
+            (ValueLayout::Rest(item), Some((counted_in, counter)))
+                if counted_in == index && counter < members.len() =>
+            {
+                ValueLayout::CountedBy { counter, item }
             }
-            (Layout::Rest(_), _) => {
+            (ValueLayout::Rest(_), _) => {
                 return Err(Error::unsupported(format!(
                     "leaf '{}' has siblings and a counter in another branch, which is not supported",
                     leaf.name
@@ -185,12 +187,12 @@ fn of_leaves(index: usize, branch: &Branch) -> Result<Layout> {
         };
         members.push((leaf.name.clone(), layout));
     }
-    Ok(Layout::Members(members))
+    Ok(ValueLayout::Members(members))
 }
 
-fn of_leaf(leaf: &Leaf, branch: &Branch) -> Result<Layout> {
+fn of_leaf(leaf: &Leaf, branch: &Branch) -> Result<ValueLayout> {
     let basic = match (leaf.leaf_class.as_str(), leaf.is_unsigned) {
-        ("TLeafC", _) => return Ok(Layout::Leaf),
+        ("TLeafC", _) => return Ok(ValueLayout::Leaf),
         ("TLeafO", _) => Basic::Bool,
         ("TLeafB", false) => Basic::I8,
         ("TLeafB", true) => Basic::U8,
@@ -207,11 +209,11 @@ fn of_leaf(leaf: &Leaf, branch: &Branch) -> Result<Layout> {
         (other, _) => return Err(Error::unsupported(format!("leaves of class {other} are not supported"))),
     };
     let packing = Packing::of_title(range_of(&leaf.title, &branch.title), basic);
-    let number = Layout::Number(basic, packing);
+    let number = ValueLayout::Number(basic, packing);
     let length = usize::try_from(leaf.length).unwrap_or(usize::MAX);
     let (is_counted, sizes) = dimensions(&leaf.title, length);
     let item = nested(number, &sizes);
-    Ok(if is_counted || leaf.counter.is_some() { Layout::Rest(Box::new(item)) } else { item })
+    Ok(if is_counted || leaf.counter.is_some() { ValueLayout::Rest(Box::new(item)) } else { item })
 }
 
 /// The text that has the range of a packed number: the title of the leaf or of its branch.
@@ -242,8 +244,8 @@ fn dimensions(title: &str, length: usize) -> (bool, Vec<usize>) {
     }
 }
 
-fn nested(item: Layout, sizes: &[usize]) -> Layout {
-    sizes.iter().rev().fold(item, |item, &size| Layout::Fixed(size, Box::new(item)))
+fn nested(item: ValueLayout, sizes: &[usize]) -> ValueLayout {
+    sizes.iter().rev().fold(item, |item, &size| ValueLayout::Fixed(size, Box::new(item)))
 }
 
 /// Whether a branch holds a base of a class; `None` where that is not described.
@@ -341,26 +343,26 @@ impl<'i> Compiler<'_, 'i> {
         layout
     }
 
-    fn branch_element(&mut self, branch: &Branch) -> Result<Layout> {
-        let Some(element) = &branch.element else { return Ok(Layout::Opaque) };
+    fn branch_element(&mut self, branch: &Branch) -> Result<ValueLayout> {
+        let Some(element) = &branch.element else { return Ok(ValueLayout::Opaque) };
         match element.kind {
             // Numbers of items.
-            3 | 4 => return Ok(Layout::Number(Basic::I32, None)),
+            3 | 4 => return Ok(ValueLayout::Number(Basic::I32, None)),
             31 | 41 => {
                 let member = match self.member_of(branch)? {
-                    Layout::Pointed { item, .. } => {
-                        Layout::CountedInBranch { counter: self.counter_branch(branch, element)?, item }
+                    ValueLayout::Pointed { item, .. } => {
+                        ValueLayout::CountedInBranch { counter: self.counter_branch(branch, element)?, item }
                     }
                     member => member,
                 };
-                return Ok(Layout::Rest(Box::new(member)));
+                return Ok(ValueLayout::Rest(Box::new(member)));
             }
             _ => {}
         }
         if element.id >= 0 {
             return match self.member_of(branch)? {
                 // The counter is in another branch.
-                Layout::Pointed { item, .. } => Ok(Layout::FlaggedRest(item)),
+                ValueLayout::Pointed { item, .. } => Ok(ValueLayout::FlaggedRest(item)),
                 layout => Ok(layout),
             };
         }
@@ -371,16 +373,16 @@ impl<'i> Compiler<'_, 'i> {
     }
 
     /// A whole object in a branch of the old form (`TBranchObject`).
-    fn old_object(&mut self, branch: &Branch) -> Result<Layout> {
+    fn old_object(&mut self, branch: &Branch) -> Result<ValueLayout> {
         let (class_name, item) = (branch.class_name.clone(), self.typed(&branch.class_name)?);
         Ok(match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
-            true => Layout::Named { class_name, item: Box::new(item) },
+            true => ValueLayout::Named { class_name, item: Box::new(item) },
             false => item,
         })
     }
 
     /// A whole object in a separate branch, which states the version of its class.
-    fn alone(&mut self, branch: &Branch, element: &BranchElement) -> Result<Layout> {
+    fn alone(&mut self, branch: &Branch, element: &BranchElement) -> Result<ValueLayout> {
         let of = Type::parse(&branch.class_name)?;
         let special = match &of {
             Type::Class(name) => self.special(name)?,
@@ -392,16 +394,16 @@ impl<'i> Compiler<'_, 'i> {
             (None, _) => self.item(&of)?,
         };
         Ok(match (of, layout) {
-            (Type::Sequence(_) | Type::Map(..) | Type::Bits(_), layout) => Layout::Headed(Box::new(layout)),
+            (Type::Sequence(_) | Type::Map(..) | Type::Bits(_), layout) => ValueLayout::Headed(Box::new(layout)),
             // Members and bases without a head.
-            (_, Layout::Object(object)) => Layout::Members(object.members),
+            (_, ValueLayout::Object(object)) => ValueLayout::Members(object.members),
             (_, layout) => layout,
         })
     }
 
     /// The member of a class that a branch holds.
-    fn member_of(&mut self, branch: &Branch) -> Result<Layout> {
-        let Some(element) = &branch.element else { return Ok(Layout::Opaque) };
+    fn member_of(&mut self, branch: &Branch) -> Result<ValueLayout> {
+        let Some(element) = &branch.element else { return Ok(ValueLayout::Opaque) };
         if let Some(Member { class, element }) = self.classes.member(branch, element) {
             return self.element(class, element);
         }
@@ -414,12 +416,12 @@ impl<'i> Compiler<'_, 'i> {
             }
         }
         if element.streamer_type == BITS {
-            return Ok(Layout::ObjectBits);
+            return Ok(ValueLayout::ObjectBits);
         }
         let class = &branch.class_name;
         match Basic::from_code(element.streamer_type) {
             // A number needs no more than its type.
-            Some(basic) if !matches!(basic, Basic::Double32 | Basic::Float16) => Ok(Layout::Number(basic, None)),
+            Some(basic) if !matches!(basic, Basic::Double32 | Basic::Float16) => Ok(ValueLayout::Number(basic, None)),
             _ => Err(Error::unsupported(format!("class {class} of member '{name}' is not in the streamer info"))),
         }
     }
@@ -439,17 +441,17 @@ impl<'i> Compiler<'_, 'i> {
     }
 
     /// The values of a type in a container.
-    fn item(&mut self, of: &Type) -> Result<Layout> {
+    fn item(&mut self, of: &Type) -> Result<ValueLayout> {
         self.deeper(|this| {
             Ok(match of {
-                Type::Basic(basic) => Layout::Number(*basic, None),
-                Type::Text | Type::RootText => Layout::Text,
-                Type::Sequence(item) => Layout::Counted(Box::new(this.item(item)?)),
-                Type::Map(key, value) => Layout::Counted(Box::new(Layout::Pair(Box::new([
+                Type::Basic(basic) => ValueLayout::Number(*basic, None),
+                Type::Text | Type::RootText => ValueLayout::Text,
+                Type::Sequence(item) => ValueLayout::Counted(Box::new(this.item(item)?)),
+                Type::Map(key, value) => ValueLayout::Counted(Box::new(ValueLayout::Pair(Box::new([
                     this.pair_member(key)?,
                     this.pair_member(value)?,
                 ])))),
-                Type::Bits(size) => Layout::Bits(usize::try_from(*size).unwrap_or(0)),
+                Type::Bits(size) => ValueLayout::Bits(usize::try_from(*size).unwrap_or(0)),
                 Type::Class(name) => this.class(name)?,
                 Type::Pointer => {
                     return Err(Error::unsupported("pointers to objects of unknown classes are not supported"));
@@ -459,7 +461,7 @@ impl<'i> Compiler<'_, 'i> {
     }
 
     /// Objects of the type of a member, which may be a container in a fixed array: that has no head.
-    fn typed(&mut self, name: &str) -> Result<Layout> {
+    fn typed(&mut self, name: &str) -> Result<ValueLayout> {
         match Type::parse(name)? {
             Type::Class(name) => self.class(&name),
             container_or_text => self.item(&container_or_text),
@@ -467,16 +469,16 @@ impl<'i> Compiler<'_, 'i> {
     }
 
     /// A part of a `std::pair`, as a member of it.
-    fn pair_member(&mut self, of: &Type) -> Result<Layout> {
+    fn pair_member(&mut self, of: &Type) -> Result<ValueLayout> {
         let layout = self.item(of)?;
         Ok(match of {
-            Type::Text | Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => Layout::Headed(Box::new(layout)),
+            Type::Text | Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => ValueLayout::Headed(Box::new(layout)),
             _ => layout,
         })
     }
 
     /// Values of a member or base of a class.
-    fn element(&mut self, info: &'i ClassInfo, element: &'i Element) -> Result<Layout> {
+    fn element(&mut self, info: &'i ClassInfo, element: &'i Element) -> Result<ValueLayout> {
         // Types in types are named each for itself, and members by their whole path.
         let types = element.type_name.bytes().filter(|&byte| byte == b'<').take(MAX_DEPTH).count() + 1;
         self.take(MEMBER_BYTES + self.path_bytes + element.type_name.len().saturating_mul(types))?;
@@ -497,8 +499,8 @@ impl<'i> Compiler<'_, 'i> {
                 if length > 1 {
                     return Err(Error::unsupported("arrays of pointers to numbers are not supported"));
                 }
-                let item = Box::new(Layout::Number(basic, Packing::of(element, basic)));
-                Ok(Layout::Pointed { counter: self.classes.counter_place(info, counter), item })
+                let item = Box::new(ValueLayout::Number(basic, Packing::of(element, basic)));
+                Ok(ValueLayout::Pointed { counter: self.classes.counter_place(info, counter), item })
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
                 if element.type_name.ends_with('*') {
@@ -509,7 +511,7 @@ impl<'i> Compiler<'_, 'i> {
                 }
                 let of = self.with_enums(Type::parse(&element.type_name)?, &element.kind);
                 let layout = self.item(&of)?;
-                Ok(Layout::Headed(Box::new(nested(layout, &sizes))))
+                Ok(ValueLayout::Headed(Box::new(nested(layout, &sizes))))
             }
             ElementKind::Loop(_) => Err(Error::unsupported("pointers to several objects are not supported")),
             ElementKind::Other { class_name, .. } => {
@@ -527,8 +529,8 @@ impl<'i> Compiler<'_, 'i> {
                         let layout = self.deeper(|this| this.typed(class))?;
                         Ok(nested(layout, &sizes))
                     }
-                    65 if code == 85 => Ok(Layout::Headed(Box::new(nested(Layout::Text, &sizes)))),
-                    65 => Ok(Layout::Text),
+                    65 if code == 85 => Ok(ValueLayout::Headed(Box::new(nested(ValueLayout::Text, &sizes)))),
+                    65 => Ok(ValueLayout::Text),
                     64 | 69 | 70 => Err(Error::unsupported("pointers to objects of unknown classes are not supported")),
                     _ => Err(unknown(element)),
                 }
@@ -550,15 +552,15 @@ impl<'i> Compiler<'_, 'i> {
     }
 }
 
-fn basic(element: &Element, sizes: &[usize]) -> Result<Layout> {
+fn basic(element: &Element, sizes: &[usize]) -> Result<ValueLayout> {
     match element.code {
-        CHARACTERS => return Ok(Layout::Characters),
-        BITS => return Ok(Layout::ObjectBits),
+        CHARACTERS => return Ok(ValueLayout::Characters),
+        BITS => return Ok(ValueLayout::ObjectBits),
         _ => {}
     }
     let code = if (21..=39).contains(&element.code) { element.code - ARRAY } else { element.code };
     let Some(basic) = Basic::from_code(code) else { return Err(unknown(element)) };
-    Ok(nested(Layout::Number(basic, Packing::of(element, basic)), sizes))
+    Ok(nested(ValueLayout::Number(basic, Packing::of(element, basic)), sizes))
 }
 
 /// The lengths of the dimensions of a member, which together are `length`.

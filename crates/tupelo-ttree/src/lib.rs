@@ -15,10 +15,11 @@
 //! | [`basket`] | [`Basket`]: the bytes of a range of entries |
 //! | [`tree`] | [`Tree`]: branches, leaves and where their baskets are |
 //! | [`classes`] | [`Classes`](classes::Classes): the members of classes that branches hold |
-//! | [`layout`] | [`Layout`]: how the values of a branch are stored |
+//! | [`layout`] | [`ValueLayout`]: how the values of a branch are stored |
 //! | [`fields`] | [`Field`]: the branches of a tree as nested fields |
 //! | [`mod@column`] | [`Column`]: from bytes of entries to Arrow arrays |
 //! | [`mod@write`] | fields to branches, Arrow arrays to baskets, and the record of a tree |
+//! | [`moved`] | [`MovableTree`](moved::MovableTree): the record of a tree whose baskets are moved as they are |
 //!
 //! The facts come from ROOT's `TTree.cxx`, `TBranch.cxx`, `TBranchElement.cxx`, `TBasket.cxx`, the leaves, and
 //! `TStreamerInfoReadBuffer.cxx`.
@@ -29,6 +30,7 @@ pub mod classes;
 pub mod column;
 pub mod fields;
 pub mod layout;
+pub mod moved;
 pub mod streamer;
 #[cfg(test)]
 mod tests;
@@ -38,5 +40,5 @@ pub mod write;
 pub use basket::Basket;
 pub use column::Column;
 pub use fields::Field;
-pub use layout::Layout;
+pub use layout::ValueLayout;
 pub use tree::{Branch, Leaf, Tree};

@@ -21,7 +21,7 @@ use crate::classes::Classes;
 use crate::fields::{Field, FieldKind};
 use crate::layout::of_branch;
 use crate::tree::{BasketPlace, BranchElement, Stored, TREE_CLASSES, check_places};
-use crate::{Basket, Branch, Column, Layout, Tree};
+use crate::{Basket, Branch, Column, Tree, ValueLayout};
 
 /// More than the fields of any real tree take.
 const MEMORY: u64 = 32 << 20;
@@ -59,7 +59,7 @@ const KNOWN: [&str; 5] = [
     "its entries have no bytes",
 ];
 
-fn values<'f>(fields: &'f [Field], found: &mut Vec<(&'f Field, usize, &'f crate::Layout)>) {
+fn values<'f>(fields: &'f [Field], found: &mut Vec<(&'f Field, usize, &'f crate::ValueLayout)>) {
     for field in fields {
         match &field.kind {
             FieldKind::Value { branch, layout } => found.push((field, *branch, layout)),
@@ -188,7 +188,7 @@ fn class(name: &str, version: i32, elements: Vec<Element>) -> ClassInfo {
 }
 
 /// The layout of a branch that holds whole objects with their heads.
-fn object_layout(class_name: &str, infos: &StreamerInfos) -> tupelo_format::Result<Layout> {
+fn object_layout(class_name: &str, infos: &StreamerInfos) -> tupelo_format::Result<ValueLayout> {
     let whole = branch(class_name, vec![]);
     let element = BranchElement { kind: -1, ..whole.element.clone().unwrap() };
     let tree = Tree { branches: vec![Branch { element: Some(element), ..whole }], ..tree(1, Vec::new()) };
@@ -471,12 +471,12 @@ fn numbers_fill_their_basket() {
 #[test]
 fn lists_end_where_their_entries_do() {
     let numbers = |width: usize| match width {
-        12 => Layout::Fixed(3, Box::new(Layout::Number(Basic::F32, None))),
-        _ => Layout::Number(Basic::F64, None),
+        12 => ValueLayout::Fixed(3, Box::new(ValueLayout::Number(Basic::F32, None))),
+        _ => ValueLayout::Number(Basic::F64, None),
     };
     let data = [0; 48];
     for width in [8, 12] {
-        let layout = Layout::Rest(Box::new(numbers(width)));
+        let layout = ValueLayout::Rest(Box::new(numbers(width)));
         let mut basket = Basket::of(&data, 4);
         basket.set_lengths([width, 0, 48 - width, 0]).unwrap();
         let ends = |ranges: &[std::ops::Range<usize>]| {

@@ -25,10 +25,16 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A file, an ntuple or a field that does not exist.
+    /// An ntuple, a field or another name that a file lacks.
     NotFound,
+    /// A file or an object in a store that does not exist.
+    MissingFile,
     /// Bytes that contradict the format or their checksum.
     Corrupt,
+    /// A file without its end.
+    CutOff,
+    /// A file of another format.
+    OtherFormat,
     /// Something legal that this version does not support.
     Unsupported,
     /// More memory or nesting than allowed.
@@ -37,21 +43,44 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The storage under the file failed: permissions, disk full, a read error. [`Error::storage_kind`] says how.
     Storage,
+    /// A file that changed after it was opened, or that another writer created first.
+    Changed,
     /// The caller cancelled the work: see [`cancellable`](crate::cancellable).
     Cancelled,
 }
 
 impl ErrorKind {
     /// Every kind, for tables that must have them all.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::NotFound,
+        Self::MissingFile,
         Self::Corrupt,
+        Self::CutOff,
+        Self::OtherFormat,
         Self::Unsupported,
         Self::Limit,
         Self::InvalidArgument,
         Self::Storage,
+        Self::Changed,
         Self::Cancelled,
     ];
+
+    /// Its name, which stays the same: `NotFound`, `MissingFile`, ….
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::MissingFile => "MissingFile",
+            Self::Corrupt => "Corrupt",
+            Self::CutOff => "CutOff",
+            Self::OtherFormat => "OtherFormat",
+            Self::Unsupported => "Unsupported",
+            Self::Limit => "Limit",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::Storage => "Storage",
+            Self::Changed => "Changed",
+            Self::Cancelled => "Cancelled",
+        }
+    }
 }
 
 /// What the caller can do about an error. The text of the error says it too; programs that have options for it can name
@@ -82,7 +111,7 @@ impl fmt::Display for Remedy {
 
 /// Where in an ntuple something went wrong, as far as the error knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorPlace {
     /// Dotted path of the field.
     pub field: Option<String>,
     /// Number of the column in the file.
@@ -103,10 +132,30 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     /// Innermost first.
-    context: Vec<String>,
-    place: Place,
+    context: Vec<Context>,
+    place: ErrorPlace,
     remedy: Option<Remedy>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What was being worked on when an error occurred.
+#[derive(Debug)]
+enum Context {
+    /// A file, by path or URI.
+    File(String),
+    /// An ntuple, a tree or another object in a file.
+    Object { class: &'static str, path: String },
+    /// Something within these.
+    Part(String),
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(name) | Self::Part(name) => f.write_str(name),
+            Self::Object { class, path } => write!(f, "{class} '{path}'"),
+        }
+    }
 }
 
 impl Error {
@@ -117,7 +166,7 @@ impl Error {
             kind,
             message: message.into(),
             context: Vec::new(),
-            place: Place::default(),
+            place: ErrorPlace::default(),
             remedy: None,
             source: None,
         }))
@@ -187,7 +236,21 @@ impl Error {
     /// The same error, prefixed with the name of what was being worked on.
     #[must_use]
     pub(crate) fn within(mut self, outer: impl fmt::Display) -> Self {
-        self.0.context.push(outer.to_string());
+        self.0.context.push(Context::Part(outer.to_string()));
+        self
+    }
+
+    /// The same error in a file with this path or URI.
+    #[must_use]
+    pub(crate) fn in_file(mut self, name: impl fmt::Display) -> Self {
+        self.0.context.push(Context::File(name.to_string()));
+        self
+    }
+
+    /// The same error in an object of a file: `ntuple 'Events'`.
+    #[must_use]
+    pub(crate) fn in_object(mut self, class: &'static str, path: impl fmt::Display) -> Self {
+        self.0.context.push(Context::Object { class, path: path.to_string() });
         self
     }
 
@@ -206,13 +269,16 @@ impl Error {
         self.within(format!("field '{path}'"))
     }
 
-    /// What was being worked on, from the outside in: mostly a file, an ntuple, a field and a page.
-    pub fn contexts(&self) -> impl Iterator<Item = &str> {
-        self.0.context.iter().rev().map(String::as_str)
+    /// The path or URI of the file that could not be read or written, if known.
+    pub fn file(&self) -> Option<&str> {
+        self.0.context.iter().find_map(|context| match context {
+            Context::File(name) => Some(name.as_str()),
+            _ => None,
+        })
     }
 
     /// Where in the ntuple it went wrong, for programs: the text says it too.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &ErrorPlace {
         &self.0.place
     }
 
@@ -268,21 +334,17 @@ impl Error {
         self.0.source.as_ref().and_then(|source| source.downcast_ref())
     }
 
-    /// The text without the outermost contexts that the caller has already printed.
-    pub(crate) fn without_context(&self, said: &[String]) -> String {
-        let mut context = self.0.context.as_slice();
-        for name in said {
-            if let Some((_, inner)) = context.split_last().filter(|(last, _)| *last == name) {
-                context = inner;
-            }
-        }
+    /// The text without file and object, for reports that name them.
+    pub(crate) fn reason(&self) -> String {
+        let is_part = |context: &Context| matches!(context, Context::Part(_));
+        let parts = self.0.context.iter().rposition(is_part).map_or(0, |last| last + 1);
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = self.write_to(&mut Printable(&mut text), context);
+        let _ = self.write_to(&mut Printable(&mut text), self.0.context.get(..parts).unwrap_or_default());
         text
     }
 
-    fn write_to(&self, out: &mut impl Write, context: &[String]) -> fmt::Result {
+    fn write_to(&self, out: &mut impl Write, context: &[Context]) -> fmt::Result {
         for outer in context.iter().rev() {
             write!(out, "{outer}: ")?;
         }
@@ -295,12 +357,12 @@ impl Error {
 
     /// Whether a name or file does not exist.
     pub fn is_not_found(&self) -> bool {
-        self.kind() == ErrorKind::NotFound
+        matches!(self.kind(), ErrorKind::NotFound | ErrorKind::MissingFile)
     }
 
-    /// Whether bytes are damaged.
+    /// Whether bytes are damaged, lost or of another format.
     pub fn is_corrupt(&self) -> bool {
-        self.kind() == ErrorKind::Corrupt
+        matches!(self.kind(), ErrorKind::Corrupt | ErrorKind::CutOff | ErrorKind::OtherFormat)
     }
 }
 
@@ -326,6 +388,8 @@ impl std::error::Error for Error {
 impl From<tupelo_format::ErrorKind> for ErrorKind {
     fn from(kind: tupelo_format::ErrorKind) -> Self {
         match kind {
+            tupelo_format::ErrorKind::CutOff => Self::CutOff,
+            tupelo_format::ErrorKind::OtherFormat => Self::OtherFormat,
             tupelo_format::ErrorKind::Unsupported => Self::Unsupported,
             tupelo_format::ErrorKind::Limit | tupelo_format::ErrorKind::Memory => Self::Limit,
             _ => Self::Corrupt,
@@ -348,7 +412,8 @@ impl From<tupelo_storage::Error> for Error {
     #[cold]
     fn from(error: tupelo_storage::Error) -> Self {
         let kind = match error.kind() {
-            tupelo_storage::ErrorKind::NotFound => ErrorKind::NotFound,
+            tupelo_storage::ErrorKind::NotFound => ErrorKind::MissingFile,
+            tupelo_storage::ErrorKind::Changed => ErrorKind::Changed,
             tupelo_storage::ErrorKind::NotSupported if local_path(error.uri()).is_none() => ErrorKind::Unsupported,
             tupelo_storage::ErrorKind::Cancelled => ErrorKind::Cancelled,
             _ => ErrorKind::Storage,
@@ -386,7 +451,7 @@ mod tests {
         let error: Error = tupelo_format::Error::memory("schema: needs 9 bytes of memory").at(7).into();
         assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, Some(Remedy::MemoryBudget)));
         let text = "schema: needs 9 bytes of memory (at byte 7); allow a larger memory budget";
-        assert_eq!(error.within("x.root").to_string(), format!("x.root: {text}"));
+        assert_eq!(error.in_file("x.root").to_string(), format!("x.root: {text}"));
         let error: Error = tupelo_format::Error::limit("nested too deep").into();
         assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, None));
     }
@@ -396,7 +461,7 @@ mod tests {
         for kind in tupelo_storage::ErrorKind::ALL {
             let storage = tupelo_storage::Error::new(kind, "read", "x", "");
             let is_retryable = storage.is_retryable();
-            let error = Error::from(storage).within("x.root");
+            let error = Error::from(storage).in_file("x.root");
             assert_eq!((error.storage_kind(), error.is_retryable()), (Some(kind), is_retryable));
             assert_eq!(error.kind() == ErrorKind::Cancelled, kind == tupelo_storage::ErrorKind::Cancelled);
         }
@@ -405,12 +470,20 @@ mod tests {
     }
 
     #[test]
-    fn names_already_printed_are_left_out() {
-        let error = Error::corrupt("why").within("page 3").within("ntuple 'n'").within("x.root");
-        let without = |said: &[&str]| error.without_context(&said.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(without(&["x.root", "ntuple 'n'"]), "page 3: why");
-        assert_eq!(without(&["x.root", "ntuple 'm'"]), "ntuple 'n': page 3: why");
-        assert_eq!(without(&["y.root"]), error.to_string());
+    fn a_reason_lacks_file_and_object() {
+        let error = Error::corrupt("why").within("page 3").in_object("ntuple", "n").in_file("x.root");
+        assert_eq!((error.reason().as_str(), error.file()), ("page 3: why", Some("x.root")));
+        assert_eq!(error.to_string(), "x.root: ntuple 'n': page 3: why");
+        let error = Error::corrupt("why").in_file("a.root").within("member 1").in_file("b.root");
+        assert_eq!((error.reason().as_str(), error.file()), ("member 1: a.root: why", Some("a.root")));
+        assert_eq!((Error::corrupt("why").reason().as_str(), Error::corrupt("why").file()), ("why", None));
+    }
+
+    #[test]
+    fn kinds_are_called_what_they_are() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(kind.name(), format!("{kind:?}"));
+        }
     }
 
     /// Escape sequences in the names of a file reached the terminal.

@@ -126,7 +126,7 @@ pub mod writer;
 
 use std::path::Path;
 
-pub use error::{Error, ErrorKind, Place, Remedy, Result, printable};
+pub use error::{Error, ErrorKind, ErrorPlace, Remedy, Result, printable};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Table, Time, Tree};
@@ -134,7 +134,7 @@ pub use tupelo_format::compression::{Algorithm, Compression, compress};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
 pub use tupelo_storage::{self as storage, Storage};
-pub use writer::{FileWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes};
+pub use writer::{FileWriter, MovedTreeWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {

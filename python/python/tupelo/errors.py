@@ -36,6 +36,14 @@ class CorruptError(Error, ValueError):
     """The file is damaged: bytes violate the format or do not match their checksum. The message gives the position."""
 
 
+class CutOffError(CorruptError):
+    """A file without its end, such as one that was copied in part or whose writer was killed."""
+
+
+class OtherFormatError(CorruptError):
+    """A file of another format."""
+
+
 class UnsupportedError(Error, NotImplementedError):
     """A legal request or file that this version does not support."""
 
@@ -72,11 +80,13 @@ BY_KIND: dict[str, type[Error]] = {
     "NotFound": NotFoundError,
     "MissingFile": MissingFileError,
     "Corrupt": CorruptError,
+    "CutOff": CutOffError,
+    "OtherFormat": OtherFormatError,
     "Unsupported": UnsupportedError,
     "Limit": LimitError,
     "InvalidArgument": InvalidArgumentError,
     "Storage": StorageError,
-    "ChangedFile": ChangedFileError,
+    "Changed": ChangedFileError,
     "Cancelled": CancelledError,
 }
 """Exception classes by error kind of the engine (`tupelo._core.ERROR_KINDS`)."""

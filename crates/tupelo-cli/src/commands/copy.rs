@@ -19,7 +19,7 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter};
 
-use self::jobs::{Finding, Job, check_single};
+use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::target::{Destination, NtupleOptions, Target, summarise};
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
 fn copies(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Copy>, Failure> {
     let finding =
-        Finding { reading: &args.reading, skipping: &args.skipping, policy: policy(args.union), name, console };
+        JobSearch { reading: &args.reading, skipping: &args.skipping, policy: policy(args.union), name, console };
     let names = |location: &Location| names(args, location);
     let jobs = finding.jobs(locations, names)?;
     check_complete(&jobs)?;

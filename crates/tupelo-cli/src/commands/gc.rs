@@ -4,7 +4,7 @@ pub(super) mod rm;
 
 use serde_json::{Value, json};
 use tupelo::dataset::matching_objects;
-use tupelo::ops::gc::{Attempt, Collector, Found};
+use tupelo::ops::gc::{Attempt, Collector, Leftovers};
 use tupelo::storage::{Storage, is_object_uri, mirror_members};
 
 use crate::console::Console;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let uris = stored_uris(&args.uris, storage, matching_objects)?;
     super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
         let collector = Collector::new(uri, storage)?;
-        let Found { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
+        let Leftovers { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
         if !args.json && !orphans.is_empty() {
             let mut text = console.text();

@@ -1,7 +1,7 @@
 //! `tupelo layout`: the records of a file.
 
 use serde_json::{Value, json};
-use tupelo::ops::layout::{Content, DaosPages, Layout, Region, layout};
+use tupelo::ops::layout::{ByteMap, Content, DaosPages, Region, layout};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn totals(layout: &Layout) -> String {
+fn totals(layout: &ByteMap) -> String {
     let part = |name: &&'static str| {
         let regions = layout.regions.iter().filter(|region| kind(&region.content) == *name);
         (*name, regions.map(|region| region.bytes).sum::<u64>())

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
-use tupelo::ops::{self, Found};
+use tupelo::ops::{self, FoundNtuple};
 use tupelo::reader::{Location, Object};
 use tupelo::storage::{Entry, Storage, display_name, is_daos_uri, is_object_uri};
 use tupelo::{Error, ErrorKind, File, Ntuple, Tree};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         let opened = args.reading.try_open(location)?;
         // The URL of a folder may lack the slash at the end.
-        let is_no_file = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
+        let is_no_file = |error: &Error| matches!(error.kind(), ErrorKind::MissingFile | ErrorKind::Unsupported);
         if opened.as_ref().is_err_and(is_no_file) && is_folder(location, storage) {
             return list_folder(location, args, text, console);
         }
@@ -183,7 +183,7 @@ fn list_objects(
         Ok(())
     })?;
     if args.json {
-        let mut value = json!({ "file": file.name(), "bytes": file.known_size() });
+        let mut value = json!({ "file": file.name(), "bytes": file.size() });
         if let Some(directory) = directory {
             value["directory"] = json!(directory);
         }
@@ -198,7 +198,7 @@ fn list_objects(
     if failed { Err(Failure::reported()) } else { Ok(()) }
 }
 
-fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
+fn describe(found: FoundNtuple, failed: &mut bool, console: &Console) -> Listed {
     let details = found.ntuple.and_then(|ntuple| {
         console.warn_of(&ntuple.clone().into());
         let summary = inspect::summary(&ntuple)?;
@@ -281,7 +281,7 @@ fn print_objects(
     match directory {
         Some(directory) => text.add(format!("{}:{directory}", file.name())).end_line(),
         None => {
-            let size = file.known_size().map_or_else(String::new, |size| format!(", {}", bytes(size)));
+            let size = file.size().map_or_else(String::new, |size| format!(", {}", bytes(size)));
             text.add(format!("{}{size}", file.name())).end_line()
         }
     };

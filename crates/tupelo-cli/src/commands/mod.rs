@@ -409,7 +409,7 @@ impl Reading {
 
 /// The error of a file without the requested ntuple.
 fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
-    let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
+    let is_missing = error.is_not_found() || error.kind() == ErrorKind::Unsupported;
     let failure = Failure::from(error);
     match is_missing {
         true => {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 use tupelo::ops::tune::{
-    Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Layout, Link, Measured, Phase, Probe,
-    Store, Trial, best, default_codecs, measure,
+    Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Link, Measured, PageSettings, Phase, Probe,
+    StoreModel, Trial, best, default_codecs, measure,
 };
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
@@ -102,7 +102,7 @@ enum By {
 
 /// Where latency and bandwidth come from.
 struct Speed {
-    store: Store,
+    store: StoreModel,
     /// `given`, `measured` or `assumed`.
     origin: &'static str,
     /// What was measured, or the source of an assumption.
@@ -271,7 +271,7 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
         Some(typical) if !is_given => ("assumed", typical.source.clone()),
         _ => ("given", String::new()),
     };
-    let store = Store::remote(Link { latency_seconds, bytes_per_second });
+    let store = StoreModel::remote(Link { latency_seconds, bytes_per_second });
     Ok(Speed { store, origin, source })
 }
 
@@ -322,7 +322,7 @@ fn compared(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table 
     ];
     let mut table = Table::new(&heads);
     for candidate in lines {
-        let size = |of: fn(&Layout) -> u64| {
+        let size = |of: fn(&PageSettings) -> u64| {
             candidate.layout.as_ref().map_or_else(|| "-".to_owned(), |layout| format_bytes(of(layout)))
         };
         let cells = [
@@ -376,7 +376,7 @@ fn notes(
         bytes(measured.trials().first().map_or(0, Trial::unpacked_bytes)),
         things(cores as u64, "core")
     ));
-    let Store { get, put, .. } = speed.store;
+    let StoreModel { get, put, .. } = speed.store;
     let link = |link: Link| format!("{}, {}/s", time(link.latency_seconds), bytes(link.bytes_per_second as u64));
     let links = if get == put { link(get) } else { format!("read {}; write {}", link(get), link(put)) };
     console.note(&match (speed.origin, speed.source.as_str()) {

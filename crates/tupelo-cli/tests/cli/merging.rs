@@ -79,6 +79,67 @@ fn files_of_other_encodings_are_merged_too() {
     tupelo(&["diff", &all, &out]).ok();
 }
 
+/// Baskets are kept as they are, unless there is a codec to compress them again with.
+#[test]
+fn trees_are_merged_by_their_baskets() {
+    let place = Place::new();
+    let all = place.nanoaod();
+    let name = |file: &str| tupelo(&["ls", file, "--json"]).json()["trees"][0]["name"].as_str().map(str::to_owned);
+    let trees = ["a.root", "b.root", "c.root"].map(|name| place.path(name));
+    for (tree, entries) in trees.iter().zip([":100", "100:350", "350:"]) {
+        let part = place.path("part.root");
+        tupelo(&["copy", &all, "-o", &part, "-f", "--entries", entries]).ok();
+        tupelo(&["export", "-q", &part, tree, "--compression", "zstd:5"]);
+    }
+    let [a, b, c] = &trees;
+    let (out, again) = (place.path("out.root"), place.path("again.root"));
+    tupelo(&["merge", &out, a, b, c]).ok();
+    assert_eq!(name(&out), name(a));
+    let chain = place.path("[abc].root");
+    tupelo(&["diff", &out, &chain]).ok();
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["merge", &again, a, b, c, "--compression", "lzma:7"]).ok();
+    tupelo(&["diff", &out, &again]).ok();
+    for (file, codec) in [(&out, "zstd:5"), (&again, "lzma:7")] {
+        assert!(tupelo(&["ls", file]).ok().contains(codec), "{file}");
+    }
+    // A single tree under another name.
+    let event = name(a).expect("a tree");
+    let [first, second] = [a, b].map(|file| format!("{file}:{event}"));
+    tupelo(&["merge", "-f", &format!("{again}:folder/Other"), &first, &second]).ok();
+    assert_eq!(name(&again).as_deref(), Some("folder/Other"));
+    tupelo(&["diff", &again, &place.path("[ab].root")]).ok();
+    // Into a file that has a tree of this name.
+    let exists = tupelo(&["merge", &out, a, "--append"]).fails(2);
+    assert!(exists.contains("already contains a tree") && exists.contains("--new-cycle"), "{exists}");
+    tupelo(&["merge", &out, a, "--append", "--new-cycle"]).ok();
+    tupelo(&["diff", &out, a]).ok();
+    let itself = tupelo(&["merge", a, a, b, "--append"]).fails(2);
+    assert!(itself.contains("cannot be merged with themselves"), "{itself}");
+}
+
+#[test]
+fn trees_that_do_not_fit_are_refused() {
+    let place = Place::new();
+    let (all, [a, b, _]) = parts(&place);
+    let [one, other, out] = ["one.root", "other.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["export", &a, &one]).ok();
+    tupelo(&["export", &b, &other, "--exclude", "H1_PX"]).ok();
+    let refused = tupelo(&["merge", &out, &one, &other]).fails(2);
+    assert!(
+        refused.contains("other.root: tree 'DecayTree': cannot follow the first tree: it lacks branch 'H1_PX'"),
+        "{refused}"
+    );
+    // A basket that is damaged in its head.
+    let mut bytes = fs::read(&one).expect("a file");
+    let at = bytes.windows(7).position(|window| window == b"TBasket").expect("a basket") - 29;
+    bytes[at] ^= 0x7f;
+    fs::write(&other, bytes).expect("a file");
+    let damaged = tupelo(&["merge", &out, &one, &other]).fails(1);
+    assert!(damaged.contains("other.root: tree 'DecayTree': branch"), "{damaged}");
+    assert!(!fs::exists(&out).expect("a folder"), "{all}");
+}
+
 #[test]
 fn slimmed_copies_keep_their_pages() {
     let place = Place::new();

@@ -155,7 +155,7 @@ pub(super) struct LastKey {
 
 /// Where a directory's record lies, found but not yet read.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ListedDirectory {
     path: String,
     name: String,
     title: String,
@@ -164,7 +164,7 @@ pub(super) struct Place {
     pub(super) room: u64,
 }
 
-impl Place {
+impl ListedDirectory {
     /// The place of a record, without the key that lists it.
     pub(super) fn of_record(record_at: u64, room: u64) -> Self {
         let (path, name, title) = (String::new(), String::new(), String::new());
@@ -173,7 +173,7 @@ impl Place {
 }
 
 /// The top directory, whose key lies at `begin`.
-pub(super) fn top(fetched: &FetchedRanges, begin: u64) -> Attempt<Place> {
+pub(super) fn top(fetched: &FetchedRanges, begin: u64) -> Attempt<ListedDirectory> {
     let key = read_key(fetched, begin)?;
     let at = begin.saturating_add(u64::from(key.key_bytes));
     let bytes = fetched.get(at, key.stored_bytes().min(TOP_BYTES))?;
@@ -181,12 +181,12 @@ pub(super) fn top(fetched: &FetchedRanges, begin: u64) -> Attempt<Place> {
     let (name, title) = (text(&mut cursor)?, text(&mut cursor)?);
     let record_at = cursor.offset();
     let room = key.stored_bytes().saturating_sub(cursor.position() as u64);
-    Ok(Place { path: String::new(), name, title, parent: 0, record_at, room })
+    Ok(ListedDirectory { path: String::new(), name, title, parent: 0, record_at, room })
 }
 
-fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
+fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<ListedDirectory> {
     key.check_place(size)?;
-    Ok(Place {
+    Ok(ListedDirectory {
         path,
         name: key.name.clone(),
         title: key.title.clone(),
@@ -196,7 +196,7 @@ fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
     })
 }
 
-pub(super) fn read_directory(fetched: &FetchedRanges, place: &Place) -> Attempt<Directory> {
+pub(super) fn read_directory(fetched: &FetchedRanges, place: &ListedDirectory) -> Attempt<Directory> {
     let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, place.record_at)?;
     let KeyList { bytes: list_bytes, unread, last, keys } = read_keys(fetched, &record)?;
@@ -410,7 +410,7 @@ pub fn find_object(fetched: &FetchedRanges, path: &str) -> Attempt<Option<Object
 pub struct Tree {
     directories: Vec<Directory>,
     /// The directories to read next.
-    level: Vec<Place>,
+    level: Vec<ListedDirectory>,
     levels: usize,
     seen: HashSet<u64>,
     list_bytes: u64,
@@ -593,7 +593,7 @@ mod tests {
 
     /// A file with an object at each of these paths, the first one of so many bytes.
     fn file(paths: &[&str], first_bytes: usize) -> Vec<u8> {
-        let (mut layout, head) = super::super::Layout::create("f", 0, [0; 16]).unwrap();
+        let (mut layout, head) = super::super::FileLayout::create("f", 0, [0; 16]).unwrap();
         for (index, path) in paths.iter().enumerate() {
             layout.add(path, "C", "", vec![1; if index == 0 { first_bytes } else { 1 }]).unwrap();
         }
@@ -679,7 +679,8 @@ mod tests {
             let mut fetched = FetchedRanges::new(1 << 30);
             fetched.provide(200, record.write().into());
             let (path, name, title) = (String::new(), String::new(), String::new());
-            read_directory(&fetched, &Place { path, name, title, parent: 0, record_at: 200, room: 60 }).map(drop)
+            read_directory(&fetched, &ListedDirectory { path, name, title, parent: 0, record_at: 200, room: 60 })
+                .map(drop)
         };
         let asked = |bytes: u64| Err(Interrupt::Missing(std::iter::once(5000..5000 + bytes).collect()));
         assert_eq!((place(700), place(u32::MAX)), (asked(700), asked(1 << 20)));

@@ -56,13 +56,14 @@ pub struct FileHeader {
 /// Reads the header of a ROOT file, small or big.
 ///
 /// # Errors
-/// Corrupt if this is not a ROOT file, or if its first record would be outside the file.
+/// Another format if this is not a ROOT file; cut off if the file ends before its first record; corrupt if that would be
+/// outside the file.
 pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
     if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {
         let what =
             format!("the file was cut off: it has {} bytes, less than the header of a ROOT file", fetched.size());
-        return Err(Error::corrupt(what).at(0).into());
+        return Err(Error::cut_off(what).at(0).into());
     }
     let header = FileHeader::read(&head)?;
     if header.begin >= fetched.size() && header.end > fetched.size() {
@@ -114,13 +115,13 @@ impl FileHeader {
             self.end,
             self.end.saturating_sub(size)
         );
-        Error::corrupt(what).at(12)
+        Error::cut_off(what).at(12)
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0);
         if !bytes.starts_with(MAGIC) {
-            return Err(Error::corrupt(format!("not a ROOT file: {}", kind_of(bytes))).at(0));
+            return Err(Error::other_format(format!("not a ROOT file: {}", kind_of(bytes))).at(0));
         }
         cursor.take(MAGIC.len())?;
         // A negative one has 32-bit offsets for ROOT (`TFile::Init`): some writers subtract once too often.

@@ -2,7 +2,7 @@
 //!
 //! Nothing here performs I/O. Reading functions get [`FetchedRanges`], the bytes fetched so far, and either finish or
 //! return [`Interrupt::Missing`] with the missing ranges; the caller fetches these and calls again. Writing
-//! goes through [`Layout`], which knows what a file holds and says which bytes to append and which to overwrite.
+//! goes through [`FileLayout`], which knows what a file holds and says which bytes to append and which to overwrite.
 //!
 //! Every integer of the file format is big-endian. The facts come from ROOT's `io/doc/TFile`, `TFile.cxx`, `TKey.cxx`
 //! and `tree/ntuple/src/RMiniFile.cxx`; the anchor from the format specification, "Embedding RNTuple in a ROOT file".
@@ -36,8 +36,8 @@ pub use key::{
     BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, streamed_key,
     streamed_key_bytes, unlisted_key,
 };
-pub use layout::{Layout, Payload, Tail};
-pub use recover::{State, find_key, is_listed, is_recoverable, recovered, states};
+pub use layout::{FileLayout, Payload, Tail};
+pub use recover::{RecoveredState, find_key, is_listed, is_recoverable, recovered, states};
 pub use streamer_info::streamer_infos;
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 

@@ -22,7 +22,7 @@ pub(super) const SEEK_END: usize = 26;
 
 /// A state to which a file can be brought by overwriting a few bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct RecoveredState {
     /// Where the file ends then; what follows is not reached.
     pub end: u64,
     /// The bytes to write, with their offsets, in this order.
@@ -51,7 +51,7 @@ pub fn find_key(bytes: &[u8], base: u64) -> Option<usize> {
 ///
 /// # Errors
 /// Corrupt if the record of the top directory is lost.
-pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
+pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<Vec<RecoveredState>> {
     let Some(top) = keys.first().filter(|key| key.seek_key == BEGIN) else {
         return Err(Error::corrupt("the record of the top directory is lost").into());
     };
@@ -123,7 +123,7 @@ fn state(
     list: &Key,
     free: &Key,
     free_count: u32,
-) -> Attempt<State> {
+) -> Attempt<RecoveredState> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let mut patches = Vec::new();
     // The later of two lists of a directory is the one that remains.
@@ -146,7 +146,7 @@ fn state(
         ..FileHeader::default()
     };
     patches.push(head_patch(fetched, top, place, list, header)?);
-    Ok(State { end, patches })
+    Ok(RecoveredState { end, patches })
 }
 
 fn is_streamer_info(key: &Key) -> bool {
@@ -218,7 +218,7 @@ pub fn is_recoverable(key: &Key) -> bool {
 ///
 /// # Errors
 /// Corrupt where the record of the top directory is lost.
-pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)> {
+pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(RecoveredState, u64)> {
     let (header, size) = (read_header(fetched)?, fetched.size());
     let top = read_key(fetched, header.begin)?;
     let place = top_place(fetched, &top)?;
@@ -268,7 +268,7 @@ pub fn recovered(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<(State, u64)>
     let header = FileHeader { begin: header.begin, end, seek_info, nbytes_info, ..FileHeader::default() };
     patches.push(head_patch(fetched, &top, &place, &list, header)?);
     patches.push((size, appended));
-    Ok((State { end, patches }, count))
+    Ok((RecoveredState { end, patches }, count))
 }
 
 /// Where the record of the top directory lies.

@@ -48,7 +48,7 @@ fn write(file: &mut Vec<u8>, tail: Tail) {
 
 /// A small file with an object in the top directory and two in a directory.
 pub(super) fn small() -> Vec<u8> {
-    let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    let (mut layout, mut file) = FileLayout::create("x.root", DATIME, [3; 16]).unwrap();
     file.extend_from_slice(&blob_key(file.len() as u64, 5, DATIME).unwrap());
     file.extend_from_slice(b"blob!");
     layout.add("n", CLASS, "", example().write()).unwrap();
@@ -91,7 +91,7 @@ fn written_records_are_read_back() {
 #[test]
 fn compressed_objects_come_back() {
     let object = b"tupelo ".repeat(1000);
-    let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    let (mut layout, mut file) = FileLayout::create("x.root", DATIME, [3; 16]).unwrap();
     let packed = Payload::compressed(&object, Compression::default()).unwrap();
     assert_eq!(packed.object_bytes(), object.len());
     layout.add("packed", "C", "", packed).unwrap();
@@ -109,7 +109,7 @@ fn an_update_keeps_what_was_there() {
     let mut file = small();
     let before = run(&file, list_objects).unwrap();
     let old = file.clone();
-    let mut layout = run(&file, |fetched| Layout::update(fetched, DATIME + 1)).unwrap();
+    let mut layout = run(&file, |fetched| FileLayout::update(fetched, DATIME + 1)).unwrap();
     assert_eq!(layout.start(), file.len() as u64);
     layout.add("a/m", "TObjString", "", vec![4; 100]).unwrap();
     layout.add("n", CLASS, "newer", vec![5; 10]).unwrap();
@@ -143,13 +143,13 @@ fn an_update_keeps_what_was_there() {
     assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1", "a/m;1"]);
     // The lists of two directories lay side by side; two free lists, which only a header needs, apart from them.
     assert_eq!(gaps(&file), 3);
-    run(&file, |fetched| Layout::update(fetched, 0)).unwrap();
+    run(&file, |fetched| FileLayout::update(fetched, 0)).unwrap();
 }
 
 #[test]
 fn big_files_have_big_offsets() {
     let end = 5_000_000_000;
-    let (mut layout, head) = Layout::create("big.root", DATIME, [3; 16]).unwrap();
+    let (mut layout, head) = FileLayout::create("big.root", DATIME, [3; 16]).unwrap();
     layout.add("n", CLASS, "", example().write()).unwrap();
     layout.add("a/n", CLASS, "", example().write()).unwrap();
     let tail = layout.finish(end).unwrap();
@@ -165,7 +165,7 @@ fn big_files_have_big_offsets() {
     assert!(objects[2].key.seek_parent >= end);
     let header = read_header(&fetched).unwrap();
     assert_eq!((header.is_big, header.end), (true, fetched.size()));
-    assert_eq!(Layout::update(&fetched, 0).unwrap().start(), fetched.size());
+    assert_eq!(FileLayout::update(&fetched, 0).unwrap().start(), fetched.size());
     assert_eq!(streamer_infos(&fetched).unwrap(), StreamerInfos::anchor());
 }
 
@@ -173,11 +173,11 @@ fn big_files_have_big_offsets() {
 #[test]
 fn objects_with_references_keep_the_length_of_their_key() {
     let small = run(&small(), |fetched| find_object(fetched, "a/b/n;1")).unwrap().unwrap().key.key_bytes;
-    let add = |layout: &mut Layout, key_bytes| {
+    let add = |layout: &mut FileLayout, key_bytes| {
         let payload = Payload::from(vec![1, 2, 3]).behind_key(key_bytes);
         layout.add("a/b/n", CLASS, "one", payload).unwrap();
     };
-    let new = || Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    let new = || FileLayout::create("x.root", DATIME, [3; 16]).unwrap();
     for key_bytes in [small, small + 8] {
         let (mut layout, mut file) = new();
         add(&mut layout, key_bytes);
@@ -208,7 +208,7 @@ fn objects_with_references_keep_the_length_of_their_key() {
 #[test]
 fn a_small_file_grows_big() {
     let file = small();
-    let mut layout = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap();
+    let mut layout = run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap();
     layout.add("a/m", CLASS, "", example().write()).unwrap();
     let end = 3_000_000_000;
     let tail = layout.finish(end).unwrap();
@@ -258,7 +258,7 @@ fn real_files_are_extended() {
     for (name, mut file) in real_files() {
         let before = run(&file, list_objects).unwrap();
         let infos = run(&file, streamer_infos).unwrap();
-        let mut layout = match run(&file, |fetched| Layout::update(fetched, DATIME)) {
+        let mut layout = match run(&file, |fetched| FileLayout::update(fetched, DATIME)) {
             Ok(layout) => layout,
             Err(error) => panic!("{name}: {error}"),
         };
@@ -283,7 +283,7 @@ fn a_file_that_lacks_its_last_records_is_mended() {
     let objects = run(&file, list_objects).unwrap();
     for length in 0..file.len() {
         let mut cut = file[..length].to_vec();
-        let mended = run(&cut, |fetched| Layout::repair(fetched, DATIME));
+        let mended = run(&cut, |fetched| FileLayout::repair(fetched, DATIME));
         if (length as u64) < header.seek_info {
             assert!(length < 100 || run(&cut, list_objects).is_err() && mended.is_err(), "{length} bytes");
             continue;
@@ -292,7 +292,7 @@ fn a_file_that_lacks_its_last_records_is_mended() {
         let is_info_lost = (length as u64) < header.seek_free;
         let all = ["the header", "the list of free segments", "the streamer info"];
         assert_eq!(lost, all[..2 + usize::from(is_info_lost)]);
-        let error = run(&cut, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+        let error = run(&cut, |fetched| FileLayout::update(fetched, DATIME)).unwrap_err();
         let said = format!("it ends at byte {}, but it ends at byte {length}; the last", file.len());
         assert!(error.what().contains(&said) && error.what().contains("the free list"), "{error}");
         assert_eq!(error.what().contains("the streamer info"), is_info_lost, "{error}");
@@ -301,10 +301,10 @@ fn a_file_that_lacks_its_last_records_is_mended() {
         write(&mut cut, tail);
         assert_eq!(run(&cut, list_objects).unwrap(), objects);
         assert_eq!(run(&cut, streamer_infos).unwrap(), StreamerInfos::anchor());
-        run(&cut, |fetched| Layout::update(fetched, DATIME)).unwrap();
+        run(&cut, |fetched| FileLayout::update(fetched, DATIME)).unwrap();
     }
     // What lacks nothing is not changed by that either.
-    assert_eq!(run(&file, |fetched| Layout::repair(fetched, DATIME)).unwrap().1, [""; 0]);
+    assert_eq!(run(&file, |fetched| FileLayout::repair(fetched, DATIME)).unwrap().1, [""; 0]);
 }
 
 /// Everything that reads a file; the results do not matter, only that there are some.
@@ -318,10 +318,10 @@ fn read_all(file: &[u8]) {
     let _ = run(file, |fetched| find_object(fetched, "a/b/n"));
     let _ = run(file, streamer_infos);
     let _ = run(file, walk_keys);
-    if let Ok((mut layout, _)) = run(file, |fetched| Layout::repair(fetched, DATIME)) {
+    if let Ok((mut layout, _)) = run(file, |fetched| FileLayout::repair(fetched, DATIME)) {
         let _ = layout.finish(layout.start());
     }
-    if let Ok(mut layout) = run(file, |fetched| Layout::update(fetched, DATIME)) {
+    if let Ok(mut layout) = run(file, |fetched| FileLayout::update(fetched, DATIME)) {
         let _ = layout.add("a/b/n", CLASS, "", vec![0; 9]);
         let _ = layout.finish(layout.start());
     }
@@ -332,7 +332,7 @@ fn truncated_files_are_refused() {
     let file = small();
     for length in 0..file.len() {
         read_all(&file[..length]);
-        assert!(run(&file[..length], |fetched| Layout::update(fetched, DATIME)).is_err(), "{length} bytes");
+        assert!(run(&file[..length], |fetched| FileLayout::update(fetched, DATIME)).is_err(), "{length} bytes");
     }
 }
 
@@ -355,7 +355,7 @@ fn an_update_is_refused_or_keeps_all_that_could_be_read() {
         let mut file = whole.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let Ok(before) = run(&file, list_objects) else { continue };
-        let Ok(mut layout) = run(&file, |fetched| Layout::update(fetched, DATIME)) else {
+        let Ok(mut layout) = run(&file, |fetched| FileLayout::update(fetched, DATIME)) else {
             refused += 1;
             continue;
         };
@@ -371,7 +371,7 @@ fn an_update_is_refused_or_keeps_all_that_could_be_read() {
         let after = run(&file, list_objects).unwrap_or_else(|error| panic!("bit {bit}: {error}"));
         assert!(added > 0 && after.len() >= before.len() + added, "bit {bit}");
         assert!(before.iter().all(|object| after.contains(object)), "bit {bit}");
-        run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_or_else(|error| panic!("bit {bit}: {error}"));
+        run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap_or_else(|error| panic!("bit {bit}: {error}"));
         updated += 1;
     }
     assert!(refused > 500 && updated > 3000, "{refused} refused, {updated} updated");
@@ -379,7 +379,7 @@ fn an_update_is_refused_or_keeps_all_that_could_be_read() {
 
 #[test]
 fn inconsistent_files_are_not_extended() {
-    let refused = |file: &[u8]| run(file, |fetched| Layout::update(fetched, DATIME)).unwrap_err().to_string();
+    let refused = |file: &[u8]| run(file, |fetched| FileLayout::update(fetched, DATIME)).unwrap_err().to_string();
     let header = run(&small(), read_header).unwrap();
     let record = (header.begin + u64::from(header.nbytes_name)) as usize;
     for (at, bit, said) in [
@@ -400,7 +400,7 @@ fn inconsistent_files_are_not_extended() {
     let first = file.windows(6).position(|window| window == b"x.root").unwrap();
     assert!(first < name);
     file[first] = 0;
-    assert!(run(&file, |fetched| Layout::update(fetched, DATIME)).is_err());
+    assert!(run(&file, |fetched| FileLayout::update(fetched, DATIME)).is_err());
     let second = first + 6 + file[first + 6..].windows(6).position(|window| window == b"x.root").unwrap();
     let mut file = small();
     file[second] = 0;
@@ -440,6 +440,6 @@ fn a_directory_in_itself_is_refused() {
     assert!(run(&file, list_objects).unwrap_err().what().contains("listed twice"));
     // A path through it ends where the path does.
     assert_eq!(run(&file, |fetched| find_object(fetched, "a/b/b/b/b/n")), Ok(None));
-    let error = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+    let error = run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap_err();
     assert!(error.what().contains("listed twice"));
 }

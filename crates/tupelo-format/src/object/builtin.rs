@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::classes::{array_item, has_own_format, layout_of, symmetric_matrix_item};
 use super::cpp::{Basic, Type};
 use super::reader::Reader;
-use super::value::Value;
+use super::value::{TracedMember, Value};
 use crate::streamer::Version;
 use crate::{Error, Result};
 
+/// Code of a `TString`.
+const STRING: i32 = 65;
 /// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
 const IS_MEMBER_WISE: u32 = 1 << 12;
 
@@ -57,10 +59,21 @@ impl Reader<'_> {
     fn named(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
         self.spend(4, size_of::<Value>())?;
-        let members = vec![self.root_object()?, self.text()?, self.text()?];
+        let object = self.root_object()?;
+        let start = self.stream.cursor.position();
+        let name = self.text()?;
+        let middle = self.stream.cursor.position();
+        let title = self.text()?;
+        let end = self.stream.cursor.position();
         self.stream.check_end(version.end)?;
         let info = self.built_in("TNamed");
-        Ok(self.object(info, members))
+        if let Some(place) = self.trace(&info)?
+            && let Some(traced) = self.traced.as_mut().and_then(|objects| objects.get_mut(place))
+        {
+            let member = |name: &str, bytes| TracedMember { name: name.to_owned(), code: STRING, bytes };
+            traced.members = vec![member("fName", start..middle), member("fTitle", middle..end)];
+        }
+        Ok(self.object(info, vec![object, name, title]))
     }
 
     fn text_object(&mut self) -> Result<Value> {

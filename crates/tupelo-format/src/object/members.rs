@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::cpp::{Basic, Type};
 use super::packing::Packing;
 use super::reader::Reader;
-use super::value::{Numbers, Object, Value};
+use super::value::{Numbers, Object, TracedMember, TracedObject, Value};
 use crate::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
 use crate::streamer::{ClassInfo, Counter, Element, ElementKind};
 use crate::{Error, Result};
@@ -19,11 +19,31 @@ impl Reader<'_> {
         self.spend(count, size_of::<Vec<Value>>() + size_of::<Object>())?;
         self.spend(count, info.elements.len().saturating_mul(size_of::<Value>()))?;
         let mut objects: Vec<_> = (0..count).map(|_| Vec::with_capacity(info.elements.len())).collect();
+        let traced = if count == 1 { self.trace(info)? } else { None };
         for element in &info.elements {
             let within = |error: Error| error.within(format_args!("{}::{}", info.name, element.name.escape_debug()));
+            let start = self.stream.cursor.position();
             self.element(info, element, &mut objects, is_member_wise).map_err(within)?;
+            let end = self.stream.cursor.position();
+            if let Some(object) = traced.and_then(|place| self.traced.as_mut()?.get_mut(place)) {
+                let (name, code) = (element.name.clone(), element.code);
+                object.members.push(TracedMember { name, code, bytes: start..end });
+            }
         }
         Ok(objects)
+    }
+
+    /// Begins to record where the members of an object are, before those of objects in it.
+    pub(super) fn trace(&mut self, info: &ClassInfo) -> Result<Option<usize>> {
+        if self.traced.is_none() {
+            return Ok(None);
+        }
+        let names = info.elements.iter().map(|element| element.name.len()).sum::<usize>();
+        self.spend(names + info.name.len(), 1)?;
+        self.spend(info.elements.len(), size_of::<TracedMember>())?;
+        let Some(objects) = &mut self.traced else { return Ok(None) };
+        objects.push(TracedObject { class_name: info.name.clone(), members: Vec::with_capacity(info.elements.len()) });
+        Ok(Some(objects.len() - 1))
     }
 
     /// Base classes of objects that are stored member by member have no heads.

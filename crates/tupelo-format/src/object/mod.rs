@@ -7,7 +7,8 @@
 //! member by member. Objects that cannot be read are an error that names the class or, after a pointer, an
 //! [`Value::Opaque`] inside the readable object.
 //!
-//! [`Object::new`] makes an object of values by name, and [`Object::write`] streams it for a record of a file.
+//! [`Object::new`] makes an object of values by name, and [`Object::write`] streams it for a record of a file. [`Traced`] is
+//! an object whose record can be written again with some members changed and all else as it is.
 //!
 //! The facts come from ROOT's `TBufferFile.cxx`, `TStreamerInfoReadBuffer.cxx`, `TGenCollectionStreamer.cxx` and the
 //! `Streamer` functions of the classes.
@@ -22,19 +23,21 @@ mod reader;
 mod stl;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod value;
 mod write;
 
 pub use classes::{array_item, has_no_columns, has_own_format, symmetric_matrix_item};
 pub use cpp::{Basic, Type, pair};
 pub use packing::Packing;
-pub use value::{Numbers, Object, Opaque, Value};
+pub use traced::Traced;
+pub use value::{Numbers, Object, Opaque, TracedMember, TracedObject, Value};
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::streamer::{ClassInfo, Element, StreamerInfos};
 use crate::wire::Memory;
-use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.
 pub const MAX_DEPTH: u32 = 64;
@@ -69,12 +72,7 @@ pub fn read_behind_key(
     infos: &StreamerInfos,
     memory: &Memory,
 ) -> Result<Value> {
-    let mut reader = reader::Reader::new(bytes, key_bytes.into(), infos, memory);
-    let value = reader.item(&cpp::Type::parse(class_name)?)?;
-    match reader.remaining() {
-        0 => Ok(value),
-        rest => Err(Error::corrupt(format!("{rest} bytes follow the object of class {class_name}"))),
-    }
+    reader::Reader::new(bytes, key_bytes.into(), infos, memory).whole(class_name)
 }
 
 /// The position of an object in an entry of a branch, and what is needed to read it.

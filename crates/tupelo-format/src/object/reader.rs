@@ -1,13 +1,14 @@
 //! One streamed object after the other: classes, versions, pointers, and what memory they may take.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::classes::{has_own_format, is_special, special_layout};
 use super::cpp::{self, Basic, Type};
-use super::value::{Numbers, Object, Opaque, Value};
+use super::value::{Numbers, Object, Opaque, TracedObject, Value};
 use super::{FREE_BYTES, FREE_WORK, MAX_DEPTH, MAX_EXPANSION, MAX_WORK};
-use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
+use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Marks, Pointer, Streamed, StreamerInfos, Version};
 use crate::wire::Memory;
 use crate::{Error, ErrorKind, Result};
 
@@ -32,6 +33,10 @@ pub(super) struct Reader<'a> {
     depth: u32,
     /// The deepest place within the object behind the innermost pointer.
     deepest: u32,
+    /// Where the members of objects are, if that is recorded.
+    pub(super) traced: Option<Vec<TracedObject>>,
+    /// What could not be read.
+    pub(super) opaque: Vec<Range<usize>>,
 }
 
 impl<'a> Reader<'a> {
@@ -48,11 +53,22 @@ impl<'a> Reader<'a> {
             memory,
             depth: 0,
             deepest: 0,
+            traced: None,
+            opaque: Vec::new(),
         }
     }
 
     pub(super) fn remaining(&self) -> usize {
         self.stream.cursor.remaining()
+    }
+
+    /// An object that takes all bytes.
+    pub(super) fn whole(&mut self, class_name: &str) -> Result<Value> {
+        let value = self.item(&Type::parse(class_name)?)?;
+        match self.remaining() {
+            0 => Ok(value),
+            rest => Err(Error::corrupt(format!("{rest} bytes follow the object of class {class_name}"))),
+        }
     }
 
     /// Takes memory from the budget, before it is allocated.
@@ -287,11 +303,20 @@ impl<'a> Reader<'a> {
         end: usize,
         read: impl FnOnce(&mut Self) -> Result<Value>,
     ) -> Result<Value> {
+        let marks = self.stream.marks.as_ref().map(Marks::counts);
+        let traced = self.traced.as_ref().map_or(0, Vec::len);
         let error = match read(self) {
             Err(error) if !matches!(error.kind(), ErrorKind::Limit | ErrorKind::Memory) => error,
             result => return result,
         };
         self.stream.go_to(end)?;
+        if let (Some(marks), Some(counts)) = (&mut self.stream.marks, marks) {
+            marks.cut_back(counts);
+            self.opaque.push(start..end);
+        }
+        if let Some(objects) = &mut self.traced {
+            objects.truncate(traced);
+        }
         let bytes = self.stream.bytes(start, end);
         self.spend(bytes.len() + name.len() + error.what().len(), 1)?;
         let opaque = Opaque { class_name: name.to_owned(), bytes: bytes.to_vec(), reason: error.to_string() };

@@ -1,5 +1,6 @@
 //! The values that objects consist of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::streamer::{ClassInfo, Element, ElementKind};
@@ -174,5 +175,32 @@ impl Value {
             Self::Object(object) => Some(object),
             _ => None,
         }
+    }
+}
+
+/// An object of a class that has a layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedObject {
+    /// The class.
+    pub class_name: String,
+    /// Its bases and members.
+    pub members: Vec<TracedMember>,
+}
+
+/// A member, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedMember {
+    /// Its name; of a base that of the class.
+    pub name: String,
+    /// ROOT's code of its type.
+    pub code: i32,
+    /// Its bytes.
+    pub bytes: Range<usize>,
+}
+
+impl TracedObject {
+    /// A member of the class itself, or a base.
+    pub fn member(&self, name: &str) -> Option<&TracedMember> {
+        self.members.iter().find(|member| member.name == name)
     }
 }

@@ -25,7 +25,7 @@ const MAX_ATTEMPT_CHARS: usize = 64;
 
 /// Where the numbered objects of an ntuple are, relative to its anchor. No template leads anywhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ObjectFolder {
     /// `BASE/NUMBER`, as ROOT writes them.
     Below,
     /// `BASE.objects/ATTEMPT/NUMBER`: many stores cannot have an object and a folder of the same name, and the objects of
@@ -33,7 +33,7 @@ pub enum Place {
     Attempt(String),
 }
 
-impl Place {
+impl ObjectFolder {
     fn read(template: &str) -> Option<Self> {
         if template == ROOT_TEMPLATE {
             return Some(Self::Below);
@@ -98,7 +98,7 @@ pub struct JsonAnchor {
     /// The links to header and footer.
     pub links: AnchorLinks,
     /// Where the objects are.
-    pub place: Place,
+    pub place: ObjectFolder,
     /// The part unknown to ROOT; `None` in anchors that ROOT wrote.
     pub extension: Option<Extension>,
 }
@@ -108,7 +108,7 @@ impl JsonAnchor {
     ///
     /// # Errors
     /// Corrupt if it is not JSON, lacks a member or does not match its checksum; unsupported for another version of
-    /// the anchor, the layout or the format, and for objects in another place than [`Place`] describes.
+    /// the anchor, the layout or the format, and for objects in another place than [`ObjectFolder`] describes.
     pub fn read(json: &[u8]) -> Result<Self> {
         read(json).map_err(|error| error.within("anchor"))
     }
@@ -191,7 +191,7 @@ fn read(json: &[u8]) -> Result<JsonAnchor> {
         Some(Value::String(template)) => template,
         _ => return Err(Error::corrupt("urlTemplate is missing or not a string")),
     };
-    let place = Place::read(template).ok_or_else(|| {
+    let place = ObjectFolder::read(template).ok_or_else(|| {
         let shown: String = template.chars().take(200).collect();
         Error::unsupported(format!("urlTemplate '{}' is not a folder of the ntuple", shown.escape_debug()))
     })?;
@@ -282,7 +282,7 @@ mod tests {
         let page_lists = vec![ObjectLink { object: 7, bytes: 100, digest: 3 }];
         JsonAnchor {
             links: AnchorLinks { version: [1, 0, 2, 0], header: link(0, 10, 20), footer: link(8, 30, 60) },
-            place: Place::Attempt("20260101T120000-00ff".to_owned()),
+            place: ObjectFolder::Attempt("20260101T120000-00ff".to_owned()),
             extension: Some(Extension {
                 mapping: "cage:1MiB".to_owned(),
                 bytes: 1 << 40,
@@ -315,7 +315,7 @@ mod tests {
         let checksum = xxh3(compact.as_bytes());
         let json = compact.replacen('{', &format!("{{ \"checksum\" : {checksum},\n"), 1);
         let anchor = JsonAnchor::read(json.as_bytes()).unwrap();
-        assert_eq!((&anchor.place, &anchor.extension), (&Place::Below, &None));
+        assert_eq!((&anchor.place, &anchor.extension), (&ObjectFolder::Below, &None));
         assert_eq!(
             anchor.links.footer,
             EnvelopeLink { length: 100, locator: Locator::Object { location: 5, bytes: 50 } }
@@ -370,10 +370,10 @@ mod tests {
 
     #[test]
     fn objects_lie_in_a_folder_beside_the_anchor() {
-        assert_eq!(Place::Below.folder("a/events"), "a/events/");
-        assert_eq!(Place::Attempt("x-1".to_owned()).folder("a/events"), "a/events.objects/x-1/");
+        assert_eq!(ObjectFolder::Below.folder("a/events"), "a/events/");
+        assert_eq!(ObjectFolder::Attempt("x-1".to_owned()).folder("a/events"), "a/events.objects/x-1/");
         let long = format!("${{baseurl}}.objects/{}/${{objid}}", "a".repeat(65));
-        assert_eq!(Place::read(&long), None);
-        assert_eq!(Place::read("${baseurl}.objects//${objid}"), None);
+        assert_eq!(ObjectFolder::read(&long), None);
+        assert_eq!(ObjectFolder::read("${baseurl}.objects//${objid}"), None);
     }
 }

@@ -8,5 +8,5 @@ mod anchor;
 pub mod daos;
 mod manifest;
 
-pub use anchor::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, ObjectLink, Place};
+pub use anchor::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, ObjectFolder, ObjectLink};
 pub use manifest::{Manifest, ObjectDigest};

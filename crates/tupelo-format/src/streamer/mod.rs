@@ -1,8 +1,12 @@
 //! What ROOT's streamers write: the framing of objects, and the layouts of their classes (`TStreamerInfo`). Records of a
 //! file, streamer fields and trees use it.
 
+mod edit;
 mod info;
+mod marks;
 mod streamed;
 
+pub use edit::Edits;
 pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, code};
+pub use marks::{MarkCounts, Marks};
 pub use streamed::{Pointer, Streamed, Streaming, Version};

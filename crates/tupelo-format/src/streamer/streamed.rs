@@ -6,19 +6,12 @@
 
 use std::collections::HashMap;
 
+use super::marks::{BYTE_COUNT, CLASS, MAP_OFFSET, Marks, NEW_CLASS};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
-/// Set in a byte count, to tell it from a class version.
-const BYTE_COUNT: u32 = 0x4000_0000;
 /// The same in the first half of it, and in a version: "member by member", not object by object.
 const HIGH_BIT: u16 = 0x4000;
-/// "The name of the class follows", in place of a reference to an earlier mention.
-const NEW_CLASS: u32 = 0xffff_ffff;
-/// Set in references to classes.
-const CLASS: u32 = 0x8000_0000;
-/// The offset that ROOT adds to distances, so that none is 0 or 1.
-const MAP_OFFSET: usize = 2;
 /// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
 const IS_REFERENCED: u32 = 1 << 4;
 /// Bit of a `TRef` to an object that has a separate identifier (`kHasUUID`).
@@ -32,6 +25,8 @@ pub struct Streamed<'a> {
     bytes: &'a [u8],
     key_bytes: usize,
     classes: HashMap<usize, &'a str>,
+    /// Where byte counts and references are, if that is recorded.
+    pub marks: Option<Marks>,
 }
 
 /// The head of an object.
@@ -66,7 +61,7 @@ pub enum Pointer<'a> {
 impl<'a> Streamed<'a> {
     /// A buffer whose references count from `key_bytes` before it.
     pub fn new(bytes: &'a [u8], key_bytes: usize) -> Self {
-        Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes, classes: HashMap::new() }
+        Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes, classes: HashMap::new(), marks: None }
     }
 
     fn id(&self, position: usize) -> usize {
@@ -85,14 +80,23 @@ impl<'a> Streamed<'a> {
         }
     }
 
+    fn mark(&mut self, add: impl FnOnce(&mut Marks)) {
+        if let Some(marks) = &mut self.marks {
+            add(marks);
+        }
+    }
+
     /// The head of an object.
     pub fn version(&mut self) -> Result<Version> {
         let first = self.cursor.clone().u16_be()?;
         let end = match first & HIGH_BIT {
             0 => None,
             _ => {
+                let at = self.cursor.position();
                 let count = self.cursor.u32_be()?;
-                Some(self.end(count)?)
+                let end = self.end(count)?;
+                self.mark(|marks| marks.count(at, end));
+                Some(end)
             }
         };
         let number = self.cursor.u16_be()?;
@@ -136,10 +140,14 @@ impl<'a> Streamed<'a> {
         if word & BYTE_COUNT == 0 {
             return Ok(match word {
                 0 => Pointer::Null,
-                id => Pointer::Reference(id as usize),
+                id => {
+                    self.mark(|marks| marks.reference(start, id as usize));
+                    Pointer::Reference(id as usize)
+                }
             });
         }
         let end = self.end(word)?;
+        self.mark(|marks| marks.count(start, end));
         let tag_at = self.cursor.position();
         let tag = self.cursor.u32_be()?;
         let class_name = match tag {
@@ -151,10 +159,13 @@ impl<'a> Streamed<'a> {
                 let name = name.map_err(|_| Error::corrupt("class name is not UTF-8").at(tag_at as u64))?;
                 self.cursor.take(1)?;
                 self.classes.insert(self.id(tag_at), name);
+                self.mark(|marks| marks.class(tag_at, name));
                 name
             }
             _ if tag & CLASS != 0 => {
-                let known = self.classes.get(&((tag & !CLASS) as usize)).copied();
+                let id = (tag & !CLASS) as usize;
+                self.mark(|marks| marks.class_reference(tag_at, id));
+                let known = self.classes.get(&id).copied();
                 known.ok_or_else(|| {
                     let what = format!("reference to a missing class at {}", tag & !CLASS);
                     Error::unsupported(what).at(tag_at as u64)
@@ -165,6 +176,7 @@ impl<'a> Streamed<'a> {
                 return Ok(Pointer::Null);
             }
             id => {
+                self.mark(|marks| marks.reference(tag_at, id as usize));
                 self.skip_to(end)?;
                 return Ok(Pointer::Reference(id as usize));
             }

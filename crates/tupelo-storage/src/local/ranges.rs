@@ -139,7 +139,7 @@ impl RangeDirectory {
 
 /// A file of a folder.
 #[derive(Debug, Clone)]
-struct Found {
+struct CachedFile {
     end: u64,
     /// Whether this process has used it.
     is_used: bool,
@@ -165,7 +165,7 @@ pub(crate) struct RangeFolder {
 #[derive(Debug, Default)]
 struct Ranges {
     /// By start; the longest where several start there.
-    by_start: BTreeMap<u64, Found>,
+    by_start: BTreeMap<u64, CachedFile>,
     /// Length of the longest, in bytes.
     longest: u64,
     /// Number of open files.
@@ -174,7 +174,7 @@ struct Ranges {
 
 impl Ranges {
     fn add(&mut self, range: &Range<u64>) {
-        let found = || Found { end: range.end, is_used: false, opened: None };
+        let found = || CachedFile { end: range.end, is_used: false, opened: None };
         let entry = self.by_start.entry(range.start).or_insert_with(found);
         if entry.end < range.end {
             *entry = found();
@@ -183,7 +183,7 @@ impl Ranges {
     }
 
     /// The file that has most bytes of a range from its start on.
-    fn at(&self, start: u64) -> Option<(u64, &Found)> {
+    fn at(&self, start: u64) -> Option<(u64, &CachedFile)> {
         let before = self.by_start.range(start.saturating_sub(self.longest)..=start);
         let (from, found) = before.max_by_key(|(_, found)| found.end)?;
         (found.end > start).then_some((*from, found))

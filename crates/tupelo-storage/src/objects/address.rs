@@ -63,7 +63,7 @@ fn is_file(rest: &str) -> bool {
 /// The location of the objects of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    pub(super) place: Place,
+    pub(super) place: NamespaceAddress,
     /// The URI of the namespace, which precedes keys in messages.
     pub(super) base: String,
     /// The key that the URI ends with.
@@ -72,7 +72,7 @@ pub(super) struct Address {
 
 /// A namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NamespaceAddress {
     Directory(PathBuf),
     /// The URL of a folder, which ends with a slash.
     Server(String),
@@ -98,7 +98,11 @@ impl Address {
                 return Err(no_name());
             }
             let directory = &path[..path.len() - name.len()];
-            return Ok(Self { place: Place::Directory(directory.into()), base: base_of(name), key: name.to_owned() });
+            return Ok(Self {
+                place: NamespaceAddress::Directory(directory.into()),
+                base: base_of(name),
+                key: name.to_owned(),
+            });
         }
         let Some((folder, name)) = rest.split_once("://").and_then(|(_, rest)| rest.rsplit_once('/')) else {
             return Err(no_name());
@@ -112,7 +116,7 @@ impl Address {
             return Err(no_name());
         }
         let url = rest[..rest.len() - name.len()].to_owned();
-        Ok(Self { place: Place::Server(url), base: base_of(name), key })
+        Ok(Self { place: NamespaceAddress::Server(url), base: base_of(name), key })
     }
 
     /// Parses the URI of a data set in a container. An error is the reason.
@@ -132,12 +136,12 @@ impl Address {
             return Err(form);
         }
         let base = uri[..uri.len() - name.len()].to_owned();
-        Ok(Self { place: Place::Container(place), base, key: name.to_owned() })
+        Ok(Self { place: NamespaceAddress::Container(place), base, key: name.to_owned() })
     }
 }
 
 /// The place of a folder, whose URI may end without a slash, and its URI with one; or a container.
-pub(super) fn folder(uri: &str, action: &'static str) -> Result<(Place, String)> {
+pub(super) fn folder(uri: &str, action: &'static str) -> Result<(NamespaceAddress, String)> {
     if is_daos(uri) {
         let of_container = Address::in_container(&format!("{}:x", uri.trim_end_matches(['/', ':'])));
         let Address { place, base, .. } = of_container.map_err(|reason| refused(uri, action, reason))?;
@@ -146,8 +150,8 @@ pub(super) fn folder(uri: &str, action: &'static str) -> Result<(Place, String)>
     let rest = checked(uri, action)?;
     let end = if uri.ends_with([':', '/']) { "" } else { "/" };
     let place = match is_file(rest) {
-        true => Place::Directory(file_path(rest).into()),
-        false => Place::Server(format!("{rest}{end}")),
+        true => NamespaceAddress::Directory(file_path(rest).into()),
+        false => NamespaceAddress::Server(format!("{rest}{end}")),
     };
     Ok((place, format!("{uri}{end}")))
 }
@@ -202,7 +206,8 @@ mod tests {
             ("ntpl+file:events", "", "ntpl+file:", "events"),
             ("ntpl+file:/data/a@b/x.y", "/data/a@b/", "ntpl+file:/data/a@b/", "x.y"),
         ] {
-            let expected = Address { place: Place::Directory(place.into()), base: base.into(), key: key.into() };
+            let expected =
+                Address { place: NamespaceAddress::Directory(place.into()), base: base.into(), key: key.into() };
             assert_eq!(Address::parse(uri, "open").unwrap(), expected, "{uri}");
         }
         for (uri, url, key) in [
@@ -215,7 +220,7 @@ mod tests {
             ("ntpl+http://host/c d", "http://host/", "c d"),
         ] {
             let address = Address::parse(uri, "open").unwrap();
-            assert_eq!((address.place, address.key.as_str()), (Place::Server(url.into()), key), "{uri}");
+            assert_eq!((address.place, address.key.as_str()), (NamespaceAddress::Server(url.into()), key), "{uri}");
             assert_eq!(address.base, format!("ntpl+{url}"));
         }
     }
@@ -233,7 +238,7 @@ mod tests {
                 "é",
             ),
         ] {
-            let place = Place::Container(DaosPlace::new(pool, container).unwrap());
+            let place = NamespaceAddress::Container(DaosPlace::new(pool, container).unwrap());
             let expected = Address { place, base: base.into(), key: key.into() };
             assert_eq!(Address::parse(uri, "open").unwrap(), expected, "{uri}");
         }
@@ -256,7 +261,7 @@ mod tests {
             assert!(error.to_string().contains("must not contain"), "{error}");
             assert!(!error.to_string().contains("hidden"), "{error}");
         }
-        let box_of_tank = Place::Container(DaosPlace::new("tank", "box").unwrap());
+        let box_of_tank = NamespaceAddress::Container(DaosPlace::new("tank", "box").unwrap());
         for uri in ["daos://tank/box", "daos://tank/box/", "daos://tank/box:"] {
             assert_eq!(folder(uri, "list").unwrap().0, box_of_tank);
         }
@@ -293,10 +298,10 @@ mod tests {
     #[test]
     fn folders_end_with_a_slash() {
         for (uri, place, shown) in [
-            ("ntpl+file:", Place::Directory("".into()), "ntpl+file:"),
-            ("ntpl+file:a", Place::Directory("a".into()), "ntpl+file:a/"),
-            ("ntpl+s3://box", Place::Server("s3://box/".into()), "ntpl+s3://box/"),
-            ("ntpl+s3://box/a/", Place::Server("s3://box/a/".into()), "ntpl+s3://box/a/"),
+            ("ntpl+file:", NamespaceAddress::Directory("".into()), "ntpl+file:"),
+            ("ntpl+file:a", NamespaceAddress::Directory("a".into()), "ntpl+file:a/"),
+            ("ntpl+s3://box", NamespaceAddress::Server("s3://box/".into()), "ntpl+s3://box/"),
+            ("ntpl+s3://box/a/", NamespaceAddress::Server("s3://box/a/".into()), "ntpl+s3://box/a/"),
         ] {
             assert_eq!(folder(uri, "list").unwrap(), (place, shown.to_owned()), "{uri}");
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::Place;
+use super::NamespaceAddress;
 use super::address::folder;
 use super::container::{ContainerNamespace, names_in_container};
 use crate::daos::Access;
@@ -20,7 +20,7 @@ const OBJECTS: &str = ".objects/";
 pub(super) fn list(uri: &str, options: &Options, with_unfinished: bool) -> Result<Vec<Entry>> {
     let (place, base) = folder(uri, "list")?;
     let entries = match place {
-        Place::Directory(path) => {
+        NamespaceAddress::Directory(path) => {
             let names = ObjectFiles::new(&path, base.clone())?.names()?;
             let entry = |(name, size): (String, Option<u64>)| {
                 let end = if size.is_none() { "/" } else { "" };
@@ -28,8 +28,8 @@ pub(super) fn list(uri: &str, options: &Options, with_unfinished: bool) -> Resul
             };
             names.into_iter().map(entry).collect()
         }
-        Place::Server(url) => remote::list_folder(&url, &base, options)?,
-        Place::Container(place) => {
+        NamespaceAddress::Server(url) => remote::list_folder(&url, &base, options)?,
+        NamespaceAddress::Container(place) => {
             let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
             let names = names_in_container(&container)?.into_iter();
             let mut entries: Vec<Entry> =

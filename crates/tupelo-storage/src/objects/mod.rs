@@ -38,7 +38,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use self::address::{Address, Place};
+use self::address::{Address, NamespaceAddress};
 use self::container::ContainerNamespace;
 use self::remote::RemoteNamespace;
 use crate::daos::Access;
@@ -314,7 +314,7 @@ forward_objects!(&S, Box<S>, Arc<S>);
 /// where there is one data set.
 pub(crate) fn check_uri(uri: &str) -> Result<()> {
     let Address { place, key, .. } = Address::parse(uri, "use")?;
-    if !matches!(place, Place::Container(_)) && key.contains(':') {
+    if !matches!(place, NamespaceAddress::Container(_)) && key.contains(':') {
         let reason = "the URI of an object store must not end with :NAME";
         return Err(Error::new(ErrorKind::NotSupported, "use", object_display_name(uri), reason));
     }
@@ -328,9 +328,9 @@ pub(crate) fn check_uri(uri: &str) -> Result<()> {
 pub(crate) fn source(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSource>, String)> {
     let Address { place, base, key } = Address::parse(uri, "open")?;
     match place {
-        Place::Directory(path) => Ok((Arc::new(ObjectDirectory::named(&path, base)?), key)),
-        Place::Server(url) => Ok((Arc::new(RemoteNamespace::open(&url, base, options, "open", &key)?), key)),
-        Place::Container(place) => {
+        NamespaceAddress::Directory(path) => Ok((Arc::new(ObjectDirectory::named(&path, base)?), key)),
+        NamespaceAddress::Server(url) => Ok((Arc::new(RemoteNamespace::open(&url, base, options, "open", &key)?), key)),
+        NamespaceAddress::Container(place) => {
             Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Read, "open", &key)?), key))
         }
     }
@@ -347,7 +347,7 @@ pub(crate) const WRITE_ACTION: &str = "write to";
 pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>, String)> {
     let Address { place, base, key } = Address::parse(uri, WRITE_ACTION)?;
     match place {
-        Place::Directory(path) => {
+        NamespaceAddress::Directory(path) => {
             if options.redundancy().is_some_and(|level| level != Redundancy::None) {
                 let reason =
                     "the storage option redundancy must be none for a directory, which stores each object once";
@@ -357,12 +357,12 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
             directory.check_exists(WRITE_ACTION, &key)?;
             Ok((Arc::new(directory), key))
         }
-        Place::Server(url) => {
+        NamespaceAddress::Server(url) => {
             let namespace = RemoteNamespace::open(&url, base, options, WRITE_ACTION, &key)?;
             namespace.check_writable(WRITE_ACTION, &key)?;
             Ok((Arc::new(namespace), key))
         }
-        Place::Container(place) => {
+        NamespaceAddress::Container(place) => {
             Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, WRITE_ACTION, &key)?), key))
         }
     }

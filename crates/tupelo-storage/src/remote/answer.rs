@@ -15,7 +15,7 @@ use crate::net::{Failure, is_settled};
 
 /// Which bytes to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ByteRange {
     Range(Range<u64>),
     /// This many bytes at the end, or the whole object if it has fewer.
     Last(u64),

@@ -24,7 +24,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use reqwest::{Response, Url};
 
-use super::answer::{Answer, Body, Identity, Part, replaced};
+use super::answer::{Answer, Body, ByteRange, Identity, replaced};
 use super::client::{MAX_REDIRECTS, Purpose, Transport, client, error_body, header, refusal, sending};
 use crate::error::ErrorKind;
 use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
@@ -110,10 +110,10 @@ impl HttpObject {
     }
 
     /// Requests a part, of the pinned version if there is one.
-    pub(super) async fn get(&self, part: &Part, pinned: Option<&Identity>) -> Result<Answer, Failure> {
+    pub(super) async fn get(&self, part: &ByteRange, pinned: Option<&Identity>) -> Result<Answer, Failure> {
         let range = match part {
-            Part::Range(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
-            Part::Last(len) => format!("bytes=-{len}"),
+            ByteRange::Range(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
+            ByteRange::Last(len) => format!("bytes=-{len}"),
         };
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, value(&range)?);
@@ -407,7 +407,7 @@ mod tests {
             (!is_authorized).then(|| Fault::Status(401, String::new(), String::new()))
         });
         let got = run(async move {
-            let part = Part::Range(0..10);
+            let part = ByteRange::Range(0..10);
             object.get(&part, None).await?;
             object.get(&part, None).await
         });

@@ -1,6 +1,6 @@
 //! An object on a server: one request for a part of it, without retries.
 
-use super::answer::{Answer, Identity, Part, Version};
+use super::answer::{Answer, ByteRange, Identity, Version};
 use super::http::HttpObject;
 use super::store::StoreObject;
 use crate::net::Failure;
@@ -14,7 +14,7 @@ pub(super) enum Object {
 
 impl Object {
     /// Requests a part, of the pinned version if there is one.
-    pub(super) async fn get(&self, part: &Part, pinned: Option<&Identity>) -> Result<Answer, Failure> {
+    pub(super) async fn get(&self, part: &ByteRange, pinned: Option<&Identity>) -> Result<Answer, Failure> {
         match self {
             Self::Http(object) => object.get(part, pinned).await,
             Self::Store(object) => object.get(part, pinned).await,

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{ListResult, ObjectMeta, ObjectStore, PutOptions, PutPayload};
 
 use self::publish::publish;
-use super::answer::{Part, Version};
+use super::answer::{ByteRange, Version};
 use super::client::store_failure;
 use super::http::HttpObject;
 use super::list::{self, pages};
@@ -301,7 +301,7 @@ pub(crate) fn list_folder(url: &str, base: &str, options: &Options) -> Result<Ve
 /// Gets a whole object by one request, unless it breaks or the object is empty.
 async fn get(object: Object, attempts: Attempts, max_bytes: u64) -> std::result::Result<(Bytes, Version), Failure> {
     let of_empty = attempts.of_same_call();
-    let fetched = fetch(&object, attempts, Part::Range(0..max_bytes.max(HEAD_BYTES)), None, BytesMut::new()).await;
+    let fetched = fetch(&object, attempts, ByteRange::Range(0..max_bytes.max(HEAD_BYTES)), None, BytesMut::new()).await;
     let fetched = match fetched {
         // There are no ranges of an empty object.
         Err(failure) if failure.kind == ErrorKind::OutOfRange => {

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use twox_hash::XxHash3_64;
 
-use super::answer::{Identity, Part, replaced};
+use super::answer::{ByteRange, Identity, replaced};
 use super::object::Object;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, run, unless_stalled};
@@ -165,7 +165,7 @@ pub(super) fn fetch_all(
             let attempts = Attempts::new(&limits.for_bytes(range.end - range.start)).counted_in(&traffic);
             let pinned = &pinned;
             async move {
-                let part = Part::Range(Range::clone(&range));
+                let part = ByteRange::Range(Range::clone(&range));
                 let fetched = fetch(&object, attempts, part, pinned.as_ref(), buffer).await;
                 fetched.and_then(|fetched| fetched.cut(&range)).map_err(|failure| FailedRange { place, range, failure })
             }
@@ -218,8 +218,8 @@ async fn open(
     with_head: bool,
 ) -> std::result::Result<(Identity, Vec<(u64, Bytes)>), Failure> {
     let attempts = || Attempts::new(&limits).counted_in(&traffic);
-    let first = |bytes| fetch(&object, attempts(), Part::Range(0..bytes), None, BytesMut::new());
-    let last = fetch(&object, attempts(), Part::Last(TAIL_BYTES), None, BytesMut::new());
+    let first = |bytes| fetch(&object, attempts(), ByteRange::Range(0..bytes), None, BytesMut::new());
+    let last = fetch(&object, attempts(), ByteRange::Last(TAIL_BYTES), None, BytesMut::new());
     let (tail, head) = if !object.has_last_part() {
         (None, Some(first(TAIL_BYTES).await))
     } else if with_head {
@@ -281,7 +281,7 @@ impl FetchedPart {
 pub(super) async fn fetch(
     object: &Object,
     mut attempts: Attempts,
-    part: Part,
+    part: ByteRange,
     pinned: Option<&Identity>,
     buffer: BytesMut,
 ) -> std::result::Result<FetchedPart, Failure> {
@@ -300,7 +300,7 @@ pub(super) async fn fetch(
 /// The bytes received so far.
 struct Transfer {
     /// The bytes still missing.
-    part: Part,
+    part: ByteRange,
     version: Option<Identity>,
     /// Whether this opens the object: the end of the part is not known to be within it.
     is_open: bool,
@@ -326,8 +326,8 @@ impl Transfer {
         let wanted = match &self.part {
             // All of it is kept, because it cannot be requested in parts.
             _ if is_whole && self.is_open && self.buffer.is_empty() => announced.clone(),
-            Part::Range(range) => range.start..range.end.min(identity.size),
-            Part::Last(len) => identity.size.saturating_sub(*len)..identity.size,
+            ByteRange::Range(range) => range.start..range.end.min(identity.size),
+            ByteRange::Last(len) => identity.size.saturating_sub(*len)..identity.size,
         };
         // A server may send less than requested.
         if !is_whole && (announced.start != wanted.start || announced.end > wanted.end) {
@@ -341,7 +341,7 @@ impl Transfer {
             self.start = wanted.start;
         }
         self.version = Some(identity.clone());
-        self.part = Part::Range(wanted.clone());
+        self.part = ByteRange::Range(wanted.clone());
         let mut skip = wanted.start - announced.start;
         let mut missing = wanted.end - wanted.start;
         while missing > 0 {
@@ -356,7 +356,7 @@ impl Transfer {
             let taken = missing.min(chunk.len() as u64);
             self.buffer.extend_from_slice(&chunk[..taken as usize]);
             missing -= taken;
-            self.part = Part::Range(wanted.end - missing..wanted.end);
+            self.part = ByteRange::Range(wanted.end - missing..wanted.end);
         }
         Ok(identity)
     }

@@ -18,7 +18,7 @@ use object_store::{
     StaticCredentialProvider,
 };
 
-use super::answer::{Answer, Body, Identity, Part, Version};
+use super::answer::{Answer, Body, ByteRange, Identity, Version};
 use super::client::{Connector, Transport, store_failure};
 use super::credentials::Profile;
 use super::settings::{Rule, Settings, check_name, names_of};
@@ -456,10 +456,10 @@ impl StoreObject {
     }
 
     /// Requests a part, of the pinned version if there is one.
-    pub(super) async fn get(&self, part: &Part, pinned: Option<&Identity>) -> Result<Answer, Failure> {
+    pub(super) async fn get(&self, part: &ByteRange, pinned: Option<&Identity>) -> Result<Answer, Failure> {
         let range = match part {
-            Part::Range(Range { start, end }) => GetRange::Bounded(*start..*end),
-            Part::Last(len) => GetRange::Suffix(*len),
+            ByteRange::Range(Range { start, end }) => GetRange::Bounded(*start..*end),
+            ByteRange::Last(len) => GetRange::Suffix(*len),
         };
         let if_match = pinned.and_then(Identity::strong_etag).map(str::to_owned);
         let options = GetOptions { range: Some(range), if_match, ..GetOptions::default() };

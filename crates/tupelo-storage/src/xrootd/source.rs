@@ -220,8 +220,8 @@ async fn fetch(
     let mut parts: Vec<Vec<(u64, BytesMut)>> = vec![Vec::new(); ranges.len()];
     while let Some(finished) = requests.join_next().await {
         match finished.map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))?? {
-            (Job::Read { range, chunk }, Found::Range(bytes)) => parts[range].push((chunk.offset, bytes)),
-            (Job::Vector { ranges, .. }, Found::Vector(found)) => {
+            (Job::Read { range, chunk }, JobResult::Range(bytes)) => parts[range].push((chunk.offset, bytes)),
+            (Job::Vector { ranges, .. }, JobResult::Vector(found)) => {
                 ranges.into_iter().zip(found).for_each(|(range, bytes)| answers[range] = bytes);
             }
             // An attempt finds what its job is for.
@@ -245,7 +245,7 @@ fn join(mut parts: Vec<(u64, BytesMut)>) -> Bytes {
 }
 
 /// The result of a job.
-enum Found {
+enum JobResult {
     Range(BytesMut),
     Vector(Vec<Bytes>),
 }
@@ -256,11 +256,11 @@ async fn attempt(
     call: &Attempts,
     job: &Job,
     buffer: BytesMut,
-) -> Result<Found, Failure> {
+) -> Result<JobResult, Failure> {
     let file = inner.file(identity, call).await?;
     let result = match job {
-        Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(Found::Range),
-        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(Found::Vector),
+        Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(JobResult::Range),
+        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(JobResult::Vector),
     };
     match result {
         // A server reports a file that was truncated like a broken disk: opening it again shows which it is.

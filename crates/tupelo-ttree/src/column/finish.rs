@@ -12,17 +12,19 @@ use tupelo_format::object::Basic;
 use tupelo_format::{Error, Result};
 
 use super::Column;
-use crate::layout::Layout;
+use crate::layout::ValueLayout;
 
 impl Column {
     /// The array of all values, of a data type that may leave members out.
     ///
     /// # Errors
     /// Corrupt if the numbers of values of members differ.
-    pub fn finish(self, layout: &Layout, data_type: &DataType) -> Result<ArrayRef> {
+    pub fn finish(self, layout: &ValueLayout, data_type: &DataType) -> Result<ArrayRef> {
         let len = self.len(layout);
         match (self, layout, data_type) {
-            (column, Layout::Headed(body) | Layout::Named { item: body, .. }, _) => column.finish(body, data_type),
+            (column, ValueLayout::Headed(body) | ValueLayout::Named { item: body, .. }, _) => {
+                column.finish(body, data_type)
+            }
             (Self::Numbers(bytes), ..) => primitive(bytes.into(), len, data_type),
             (Self::Bools(bytes), ..) => Ok(Arc::new(BooleanArray::new(packed(&bytes), None))),
             (Self::Bytes(offsets, bytes), _, DataType::LargeUtf8) => {
@@ -44,9 +46,9 @@ impl Column {
                 list.map(|list| Arc::new(list) as ArrayRef).map_err(mismatch)
             }
             (Self::Fixed(items, len), layout, DataType::FixedSizeList(field, size)) => {
-                let boolean = Layout::Number(Basic::Bool, None);
+                let boolean = ValueLayout::Number(Basic::Bool, None);
                 let item = match layout {
-                    Layout::Fixed(_, item) => item,
+                    ValueLayout::Fixed(_, item) => item,
                     _ => &boolean,
                 };
                 let items = items.finish(item, field.data_type())?;
@@ -63,14 +65,14 @@ impl Column {
     }
 }
 
-fn item_of(layout: &Layout) -> Result<&Layout> {
+fn item_of(layout: &ValueLayout) -> Result<&ValueLayout> {
     match layout {
-        Layout::Counted(item)
-        | Layout::Rest(item)
-        | Layout::FlaggedRest(item)
-        | Layout::Pointed { item, .. }
-        | Layout::CountedBy { item, .. }
-        | Layout::CountedInBranch { item, .. } => Ok(item),
+        ValueLayout::Counted(item)
+        | ValueLayout::Rest(item)
+        | ValueLayout::FlaggedRest(item)
+        | ValueLayout::Pointed { item, .. }
+        | ValueLayout::CountedBy { item, .. }
+        | ValueLayout::CountedInBranch { item, .. } => Ok(item),
         other => Err(Error::unsupported(format!("{other:?} cannot be read as a list"))),
     }
 }
@@ -96,13 +98,13 @@ fn primitive(bytes: Buffer, len: usize, data_type: &DataType) -> Result<ArrayRef
 }
 
 /// A struct of the wanted members.
-fn record(columns: Vec<Column>, layout: &Layout, fields: &Fields, len: usize) -> Result<ArrayRef> {
+fn record(columns: Vec<Column>, layout: &ValueLayout, fields: &Fields, len: usize) -> Result<ArrayRef> {
     let members = layout.members().unwrap_or_default();
     let mut columns: Vec<Option<Column>> = columns.into_iter().map(Some).collect();
     let mut arrays = Vec::with_capacity(fields.len());
     let mut typed = Vec::with_capacity(fields.len());
     // The parts of pairs have other names in Arrow.
-    let is_pair = matches!(layout, Layout::Pair(_)) && fields.len() == 2;
+    let is_pair = matches!(layout, ValueLayout::Pair(_)) && fields.len() == 2;
     for (index, field) in fields.iter().enumerate() {
         let place = match is_pair {
             true => Some(index),

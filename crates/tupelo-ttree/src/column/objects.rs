@@ -8,7 +8,7 @@ use tupelo_format::{Error, Result};
 
 use super::versions::extend_members;
 use super::{Column, Entries, each, memory_bytes, pointed, several};
-use crate::layout::{BASE, Layout, ObjectLayout, OtherVersion};
+use crate::layout::{BASE, ObjectLayout, OtherVersion, ValueLayout};
 
 /// Since this version of `TStreamerInfo` the class version of the items precedes members that are stored together.
 const MEMBER_WISE_SINCE: u16 = 8;
@@ -86,7 +86,7 @@ fn append_version(
 }
 
 pub(super) fn append_members(
-    members: &[(String, Layout)],
+    members: &[(String, ValueLayout)],
     columns: &mut [Column],
     source: &mut Entries<'_>,
     count: usize,
@@ -96,19 +96,22 @@ pub(super) fn append_members(
         let Some((before, rest)) = columns.split_at_mut_checked(index) else { break };
         let Some(column) = rest.first_mut() else { break };
         match (member, column) {
-            (Layout::Pointed { counter, item } | Layout::CountedBy { counter, item }, Column::List(offsets, items)) => {
+            (
+                ValueLayout::Pointed { counter, item } | ValueLayout::CountedBy { counter, item },
+                Column::List(offsets, items),
+            ) => {
                 let counts = before.get(*counter).zip(members.get(*counter));
                 let (counts, (_, layout)) =
                     counts.ok_or_else(|| Error::unsupported("counters in another class are not supported"))?;
                 for object in (0..count).rev() {
                     let length = counts.number_from_end(layout, object)?;
                     match member {
-                        Layout::Pointed { .. } => pointed(item, items, offsets, source, length)?,
+                        ValueLayout::Pointed { .. } => pointed(item, items, offsets, source, length)?,
                         _ => several(item, items, offsets, source, length)?,
                     }
                 }
             }
-            (Layout::Object(base), Column::Record(columns, total)) if name.starts_with(BASE) => {
+            (ValueLayout::Object(base), Column::Record(columns, total)) if name.starts_with(BASE) => {
                 *total += count;
                 match is_member_wise {
                     // Bases have no head where members of several objects are stored together.
@@ -125,16 +128,17 @@ pub(super) fn append_members(
 /// A `TMatrixTSym`: the base, then as many elements as its rows need.
 pub(super) fn triangle(
     rows: usize,
-    members: &[(String, Layout)],
+    members: &[(String, ValueLayout)],
     columns: &mut [Column],
     source: &mut Entries<'_>,
 ) -> Result<()> {
-    let ([(_, base), (_, Layout::Counted(item))], [object, Column::List(offsets, items)]) = (members, columns) else {
+    let ([(_, base), (_, ValueLayout::Counted(item))], [object, Column::List(offsets, items)]) = (members, columns)
+    else {
         return Err(Error::unsupported("symmetric matrix lacks elements"));
     };
     object.append(base, source, 1)?;
     let rows = match (base, &*object) {
-        (Layout::Object(base), Column::Record(columns, _)) => columns.get(rows).zip(base.members.get(rows)),
+        (ValueLayout::Object(base), Column::Record(columns, _)) => columns.get(rows).zip(base.members.get(rows)),
         _ => None,
     };
     let (column, (_, layout)) = rows.ok_or_else(|| Error::unsupported("symmetric matrix lacks a number of rows"))?;
@@ -144,7 +148,7 @@ pub(super) fn triangle(
 
 impl Column {
     /// Values after their common head.
-    pub(super) fn headed(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
+    pub(super) fn headed(&mut self, body: &ValueLayout, source: &mut Entries<'_>, count: usize) -> Result<()> {
         let version = source.stream.version()?;
         match version.is_member_wise {
             false => self.append(body, source, count)?,
@@ -154,7 +158,7 @@ impl Column {
     }
 
     /// Collections whose items' members are stored together.
-    fn member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize, writer: u16) -> Result<()> {
+    fn member_wise(&mut self, body: &ValueLayout, source: &mut Entries<'_>, count: usize, writer: u16) -> Result<()> {
         let class = MemberWise::read(source, writer)?;
         each(count, || self.append_member_wise(body, source, class))
     }
@@ -162,15 +166,15 @@ impl Column {
     /// One collection whose items' members are stored together.
     pub(super) fn append_member_wise(
         &mut self,
-        body: &Layout,
+        body: &ValueLayout,
         source: &mut Entries<'_>,
         class: MemberWise,
     ) -> Result<()> {
-        if let (Layout::Fixed(size, item), Self::Fixed(items, total)) = (body, &mut *self) {
+        if let (ValueLayout::Fixed(size, item), Self::Fixed(items, total)) = (body, &mut *self) {
             *total += 1;
             return each(*size, || items.append_member_wise(item, source, class));
         }
-        let (Layout::Counted(item), Self::List(offsets, items)) = (body, self) else {
+        let (ValueLayout::Counted(item), Self::List(offsets, items)) = (body, self) else {
             return Err(Error::corrupt("values stored member-wise have no members"));
         };
         let length = source.count(item)?;
@@ -183,10 +187,10 @@ impl Column {
         };
         *total += length;
         match &**item {
-            Layout::Pair(parts) => {
+            ValueLayout::Pair(parts) => {
                 parts.iter().zip(columns).try_for_each(|(part, column)| column.append(part, source, length))
             }
-            Layout::Object(object) => {
+            ValueLayout::Object(object) => {
                 let other = version_of(object, class.number, class.checksum)?;
                 append_version(object, other, columns, source, length, true)
             }
@@ -197,8 +201,8 @@ impl Column {
 
 impl Column {
     /// A counter, counted from the last one; 0 where it is negative.
-    pub(super) fn number_from_end(&self, layout: &Layout, index: usize) -> Result<usize> {
-        let (Self::Numbers(bytes), Layout::Number(basic, None)) = (self, layout) else {
+    pub(super) fn number_from_end(&self, layout: &ValueLayout, index: usize) -> Result<usize> {
+        let (Self::Numbers(bytes), ValueLayout::Number(basic, None)) = (self, layout) else {
             return Err(Error::unsupported("counter is not numeric"));
         };
         let width = memory_bytes(*basic);

@@ -8,7 +8,7 @@ use tupelo_format::object::Basic;
 use super::numbers::swap_in_place;
 use super::{Column, Offsets};
 use crate::Basket;
-use crate::layout::{Layout, stored_bytes};
+use crate::layout::{ValueLayout, stored_bytes};
 
 /// Bit of a byte count (`kByteCountMask`).
 const BYTE_COUNT: usize = 0x4000_0000;
@@ -27,18 +27,18 @@ pub(super) struct Vectors<'c> {
 
 impl<'c> Vectors<'c> {
     /// `None` for all other layouts.
-    pub(super) fn of(layout: &Layout, mut column: &'c mut Column) -> Option<Self> {
-        let Layout::Headed(body) = layout else { return None };
-        let mut body: &Layout = body;
+    pub(super) fn of(layout: &ValueLayout, mut column: &'c mut Column) -> Option<Self> {
+        let ValueLayout::Headed(body) = layout else { return None };
+        let mut body: &ValueLayout = body;
         let mut levels = Vec::new();
         loop {
             match (body, column) {
-                (Layout::Counted(item), Column::List(offsets, items)) => {
+                (ValueLayout::Counted(item), Column::List(offsets, items)) => {
                     levels.push(offsets);
                     (body, column) = (item, &mut **items);
                 }
-                (Layout::Number(Basic::Bool | Basic::Double32 | Basic::Float16, _), _) => return None,
-                (Layout::Number(basic, _), Column::Numbers(out)) if !levels.is_empty() => {
+                (ValueLayout::Number(Basic::Bool | Basic::Double32 | Basic::Float16, _), _) => return None,
+                (ValueLayout::Number(basic, _), Column::Numbers(out)) if !levels.is_empty() => {
                     return Some(Self { levels, out, width: stored_bytes(*basic) });
                 }
                 _ => return None,

@@ -7,11 +7,11 @@ use tupelo_format::wire::Memory;
 use tupelo_format::{Error, Result};
 
 use super::{Column, Offsets, memory_bytes};
-use crate::layout::{Layout, OtherVersion};
+use crate::layout::{OtherVersion, ValueLayout};
 
 /// Appends the members of objects of another version; those that it lacks are zero or empty.
 pub(super) fn extend_members(
-    members: &[(String, Layout)],
+    members: &[(String, ValueLayout)],
     columns: &mut [Column],
     other: &OtherVersion,
     stored: &[Column],
@@ -34,27 +34,39 @@ pub(super) fn extend_members(
 
 impl Column {
     /// Appends the values of another layout. Items of lists that are all empty are not looked at.
-    fn extend(&mut self, to: &Layout, from: &Layout, values: &Self, memory: &Memory) -> Result<()> {
+    fn extend(&mut self, to: &ValueLayout, from: &ValueLayout, values: &Self, memory: &Memory) -> Result<()> {
         match (to, from, self, values) {
-            (Layout::Headed(to), Layout::Headed(from), column, values) => column.extend(to, from, values, memory),
-            (Layout::Number(to, _), Layout::Number(from, _), column, values) if to != from => {
+            (ValueLayout::Headed(to), ValueLayout::Headed(from), column, values) => {
+                column.extend(to, from, values, memory)
+            }
+            (ValueLayout::Number(to, _), ValueLayout::Number(from, _), column, values) if to != from => {
                 column.extend_numbers(*to, *from, values)
             }
-            (Layout::Number(..), Layout::Number(..), column, values) => column.concatenate(values),
-            (Layout::Counted(to), Layout::Counted(from), Self::List(offsets, items), Self::List(lengths, values)) => {
+            (ValueLayout::Number(..), ValueLayout::Number(..), column, values) => column.concatenate(values),
+            (
+                ValueLayout::Counted(to),
+                ValueLayout::Counted(from),
+                Self::List(offsets, items),
+                Self::List(lengths, values),
+            ) => {
                 offsets.extend(lengths);
                 if lengths.last() == 0 { Ok(()) } else { items.extend(to, from, values, memory) }
             }
             (
-                Layout::Fixed(size, to),
-                Layout::Fixed(same, from),
+                ValueLayout::Fixed(size, to),
+                ValueLayout::Fixed(same, from),
                 Self::Fixed(items, total),
                 Self::Fixed(values, count),
             ) if size == same => {
                 *total += count;
                 items.extend(to, from, values, memory)
             }
-            (Layout::Object(to), Layout::Object(from), Self::Record(columns, total), Self::Record(values, count)) => {
+            (
+                ValueLayout::Object(to),
+                ValueLayout::Object(from),
+                Self::Record(columns, total),
+                Self::Record(values, count),
+            ) => {
                 *total += count;
                 // Of bases, each version of a class states one.
                 match to.others.iter().find(|other| Arc::ptr_eq(&other.class, &from.class)) {
@@ -142,15 +154,15 @@ impl Column {
 
     /// Appends zeros, empty lists and empty texts. They take memory from the budget first, because no stored bytes limit
     /// their number.
-    fn extend_empty(&mut self, layout: &Layout, count: usize, memory: &Memory) -> Result<()> {
+    fn extend_empty(&mut self, layout: &ValueLayout, count: usize, memory: &Memory) -> Result<()> {
         let take = |bytes: usize| memory.take_items::<u8>(count.saturating_mul(bytes), "members that are not stored");
         match (layout, self) {
-            (Layout::Headed(body) | Layout::Named { item: body, .. }, column) => {
+            (ValueLayout::Headed(body) | ValueLayout::Named { item: body, .. }, column) => {
                 column.extend_empty(body, count, memory)
             }
             (layout, Self::Numbers(out)) => {
                 let width = match layout {
-                    Layout::Number(basic, _) => memory_bytes(*basic),
+                    ValueLayout::Number(basic, _) => memory_bytes(*basic),
                     // The bits of an object.
                     _ => size_of::<u32>(),
                 };
@@ -171,9 +183,9 @@ impl Column {
             (layout, Self::Fixed(items, total)) => {
                 *total += count;
                 match layout {
-                    Layout::Fixed(size, item) => items.extend_empty(item, size.saturating_mul(count), memory),
-                    Layout::Bits(size) => {
-                        items.extend_empty(&Layout::Number(Basic::Bool, None), size.saturating_mul(count), memory)
+                    ValueLayout::Fixed(size, item) => items.extend_empty(item, size.saturating_mul(count), memory),
+                    ValueLayout::Bits(size) => {
+                        items.extend_empty(&ValueLayout::Number(Basic::Bool, None), size.saturating_mul(count), memory)
                     }
                     _ => Ok(()),
                 }

@@ -8,7 +8,7 @@ use tupelo_format::streamer::code::NOT_STORED;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::{Error, ErrorKind, Result};
 
-use super::{BASE, Compiler, Layout};
+use super::{BASE, Compiler, ValueLayout};
 
 /// How the objects of a class are stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub struct ObjectLayout {
     /// The layout in the streamer info.
     pub class: Arc<ClassInfo>,
     /// Names and layouts of its bases and members.
-    pub members: Vec<(String, Layout)>,
+    pub members: Vec<(String, ValueLayout)>,
     /// The other versions of the class in the streamer info.
     pub others: Vec<OtherVersion>,
     /// Whether objects without a byte count have no version either: see
@@ -30,7 +30,7 @@ pub struct OtherVersion {
     /// The layout in the streamer info.
     pub class: Arc<ClassInfo>,
     /// Names and layouts of its bases and members.
-    pub members: Vec<(String, Layout)>,
+    pub members: Vec<(String, ValueLayout)>,
     /// For each member of the other one its counterpart in this one, if it has one.
     pub counterparts: Vec<Option<Counterpart>>,
 }
@@ -46,19 +46,19 @@ pub struct Counterpart {
 
 impl ObjectLayout {
     /// The layout of a class known only by its name.
-    pub(super) fn unknown(name: &str, members: Vec<(String, Layout)>) -> Self {
+    pub(super) fn unknown(name: &str, members: Vec<(String, ValueLayout)>) -> Self {
         let class = Arc::new(ClassInfo::unknown(name));
         Self { class, members, others: Vec::new(), may_lack_head: false }
     }
 }
 
 impl OtherVersion {
-    fn new(class: &Arc<ClassInfo>, members: Vec<(String, Layout)>, newest: &[(String, Layout)]) -> Self {
+    fn new(class: &Arc<ClassInfo>, members: Vec<(String, ValueLayout)>, newest: &[(String, ValueLayout)]) -> Self {
         let mut places = HashMap::with_capacity(members.len());
         for (place, (name, layout)) in members.iter().enumerate() {
             places.entry(key(name, layout)).or_insert((place, layout));
         }
-        let counterpart = |(name, layout): &(String, Layout)| {
+        let counterpart = |(name, layout): &(String, ValueLayout)| {
             let &(place, other) = places.get(&key(name, layout))?;
             Some(Counterpart { place, is_equal: layout == other })
         };
@@ -68,14 +68,14 @@ impl OtherVersion {
 }
 
 /// The key of a member in another version: its name, or the class of a base.
-fn key<'l>(name: &'l str, layout: &'l Layout) -> (bool, &'l str) {
+fn key<'l>(name: &'l str, layout: &'l ValueLayout) -> (bool, &'l str) {
     match layout.class_name().filter(|_| name.starts_with(BASE)) {
         Some(base) => (true, base),
         None => (false, name),
     }
 }
 
-impl Layout {
+impl ValueLayout {
     /// The class of objects.
     fn class_name(&self) -> Option<&str> {
         match self {
@@ -88,7 +88,7 @@ impl Layout {
 
 impl<'i> Compiler<'_, 'i> {
     /// Objects of a class.
-    pub(super) fn class(&mut self, name: &str) -> Result<Layout> {
+    pub(super) fn class(&mut self, name: &str) -> Result<ValueLayout> {
         if let Some(layout) = self.special(name)? {
             return Ok(layout);
         }
@@ -100,18 +100,18 @@ impl<'i> Compiler<'_, 'i> {
                 ("_0".to_owned(), self.pair_member(&Type::parse(first)?)?),
                 ("_1".to_owned(), self.pair_member(&Type::parse(second)?)?),
             ];
-            return Ok(Layout::Object(Box::new(ObjectLayout::unknown(name, members))));
+            return Ok(ValueLayout::Object(Box::new(ObjectLayout::unknown(name, members))));
         };
         self.object(info)
     }
 
     /// Classes that ROOT stores differently from their streamer info.
-    pub(super) fn special(&mut self, name: &str) -> Result<Option<Layout>> {
+    pub(super) fn special(&mut self, name: &str) -> Result<Option<ValueLayout>> {
         Ok(Some(match name {
-            "TObject" => Layout::RootObject,
-            "TString" => Layout::Text,
-            "TDatime" => Layout::Members(vec![("fDatime".into(), Layout::Number(Basic::U32, None))]),
-            "TRef" => Layout::Reference,
+            "TObject" => ValueLayout::RootObject,
+            "TString" => ValueLayout::Text,
+            "TDatime" => ValueLayout::Members(vec![("fDatime".into(), ValueLayout::Number(Basic::U32, None))]),
+            "TRef" => ValueLayout::Reference,
             "TRefArray" => references(),
             _ => {
                 if let Some(item) = object::symmetric_matrix_item(name) {
@@ -123,28 +123,28 @@ impl<'i> Compiler<'_, 'i> {
                     )));
                 }
                 let Some(item) = object::array_item(name) else { return Ok(None) };
-                let item = Layout::Counted(Box::new(Layout::Number(item, None)));
-                Layout::Members(vec![("fArray".into(), item)])
+                let item = ValueLayout::Counted(Box::new(ValueLayout::Number(item, None)));
+                ValueLayout::Members(vec![("fArray".into(), item)])
             }
         }))
     }
 
     /// A `TMatrixTSym`.
-    fn symmetric_matrix(&mut self, item: &str) -> Result<Layout> {
+    fn symmetric_matrix(&mut self, item: &str) -> Result<ValueLayout> {
         let base = self.deeper(|this| this.class(&format!("TMatrixTBase<{item}>")))?;
         let rows = match &base {
-            Layout::Object(object) => object.members.iter().position(|(name, _)| name == "fNrows"),
+            ValueLayout::Object(object) => object.members.iter().position(|(name, _)| name == "fNrows"),
             _ => None,
         };
         let (Some(rows), Type::Basic(item)) = (rows, Type::parse(item)?) else {
             return Err(Error::unsupported(format!("class TMatrixTSym<{item}> is not supported")));
         };
-        let elements = Layout::Counted(Box::new(Layout::Number(item, None)));
-        Ok(Layout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })
+        let elements = ValueLayout::Counted(Box::new(ValueLayout::Number(item, None)));
+        Ok(ValueLayout::Triangle { rows, members: vec![(format!("{BASE}0"), base), ("fElements".into(), elements)] })
     }
 
     /// A base class, in the version that the derived class states.
-    pub(super) fn base(&mut self, element: &Element, version: i32) -> Result<Layout> {
+    pub(super) fn base(&mut self, element: &Element, version: i32) -> Result<ValueLayout> {
         self.deeper(|this| match (this.special(&element.name)?, this.classes.base(element, version)) {
             (Some(layout), _) => Ok(layout),
             (None, Some(info)) => this.object(info),
@@ -153,7 +153,7 @@ impl<'i> Compiler<'_, 'i> {
     }
 
     /// Objects of a class whose values have the members of one version.
-    pub(super) fn object(&mut self, info: &'i Arc<ClassInfo>) -> Result<Layout> {
+    pub(super) fn object(&mut self, info: &'i Arc<ClassInfo>) -> Result<ValueLayout> {
         self.deeper(|this| {
             let members = this.members(info)?;
             let mut others = Vec::new();
@@ -168,12 +168,12 @@ impl<'i> Compiler<'_, 'i> {
             }
             let may_lack_head = this.classes.may_lack_head(info);
             let class = Arc::clone(info);
-            Ok(Layout::Object(Box::new(ObjectLayout { class, members, others, may_lack_head })))
+            Ok(ValueLayout::Object(Box::new(ObjectLayout { class, members, others, may_lack_head })))
         })
     }
 
     /// Bases and members of a class.
-    fn members(&mut self, info: &'i Arc<ClassInfo>) -> Result<Vec<(String, Layout)>> {
+    fn members(&mut self, info: &'i Arc<ClassInfo>) -> Result<Vec<(String, ValueLayout)>> {
         // Those that are not stored are looked at too.
         self.take(info.name.len() + info.elements.len())?;
         let mut members = Vec::new();
@@ -197,15 +197,15 @@ impl<'i> Compiler<'_, 'i> {
 }
 
 /// A `TRefArray`.
-fn references() -> Layout {
-    let number = |basic| Layout::Number(basic, None);
+fn references() -> ValueLayout {
+    let number = |basic| ValueLayout::Number(basic, None);
     let members = vec![
-        (format!("{BASE}0"), Layout::RootObject),
-        ("fName".into(), Layout::Text),
+        (format!("{BASE}0"), ValueLayout::RootObject),
+        ("fName".into(), ValueLayout::Text),
         ("fSize".into(), number(Basic::I32)),
         ("fLowerBound".into(), number(Basic::I32)),
         ("fPID".into(), number(Basic::U16)),
-        ("fUIDs".into(), Layout::CountedBy { counter: 2, item: Box::new(number(Basic::U32)) }),
+        ("fUIDs".into(), ValueLayout::CountedBy { counter: 2, item: Box::new(number(Basic::U32)) }),
     ];
-    Layout::Object(Box::new(ObjectLayout::unknown("TRefArray", members)))
+    ValueLayout::Object(Box::new(ObjectLayout::unknown("TRefArray", members)))
 }

@@ -24,9 +24,9 @@ use tupelo_ttree::classes::Classes;
 use tupelo_ttree::column::{MAX_EMPTY_ITEMS, left_out, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::{BasketPlace, Stored};
-use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
+use tupelo_ttree::{Basket, Branch, Column, ValueLayout, layout};
 
-use self::columns::{Part, Piece, joined};
+use self::columns::{BasketEntries, Piece, joined};
 use self::counters::Counters;
 pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
@@ -93,7 +93,7 @@ pub(crate) struct BasketCheck<'f> {
     /// Its record; `None` if it is in the record of the tree.
     pub(crate) range: Option<Range<u64>>,
     /// How its entries are decoded; `None` if unknown.
-    pub(crate) layout: Option<&'f Layout>,
+    pub(crate) layout: Option<&'f ValueLayout>,
 }
 
 impl BasketCheck<'_> {
@@ -144,7 +144,7 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
                 let column = column.get_or_insert_with(|| Column::new(layout));
                 column.clear();
                 column.read(layout, &basket, all, &Memory::new(memory.left()))?;
-                let Layout::Rest(_) = layout else { return Ok(()) };
+                let ValueLayout::Rest(_) = layout else { return Ok(()) };
                 let first = decoder.first_entry(check.branch, check.basket)?;
                 let entries = first..first + basket.entries as u64;
                 decoder.check_items(check.branch, entries, column.list_lengths(), other_numbers)
@@ -170,7 +170,7 @@ fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {
 }
 
 /// The layouts of all branches that have values.
-pub(crate) fn layouts_of(fields: &[TreeField]) -> HashMap<usize, &Layout> {
+pub(crate) fn layouts_of(fields: &[TreeField]) -> HashMap<usize, &ValueLayout> {
     let mut all = HashMap::new();
     let mut add = Vec::from_iter(fields);
     while let Some(field) = add.pop() {
@@ -200,7 +200,7 @@ pub(crate) fn estimated_bytes(source: &TreeSource, field: &TreeField, entries: u
 }
 
 /// The branches of a field, with their dotted paths.
-pub(crate) fn branches_of<'f>(field: &'f TreeField, path: &str, found: &mut Vec<(String, usize, &'f Layout)>) {
+pub(crate) fn branches_of<'f>(field: &'f TreeField, path: &str, found: &mut Vec<(String, usize, &'f ValueLayout)>) {
     match &field.kind {
         FieldKind::Value { branch, layout } => found.push((path.to_owned(), *branch, layout)),
         FieldKind::Record(members) | FieldKind::Collection { items: members, .. } => {
@@ -212,7 +212,7 @@ pub(crate) fn branches_of<'f>(field: &'f TreeField, path: &str, found: &mut Vec<
 /// A branch that is read.
 struct Leaf<'f> {
     branch: usize,
-    layout: &'f Layout,
+    layout: &'f ValueLayout,
     data_type: DataType,
 }
 
@@ -225,7 +225,7 @@ enum Form {
     Counts(FieldRef, usize),
 }
 
-static COUNT: Layout = Layout::Number(Basic::I32, None);
+static COUNT: ValueLayout = ValueLayout::Number(Basic::I32, None);
 
 impl Form {
     fn of<'f>(field: &'f TreeField, data_type: &DataType, leaves: &mut Vec<Leaf<'f>>) -> Result<Self> {
@@ -251,7 +251,7 @@ impl Form {
     /// A member of the items of a collection.
     fn of_member<'f>(field: &'f TreeField, data_type: &DataType, leaves: &mut Vec<Leaf<'f>>) -> Result<Self> {
         match (&field.kind, data_type) {
-            (FieldKind::Value { branch, layout: layout @ Layout::Rest(_) }, _) => {
+            (FieldKind::Value { branch, layout: layout @ ValueLayout::Rest(_) }, _) => {
                 let item = Arc::new(ArrowField::new("item", data_type.clone(), false));
                 Ok(Self::leaf(*branch, layout, DataType::LargeList(item), leaves))
             }
@@ -262,7 +262,7 @@ impl Form {
         }
     }
 
-    fn leaf<'f>(branch: usize, layout: &'f Layout, data_type: DataType, leaves: &mut Vec<Leaf<'f>>) -> Self {
+    fn leaf<'f>(branch: usize, layout: &'f ValueLayout, data_type: DataType, leaves: &mut Vec<Leaf<'f>>) -> Self {
         leaves.push(Leaf { branch, layout, data_type });
         Self::Leaf(leaves.len() - 1)
     }
@@ -413,11 +413,11 @@ impl BasketDecoder<'_> {
                 let range = self.source.range(branch, basket);
                 let range = range.map_err(|e| self.named(leaf.branch, basket, e))?;
                 let first_entry = self.first_entry(leaf.branch, basket)?;
-                parts.push(Part { number, leaf: index, basket, entries, out: own, range, first_entry });
+                parts.push(BasketEntries { number, leaf: index, basket, entries, out: own, range, first_entry });
             }
         }
         // One cluster after the other, each as it lies in the file, so that few requests fetch it.
-        let place = |part: &Part<'_>| part.range.as_ref().map_or(0, |range| range.start);
+        let place = |part: &BasketEntries<'_>| part.range.as_ref().map_or(0, |range| range.start);
         parts.sort_by_cached_key(|part| (self.source.cluster_of(part.first_entry), place(part)));
         let columns = self.columns(leaves, parts)?;
         let bytes = columns.iter().flatten().map(Piece::bytes).sum();
@@ -490,19 +490,19 @@ impl BasketDecoder<'_> {
         self,
         branch: usize,
         number: usize,
-        layout: &Layout,
+        layout: &ValueLayout,
         basket: &mut Basket<'_>,
         expected: usize,
         entries: &Range<usize>,
     ) -> Result<()> {
         counted(basket, expected)?;
-        let Layout::Rest(item) = layout else { return Ok(()) };
+        let ValueLayout::Rest(item) = layout else { return Ok(()) };
         if !basket.has_positions() {
             basket.set_lengths(self.lengths(branch, number, item, basket.entries)?)?;
         }
         let first = self.first_entry(branch, number)?;
         let (start, end) = (first + entries.start as u64, first + entries.end as u64);
-        if let Layout::CountedInBranch { counter, .. } = **item {
+        if let ValueLayout::CountedInBranch { counter, .. } = **item {
             let start = if basket.has_positions() { start } else { first };
             basket.set_counts(self.counts(counter, start..end)?);
         }
@@ -565,10 +565,10 @@ impl BasketDecoder<'_> {
 }
 
 /// Bytes of numbers that are in memory as they are in the file, except for their byte order.
-fn plain_width(layout: &Layout) -> Option<usize> {
+fn plain_width(layout: &ValueLayout) -> Option<usize> {
     match layout {
-        Layout::Number(Basic::Bool | Basic::Double32 | Basic::Float16, _) => None,
-        Layout::Number(..) => layout.fixed_bytes(),
+        ValueLayout::Number(Basic::Bool | Basic::Double32 | Basic::Float16, _) => None,
+        ValueLayout::Number(..) => layout.fixed_bytes(),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use tupelo_storage::{FileSource, Hints};
 use super::{ValueOptions, decode};
 use crate::plan;
 use crate::schema::{Field, Schema};
-use crate::source::{Blob, BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session};
+use crate::source::{Blob, BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session, size_limit};
 use crate::{Compression, ErrorKind, Ntuple, Result, WriteOptions};
 
 const CLUSTERS: u64 = 4;
@@ -50,7 +50,7 @@ impl PageStore for Objects {
         "objects".to_owned()
     }
 
-    fn size(&self) -> u64 {
+    fn size(&self) -> Option<u64> {
         self.file.size()
     }
 
@@ -182,7 +182,7 @@ fn objects(ntuple: &Ntuple, fails: bool) -> (Metadata, Arc<AtomicU64>, Arc<Mutex
 
 fn read(metadata: &Metadata, fields: &[Field], entries: std::ops::Range<u64>, bytes: u64) -> Result<Vec<ArrayRef>> {
     let segments = plan::segments(&metadata.clusters(entries.clone())?, &entries.clone().into());
-    let memory = MemoryBudget::new(bytes).request(metadata.store().size());
+    let memory = MemoryBudget::new(bytes).request(size_limit(metadata.store().size()));
     let options = ValueOptions { compressed: false, binary_strings: false };
     decode(metadata, &memory, fields, &segments, options)
 }

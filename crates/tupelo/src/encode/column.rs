@@ -7,6 +7,7 @@ use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
 use super::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
+use super::sealed::SealedColumn;
 use crate::{Error, Result, sink};
 
 /// The capacity for pending values grows by at least this fraction.
@@ -422,12 +423,24 @@ impl ColumnWriter {
     }
 
     /// Ends the cluster, whose pages are all stored.
-    pub(crate) fn take_cluster(&mut self) -> StoredColumn {
+    pub(crate) fn take_stored(&mut self) -> StoredColumn {
         debug_assert!(self.packed.is_empty() && self.pages.is_empty(), "pages are left behind");
+        self.end_cluster();
+        StoredColumn { pages: std::mem::take(&mut self.stored), compression: self.options.compression.setting() }
+    }
+
+    /// Ends the cluster, whose pages are all sealed and none of them stored.
+    pub(crate) fn take_sealed(&mut self) -> SealedColumn {
+        debug_assert!(self.packed.is_empty() && self.stored.is_empty(), "pages are left behind");
+        self.end_cluster();
+        let PageOptions { encoding, compression, .. } = self.options;
+        let pages = self.pages.drain(..).flatten().collect();
+        SealedColumn { encoding, compression: compression.setting(), pages }
+    }
+
+    fn end_cluster(&mut self) {
         self.ends.fill(0);
-        (self.sealed_bytes, self.packed_bytes) = (0, 0);
-        let compression = self.options.compression.setting();
-        StoredColumn { pages: std::mem::take(&mut self.stored), compression }
+        (self.sealed_bytes, self.packed_bytes, self.waiting_bytes) = (0, 0, 0);
     }
 
     fn take_pending(&mut self) -> Pending {

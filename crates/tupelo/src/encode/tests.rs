@@ -110,7 +110,7 @@ fn clusters_begin_anew() {
             let waiting: Vec<_> = column.waiting(0).map(|page| page.bytes[..page.bytes.len() - 8].to_vec()).collect();
             assert_eq!(Some(&waiting), clusters.last());
             column.set_stored(&mut (0..).map(|location| Locator::Object { location, bytes: 0 }));
-            let elements: Vec<u32> = column.take_cluster().pages.iter().map(|page| page.elements).collect();
+            let elements: Vec<u32> = column.take_stored().pages.iter().map(|page| page.elements).collect();
             assert_eq!(elements, [PAGE as u32, 1]);
         }
         assert_eq!(clusters[0], clusters[1], "column {kind}");
@@ -151,7 +151,7 @@ fn clusters_end_before_short_indexes_overflow() {
         short.put_sealed(number, page);
     }
     short.set_stored(&mut (0..).map(|location| Locator::Object { location, bytes: 0 }));
-    short.take_cluster();
+    short.take_stored();
     assert!(!short.is_index_full());
     append(&mut short, half());
     let mut long = ColumnWriter::new(ColumnKind::Indexes, options(ColumnType::SplitIndex64, 64));

@@ -15,7 +15,7 @@ mod tests;
 use arrow_schema::DataType;
 pub(crate) use tupelo_format::type_name::normalised;
 
-pub(crate) use layers::Layout;
+pub(crate) use layers::ItemLayout;
 pub(crate) use recipes::Recipe;
 use recipes::{names, only, way_to};
 use tables::{Family, Rule, collections, numbers};
@@ -36,9 +36,9 @@ pub(crate) enum Transform {
         type_name: String,
     },
     /// Items with another layout, another type, or both.
-    Items { from: Layout, to: Layout, label: Box<Field>, item: Box<Transform> },
+    Items { from: ItemLayout, to: ItemLayout, label: Box<Field>, item: Box<Transform> },
     /// The number of items, in 64 or 32 bits.
-    Sizes { from: Layout, wide: bool, path: String },
+    Sizes { from: ItemLayout, wide: bool, path: String },
     /// The members of a record, by the calls of read rules first.
     Members { calls: Vec<Call>, members: Vec<Member> },
     /// The alternatives of a variant.
@@ -102,7 +102,7 @@ type Ways<'w> = [&'w [usize]];
 
 /// A place in the field tree.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct FieldContext<'p> {
     path: &'p str,
     /// Whether what is not needed may be left out and numbers may be read as others: not for what rules get and give.
     may_project: bool,
@@ -110,7 +110,7 @@ struct Place<'p> {
     in_map: [bool; 2],
 }
 
-impl<'p> Place<'p> {
+impl<'p> FieldContext<'p> {
     fn new(path: &'p str, may_project: bool) -> Self {
         Self { path, may_project, in_map: [false; 2] }
     }
@@ -122,18 +122,18 @@ impl Evolution<'_> {
     /// # Errors
     /// Invalid argument, with path, types and rule, if the stored field cannot be read as the wanted one.
     pub(crate) fn evolve(&self, disk: &Field, wanted: &Field) -> Result<Evolved> {
-        self.step(Place::new(&wanted.name, true), disk, wanted, &[])
+        self.step(FieldContext::new(&wanted.name, true), disk, wanted, &[])
     }
 
-    fn step(&self, at: Place<'_>, disk: &Field, wanted: &Field, ways: &Ways<'_>) -> Result<Evolved> {
+    fn step(&self, at: FieldContext<'_>, disk: &Field, wanted: &Field, ways: &Ways<'_>) -> Result<Evolved> {
         match (&disk.kind, &wanted.kind) {
             (_, Kind::Wrapper(wanted_item)) if wanted.is_atomic() => self.step(at, disk, wanted_item, ways),
             (Kind::Wrapper(item), _) if disk.is_atomic() => self.unwrapped(at, disk, item, wanted),
             (Kind::Optional(item), Kind::Optional(wanted_item)) => self.items(at, disk, item, wanted, wanted_item),
             (_, Kind::Optional(wanted_item)) => {
                 let Evolved { source, transform } = self.step(at, disk, wanted_item, ways)?;
-                let (from, to) = (Layout::One, Layout::of(wanted));
-                let same = to == Layout::Nullable && transform == Transform::Same;
+                let (from, to) = (ItemLayout::One, ItemLayout::of(wanted));
+                let same = to == ItemLayout::Nullable && transform == Transform::Same;
                 let items = Transform::Items { from, to, label: wanted_item.clone(), item: Box::new(transform) };
                 Ok(Evolved { source, transform: if same { Transform::Same } else { items } })
             }
@@ -188,12 +188,19 @@ impl Evolution<'_> {
     }
 
     /// What an atomic or an enum holds, which in Arrow is the same.
-    fn unwrapped(&self, at: Place<'_>, disk: &Field, item: &Field, wanted: &Field) -> Result<Evolved> {
+    fn unwrapped(&self, at: FieldContext<'_>, disk: &Field, item: &Field, wanted: &Field) -> Result<Evolved> {
         let Evolved { source, transform } = self.step(at, item, wanted, &[])?;
         Ok(Evolved { source: disk.with_item(source), transform })
     }
 
-    fn number(&self, at: Place<'_>, disk: &Field, from: Primitive, wanted: &Field, to: Primitive) -> Result<Evolved> {
+    fn number(
+        &self,
+        at: FieldContext<'_>,
+        disk: &Field,
+        from: Primitive,
+        wanted: &Field,
+        to: Primitive,
+    ) -> Result<Evolved> {
         numbers(from, to).map_err(|rule| at.refuse(disk, wanted, rule))?;
         // Column types that are made for the wanted type too are decoded as it at once, as in ROOT.
         let in_range = |(min, max): (f64, f64)| (min as f32).is_finite() && (max as f32).is_finite();
@@ -208,31 +215,38 @@ impl Evolution<'_> {
     }
 
     /// Collections, arrays and optionals.
-    fn items(&self, at: Place<'_>, disk: &Field, item: &Field, wanted: &Field, wanted_item: &Field) -> Result<Evolved> {
+    fn items(
+        &self,
+        at: FieldContext<'_>,
+        disk: &Field,
+        item: &Field,
+        wanted: &Field,
+        wanted_item: &Field,
+    ) -> Result<Evolved> {
         let in_map = [disk, wanted].map(|field| matches!(field.kind, Kind::Map(_)));
-        let Evolved { source, transform: inner } = self.step(Place { in_map, ..at }, item, wanted_item, &[])?;
+        let Evolved { source, transform: inner } = self.step(FieldContext { in_map, ..at }, item, wanted_item, &[])?;
         let source = disk.with_item(source);
-        let (from, to) = (Layout::of(&source), Layout::of(wanted));
+        let (from, to) = (ItemLayout::of(&source), ItemLayout::of(wanted));
         let same = from == to && inner == Transform::Same && self.reads_alike(&source, wanted);
         let items = Transform::Items { from, to, label: Box::new(wanted_item.clone()), item: Box::new(inner) };
         Ok(Evolved { source, transform: if same { Transform::Same } else { items } })
     }
 
     /// The items themselves are not needed: they are read as records without members.
-    fn sizes(&self, at: Place<'_>, disk: &Field, wide: bool) -> Result<Evolved> {
+    fn sizes(&self, at: FieldContext<'_>, disk: &Field, wide: bool) -> Result<Evolved> {
         let source = match disk.children() {
             [item] if at.may_project => disk.with_item(Field { kind: Kind::Record(Vec::new()), ..item.clone() }),
             _ => disk.clone(),
         };
-        let from = Layout::of(&source);
+        let from = ItemLayout::of(&source);
         Ok(Evolved { source, transform: Transform::Sizes { from, wide, path: at.path.to_owned() } })
     }
 
-    fn alternatives(&self, at: Place<'_>, disk: &Field, wanted: &Field) -> Result<Evolved> {
+    fn alternatives(&self, at: FieldContext<'_>, disk: &Field, wanted: &Field) -> Result<Evolved> {
         let (mut sources, mut alternatives) = (Vec::new(), Vec::new());
         for (number, (alternative, wanted)) in disk.children().iter().zip(wanted.children()).enumerate() {
             let path = format!("{}._{number}", at.path);
-            let evolved = self.step(Place::new(&path, at.may_project), alternative, wanted, &[])?;
+            let evolved = self.step(FieldContext::new(&path, at.may_project), alternative, wanted, &[])?;
             sources.push(evolved.source);
             alternatives.push((wanted.clone(), evolved.transform));
         }
@@ -244,7 +258,7 @@ impl Evolution<'_> {
     }
 
     /// Records and tuples. What is read are the members that are wanted and those to which ways lead.
-    fn members(&self, at: Place<'_>, disk: &Field, wanted: &Field, ways: &Ways<'_>) -> Result<Evolved> {
+    fn members(&self, at: FieldContext<'_>, disk: &Field, wanted: &Field, ways: &Ways<'_>) -> Result<Evolved> {
         let computed = self.computed(at, disk)?;
         let needed = |name: &str| computed.iter().find(|target| target.name == name);
         let mut calls: Vec<Call> = Vec::new();
@@ -285,7 +299,7 @@ impl Evolution<'_> {
                 Some(position) => {
                     let wanted = &wanted.children()[position];
                     let path = format!("{}.{}", at.path, wanted.name);
-                    let place = Place::new(&path, at.may_project && !is_source);
+                    let place = FieldContext::new(&path, at.may_project && !is_source);
                     let evolved = self.step(place, member, wanted, &mine)?;
                     origins[position] = Some(Origin::Read(sources.len(), evolved.transform));
                     evolved.source
@@ -305,7 +319,7 @@ impl Evolution<'_> {
                 (Some(target), _) => {
                     let call = calls.iter().position(|call| call.rule == target.rule).unwrap_or_default();
                     let output = &self.recipes[target.rule].targets[target.output];
-                    let place = Place::new(&path, false);
+                    let place = FieldContext::new(&path, false);
                     // Rules see what is on disk, not what other rules have computed.
                     let transform = Evolution { recipes: &[], ..*self }.step(place, output, member, &[])?.transform;
                     Origin::Computed { call, output: target.output, transform }
@@ -338,7 +352,7 @@ const SAME_BASES: Rule = "base classes can only be added or removed all together
 const NAMED_TWICE: Rule = "two of the wanted members have the same name";
 const SAME_ALTERNATIVES: Rule = "the number of alternatives must be the same";
 
-impl Place<'_> {
+impl FieldContext<'_> {
     fn cast(&self, same: bool, wanted: &Field) -> Transform {
         match same {
             true => Transform::Same,
@@ -361,7 +375,7 @@ impl Place<'_> {
     }
 }
 
-impl std::fmt::Display for Place<'_> {
+impl std::fmt::Display for FieldContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "field '{}'", self.path)
     }

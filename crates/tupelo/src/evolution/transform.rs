@@ -22,7 +22,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::relabel::binary;
-use super::resolve::{Call, Layout, Member, Origin, Transform};
+use super::resolve::{Call, ItemLayout, Member, Origin, Transform};
 use super::rules::ReadRule;
 use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind};
@@ -81,7 +81,14 @@ impl Transformer<'_> {
         }
     }
 
-    fn items(&self, from: Layout, to: Layout, label: &Field, transform: &Transform, array: ArrayRef) -> Outcome {
+    fn items(
+        &self,
+        from: ItemLayout,
+        to: ItemLayout,
+        label: &Field,
+        transform: &Transform,
+        array: ArrayRef,
+    ) -> Outcome {
         let (values, offsets) = Offsets::of(from, &array)?;
         let values = self.apply(transform, values).map_err(|fault| {
             fault.above(|item| match &offsets {
@@ -93,13 +100,13 @@ impl Transformer<'_> {
         })?;
         let item = || arrow_type::item(label, values.data_type().clone(), self.compressed);
         Ok(match to {
-            Layout::One => values,
-            Layout::Nullable => spread(values, &offsets, array.len())?,
-            Layout::List => {
+            ItemLayout::One => values,
+            ItemLayout::Nullable => spread(values, &offsets, array.len())?,
+            ItemLayout::List => {
                 let offsets = offsets.into_list(array.len())?;
                 Arc::new(LargeListArray::try_new(item(), offsets, values, None)?)
             }
-            Layout::Fixed(size) => {
+            ItemLayout::Fixed(size) => {
                 let size = i32::try_from(size)
                     .map_err(|_| Error::limit(format!("fixed array of {size} items is too large")))?;
                 Arc::new(FixedSizeListArray::try_new_with_length(item(), size, values, None, array.len())?)
@@ -242,10 +249,10 @@ enum Offsets {
 
 impl Offsets {
     /// The items of an array, without those that are missing, and where they belong.
-    fn of(layout: Layout, array: &ArrayRef) -> Result<(ArrayRef, Self), Fault> {
+    fn of(layout: ItemLayout, array: &ArrayRef) -> Result<(ArrayRef, Self), Fault> {
         Ok(match layout {
-            Layout::One => (array.clone(), Self::Each),
-            Layout::List => {
+            ItemLayout::One => (array.clone(), Self::Each),
+            ItemLayout::List => {
                 let list = array.as_list::<i64>();
                 let (offsets, values) = (list.offsets(), list.values());
                 let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
@@ -256,12 +263,12 @@ impl Offsets {
                 };
                 (values.slice(first as usize, (last - first) as usize), Self::Any(offsets))
             }
-            Layout::Fixed(_) => {
+            ItemLayout::Fixed(_) => {
                 let list = array.as_fixed_size_list();
                 let size = list.value_length() as usize;
                 (list.values().slice(list.offset() * size, list.len() * size), Self::Fixed(size))
             }
-            Layout::Nullable => match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+            ItemLayout::Nullable => match array.nulls().filter(|nulls| nulls.null_count() > 0) {
                 None => (without_nulls(array)?, Self::Each),
                 Some(nulls) => {
                     let valid = BooleanArray::new(nulls.inner().clone(), None);
@@ -355,12 +362,12 @@ fn lost_value(array: &ArrayRef, element: usize, what: &str) -> Fault {
     Fault { element: Some(element), error }
 }
 
-fn sizes(array: &ArrayRef, from: Layout, wide: bool) -> Outcome {
+fn sizes(array: &ArrayRef, from: ItemLayout, wide: bool) -> Outcome {
     let sizes: Vec<u64> = match from {
-        Layout::List => array.as_list::<i64>().offsets().windows(2).map(|w| w[1].abs_diff(w[0])).collect(),
-        Layout::Nullable => (0..array.len()).map(|i| u64::from(array.is_valid(i))).collect(),
-        Layout::One => vec![1; array.len()],
-        Layout::Fixed(size) => vec![size; array.len()],
+        ItemLayout::List => array.as_list::<i64>().offsets().windows(2).map(|w| w[1].abs_diff(w[0])).collect(),
+        ItemLayout::Nullable => (0..array.len()).map(|i| u64::from(array.is_valid(i))).collect(),
+        ItemLayout::One => vec![1; array.len()],
+        ItemLayout::Fixed(size) => vec![size; array.len()],
     };
     let wide_sizes: ArrayRef = Arc::new(UInt64Array::from(sizes));
     match wide {

@@ -151,7 +151,7 @@ impl<'f> Copier<'f> {
         progress: &mut Progress<'_>,
     ) -> Result<bool> {
         self.file.add_streamer_info(&attached.streamer_infos)?;
-        let set = |(name, set): &(String, Ntuple)| Ok((name.clone(), set.user_schema()?, set.rows(true)?));
+        let set = |(name, set): &(String, Ntuple)| Ok((name.clone(), set.user_schema()?, set.all_attributes(true)?));
         let sets: Vec<(String, Schema, Attributes)> = attached.sets.iter().map(set).collect::<Result<_>>()?;
         let before = self.writer.entries();
         let mut places = Places::of(sets.iter().map(|(.., attributes)| attributes), entries.start);

@@ -46,7 +46,7 @@ pub struct MappingCost {
 /// # Errors
 /// Corrupt if a page list is damaged.
 pub fn costs(ntuple: &Ntuple, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
-    ntuple.answer(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
+    ntuple.in_any_store(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
 }
 
 /// The cost of a tree in a store, which stores its file as one object.

@@ -175,8 +175,8 @@ fn compare(
             && let Some(batch) = batches.next()
         {
             let batch = batch?;
-            let rows = batch.num_rows() as u64;
-            let range = other_start + done..other_start + done + rows;
+            let count = batch.num_rows() as u64;
+            let range = other_start + done..other_start + done + count;
             let others = other.clone().entries(range).to_batch()?;
             for name in &names {
                 let columns = [&batch, &others].map(|batch| batch.column_by_name(name).cloned());
@@ -187,7 +187,7 @@ fn compare(
                     differing.push(name.clone());
                 }
             }
-            done += rows;
+            done += count;
             found.compared = done;
             if progress(done).is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
+use tupelo_format::store::{MAX_ANCHOR_BYTES, ObjectFolder};
 use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storage, display_name};
 
 use crate::sink::attempt_of_record;
@@ -43,7 +43,7 @@ pub struct Attempt {
 
 /// The result of a [`Collector`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct Leftovers {
     /// Attempts that are not visible and can be removed.
     pub orphans: Vec<Attempt>,
     /// Number of attempts that are not visible, but younger.
@@ -139,7 +139,7 @@ impl Collector {
     /// # Errors
     /// Corrupt or unsupported if there is an anchor that cannot be read: it is not known then which objects are in use.
     /// Storage errors.
-    pub fn find(&self, age: Duration) -> Result<Found> {
+    pub fn find(&self, age: Duration) -> Result<Leftovers> {
         let mut unreadable = Vec::new();
         let mut attempts = self.attempts(&mut unreadable)?;
         // After the listing: an attempt that became visible since is not an orphan.
@@ -154,7 +154,7 @@ impl Collector {
         let is_publishing = |it: &Attempt| it.is_publishing(now) && !published.contains(&it.id);
         let (publishing, others): (Vec<_>, Vec<_>) = attempts.into_iter().partition(is_publishing);
         let (orphans, young): (Vec<_>, Vec<_>) = others.into_iter().partition(is_old);
-        Ok(Found { orphans, young: young.len() as u64, publishing: publishing.len() as u64, unreadable })
+        Ok(Leftovers { orphans, young: young.len() as u64, publishing: publishing.len() as u64, unreadable })
     }
 
     /// The visible ntuple.
@@ -166,11 +166,11 @@ impl Collector {
         let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
             Ok((stored, _)) => stored,
             Err(error) if error.is_not_found() => {
-                return Err(Error::not_found("the ntuple does not exist").within(&self.name));
+                return Err(Error::not_found("the ntuple does not exist").in_file(&self.name));
             }
             Err(error) => return Err(error.into()),
         };
-        let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
+        let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.in_file(&self.name))?;
         let Some(id) = &anchor.attempt else { return self.of_root(&anchor.keys) };
         let known = self.attempts(&mut Vec::new())?.into_iter().find(|it| it.id == *id);
         Ok(known.unwrap_or_else(|| Attempt::new(id, id)))
@@ -230,7 +230,7 @@ impl Collector {
 
     /// All attempts that have objects beside an anchor.
     fn in_folder(&self, unreadable: &mut Vec<String>) -> Result<Vec<Attempt>> {
-        let prefix = Place::attempts(&self.base);
+        let prefix = ObjectFolder::attempts(&self.base);
         let mut attempts: BTreeMap<String, Attempt> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
             let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
@@ -249,7 +249,7 @@ impl Collector {
         let mut readable = Vec::with_capacity(attempts.len());
         for (name, mut orphan) in attempts {
             let absent = || {
-                let key = format!("{}{RECORD}", Place::Attempt(name.clone()).folder(&self.base));
+                let key = format!("{}{RECORD}", ObjectFolder::Attempt(name.clone()).folder(&self.base));
                 Record { key, text: name.clone(), condition: Condition::Absent }
             };
             let Record { text, condition, .. } = orphan.record.get_or_insert_with(absent);
@@ -408,7 +408,7 @@ impl Collector {
     fn visible_attempts(&self) -> Result<Vec<String>> {
         let mut visible = Vec::new();
         for (keys, stored) in self.anchors()? {
-            let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
+            let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.in_file(&self.name))?;
             visible.extend(anchor.attempt);
         }
         Ok(visible)

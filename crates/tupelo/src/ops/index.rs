@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `uri` | the file, by its absolute path, or its URL without credentials |
 //! | `ntuple` | path of the ntuple or tree in the file |
-//! | `size_bytes` | size of the file |
+//! | `size_bytes` | size of the file; null if not recorded |
 //! | `identity` | [`Table::identity`] |
 //! | `entries` | number of entries |
 //! | `schema` | index of its schema in `schemas` |
@@ -98,7 +98,7 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
         })?;
         Ok((clusters, fields))
     };
-    ntuple.answer(&add_up).map_err(|e| ntuple.context(e))
+    ntuple.in_any_store(&add_up).map_err(|e| ntuple.context(e))
 }
 
 /// The clusters of a tree. A basket belongs to the cluster in which it begins.
@@ -166,7 +166,7 @@ impl Manifest {
             }
             Table::Tree(tree) => {
                 let own = tree.sizes().into_iter().map(|sizes| sizes.stored_bytes);
-                (tree_clusters(tree), tree.source().file().size(), own.collect())
+                (tree_clusters(tree), Some(tree.source().file().size()), own.collect())
             }
             Table::Chain(_) | Table::Join(_) => return Err(several()),
         };

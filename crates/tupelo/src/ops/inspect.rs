@@ -270,7 +270,7 @@ pub(super) fn shown_field(shown: &HashMap<FieldId, FieldId>, field: FieldId) -> 
 }
 
 fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
-    ntuple.answer(&|it| add_up(it.source())).map_err(|e| ntuple.context(e))
+    ntuple.in_any_store(&|it| add_up(it.source())).map_err(|e| ntuple.context(e))
 }
 
 /// By column id.

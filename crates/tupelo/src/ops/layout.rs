@@ -11,8 +11,8 @@ use tupelo_format::container::{self, Chunks, RecordKind, Walk};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::locator::EnvelopeLink;
 
+use super::each_ntuple;
 use super::inspect::shown_fields;
-use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
 use crate::sink::Mapping;
 use crate::source::{self, Blob, BlobRange, ObjectKeys, Objects, Reservation};
@@ -96,7 +96,7 @@ pub struct Region {
 
 /// The byte map of a file, or of the objects of an ntuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ByteMap {
     /// Size of the file, or of all objects, in bytes.
     pub size: u64,
     /// By object and offset: each byte in exactly one.
@@ -162,7 +162,7 @@ impl fmt::Display for Remark {
 ///
 /// # Errors
 /// Corrupt if this is not a ROOT file; storage errors.
-pub fn layout(file: &File) -> Result<Layout> {
+pub fn layout(file: &File) -> Result<ByteMap> {
     let mut map = Map { file, pieces: Vec::new(), remarks: Vec::new(), shares: Vec::new(), counted: 0 };
     if file.stored_objects().is_none() {
         let root = file.root_file()?;
@@ -173,7 +173,7 @@ pub fn layout(file: &File) -> Result<Layout> {
     }
     let walked = each_ntuple(file, None, &mut |found| {
         if let Err(error) = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple)) {
-            map.remarks.push(Remark::of_ntuple(&found.name, reason(&error, file, &found.name)));
+            map.remarks.push(Remark::of_ntuple(&found.name, error.reason()));
         }
         Ok(())
     });
@@ -356,11 +356,11 @@ impl Map<'_> {
     }
 
     /// Puts the pieces in order, so that each byte belongs to one of them or to none.
-    fn finish(mut self) -> Layout {
+    fn finish(mut self) -> ByteMap {
         let blobs = self.blobs();
         let size = blobs.values().map(|(_, bytes)| bytes).fold(0, |sum, bytes| bytes.saturating_add(sum));
         let anchor = self.file.stored_objects().map(Objects::anchor);
-        let mut layout = Layout {
+        let mut layout = ByteMap {
             size,
             regions: Vec::new(),
             shared_bytes: 0,
@@ -383,7 +383,7 @@ impl Map<'_> {
     /// of the ntuple, which have numbers after all others.
     fn blobs(&mut self) -> BTreeMap<Blob, (Option<Arc<str>>, u64)> {
         let Some(objects) = self.file.stored_objects() else {
-            return BTreeMap::from([(Blob::default(), (None, self.file.size()))]);
+            return BTreeMap::from([(Blob::default(), (None, self.file.size().unwrap_or_default()))]);
         };
         let manifest = objects.manifest().unwrap_or_else(|error| {
             self.remarks.push(Remark::of_file(error));
@@ -418,7 +418,7 @@ impl Map<'_> {
     }
 }
 
-impl Layout {
+impl ByteMap {
     /// Adds a file or object of this many bytes; its pieces are in order.
     fn add(&mut self, object: Option<&Arc<str>>, size: u64, pieces: &[Piece]) {
         let region = |range: Range<u64>, content: Content| Region {

@@ -3,12 +3,14 @@
 //! Ntuples are merged by [copying](super::copy) a [`Table::chain`](crate::Table::chain) of them.
 
 mod histogram;
+mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
 
+pub use self::trees::{MergedTree, merge_tree};
 use super::other_objects;
 use crate::Result;
 use crate::reader::{File, Skipped};
@@ -27,7 +29,7 @@ pub struct MergedObjects {
 }
 
 /// Where objects of a path are.
-struct Place {
+struct Occurrences {
     class_name: String,
     first: usize,
     last: usize,
@@ -55,12 +57,12 @@ pub fn merge_objects<E: From<crate::Error>>(
     to: &FileWriter,
     compression: Compression,
 ) -> Result<MergedObjects, E> {
-    let mut places: BTreeMap<String, Place> = BTreeMap::new();
+    let mut places: BTreeMap<String, Occurrences> = BTreeMap::new();
     let mut with_objects = BTreeSet::new();
     for number in 0..count {
         for object in other_objects(&open(number)?)? {
             with_objects.insert(number);
-            let new = Place { class_name: object.class_name, first: number, last: number };
+            let new = Occurrences { class_name: object.class_name, first: number, last: number };
             places.entry(object.path).or_insert(new).last = number;
         }
     }
@@ -104,7 +106,7 @@ pub fn merge_objects<E: From<crate::Error>>(
 }
 
 /// Takes the first object of a path.
-fn begin(file: &File, name: &str, place: &Place, to: &FileWriter, compression: Compression) -> Result<Merging> {
+fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compression: Compression) -> Result<Merging> {
     let why = if place.first == place.last {
         ""
     } else if !histogram::is_histogram(&place.class_name) {

@@ -81,7 +81,7 @@ fn other_objects(file: &File) -> Result<Vec<Object>> {
 
 /// An ntuple or an attribute set, as far as it can be opened.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundNtuple {
     /// Path in the file, with the cycle if it is not the newest, and behind `@` the attribute set.
     pub name: String,
     /// What the directories say of the ntuple; `None` for attribute sets, and where one was asked for by its name.
@@ -97,7 +97,7 @@ pub struct Found {
 ///
 /// # Errors
 /// Not found if the file lacks the name; corrupt if the ntuples cannot be reached; those of `visit`.
-pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found) -> Result<()>) -> Result<()> {
+pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(FoundNtuple) -> Result<()>) -> Result<()> {
     let file = file.clone().with_work_limit();
     if let Some(name) = name {
         let ntuple = file.ntuple(Some(name));
@@ -122,22 +122,16 @@ fn with_attribute_sets(
     name: String,
     object: Option<Object>,
     ntuple: Result<Ntuple>,
-    visit: &mut dyn FnMut(Found) -> Result<()>,
+    visit: &mut dyn FnMut(FoundNtuple) -> Result<()>,
 ) -> Result<()> {
     let opened = ntuple.as_ref().ok().cloned();
-    visit(Found { name: name.clone(), object, set: None, ntuple })?;
+    visit(FoundNtuple { name: name.clone(), object, set: None, ntuple })?;
     let Some(ntuple) = opened else { return Ok(()) };
     let visit_set = |set: &AttributeSet| {
         let (name, set_name) = (format!("{name}@{}", set.name), Some(set.name.clone()));
-        visit(Found { name, object: None, set: set_name, ntuple: ntuple.open_attribute_set(set) })
+        visit(FoundNtuple { name, object: None, set: set_name, ntuple: ntuple.open_attribute_set(set) })
     };
     ntuple.descriptor().attribute_sets().iter().try_for_each(visit_set)
-}
-
-/// The text of an error without the names that the report has anyway.
-fn reason(error: &Error, file: &File, name: &str) -> String {
-    let path = name.split(['@', ';']).next().unwrap_or(name);
-    error.without_context(&[file.name(), format!("ntuple '{path}'")])
 }
 
 /// Items that are read together: of at most `max_bytes` bytes and `max_items` items, but at least one.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tupelo_format::container::{self, State};
+use tupelo_format::container::{self, RecoveredState};
 use tupelo_storage::local::{FileSink, FileSource, is_temporary, publish_temporary, temporaries_of};
 use tupelo_storage::{ByteSink, ByteSource};
 
@@ -83,7 +83,7 @@ pub fn repair_within(path: impl AsRef<Path>, memory_budget: u64) -> Result<Repai
             }
         }
     };
-    work().map_err(|e: Error| e.within(path.display()))
+    work().map_err(|e: Error| e.in_file(path.display()))
 }
 
 /// Whether there may be something to restore in a temporary file, by its size alone; [`repair`] says it exactly.
@@ -120,7 +120,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         Ok((_, end, entries)) => (if *end <= size { *end } else { 0 }, entries.as_slice()),
         Err(_) => (0, &[] as &[_]),
     };
-    let mut best: Option<(State, Report, Entries)> = None;
+    let mut best: Option<(RecoveredState, Report, Entries)> = None;
     for state in states? {
         // The present state and all before it are not better.
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
@@ -182,7 +182,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
 
 /// Whether a new file has got as far as its first checkpoint: its header says so, or what the checkpoint has appended.
 /// That the states cannot be read is reported later.
-fn has_checkpoint(source: &Arc<dyn ByteSource>, states: &Result<Vec<State>>) -> Result<bool> {
+fn has_checkpoint(source: &Arc<dyn ByteSource>, states: &Result<Vec<RecoveredState>>) -> Result<bool> {
     if source.size()? < container::BEGIN {
         return Ok(false);
     }
@@ -230,7 +230,7 @@ fn rewrite_around(
     open: impl Fn(Arc<dyn ByteSource>) -> Result<File>,
 ) -> Result<Option<Rewrite>> {
     let (size, file) = (source.size()?, open(source.clone())?);
-    let mended = file.root_file()?.attempt(|fetched| container::Layout::repair(fetched, datime()));
+    let mended = file.root_file()?.attempt(|fetched| container::FileLayout::repair(fetched, datime()));
     let Some((mut layout, parts)) = mended.ok().filter(|(_, parts)| !parts.is_empty()) else { return Ok(None) };
     // That a record was cut off is known from the header alone, which may be wrong.
     if let Some(cut) = layout.cut()
@@ -253,7 +253,7 @@ fn rewrite_around(
 }
 
 /// Whether nothing would be changed.
-fn is_in_place(state: &State, source: &dyn ByteSource) -> Result<bool> {
+fn is_in_place(state: &RecoveredState, source: &dyn ByteSource) -> Result<bool> {
     for (offset, bytes) in &state.patches {
         if source.read_range(*offset..offset + bytes.len() as u64)? != bytes {
             return Ok(false);
@@ -276,7 +276,7 @@ fn entries(file: &File) -> Result<Entries> {
     Ok(names.into_iter().filter_map(|name| entries(name).ok()).collect())
 }
 
-fn states(source: &Arc<dyn ByteSource>) -> Result<Vec<State>> {
+fn states(source: &Arc<dyn ByteSource>) -> Result<Vec<RecoveredState>> {
     let keys = scan(&**source, |_| Ok(true))?;
     let file = source::File::open(source.clone())?;
     file.attempt(|fetched| container::states(fetched, &keys, MAX_STATES))

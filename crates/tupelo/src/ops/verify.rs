@@ -13,8 +13,8 @@ use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
 
 use self::compared::Compared;
+use super::each_ntuple;
 use super::layout::layout;
-use super::{each_ntuple, reason};
 use crate::decode::{ValueOptions, decode};
 use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};
@@ -158,11 +158,9 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
 
 /// Adds the name of the file to an error that lacks it.
 fn named(error: Error, file: &File) -> Error {
-    let name = file.name();
-    let is_named = error.contexts().any(|context| context == name);
-    match is_named {
-        true => error,
-        false => error.within(name),
+    match error.file() {
+        Some(_) => error,
+        None => error.in_file(file.name()),
     }
 }
 
@@ -182,7 +180,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         None if name.is_none() => around(&file)?.into_iter().for_each(add),
         None => {}
     }
-    let mut compared = Compared::of_file(file.size());
+    let mut compared = Compared::of_file(file.size().unwrap_or(u64::MAX));
     // The baskets of trees and other objects; what stores hold is one ntuple.
     let is_object = file.stored_objects().is_none() && trees::check(&file, name, &mut report, progress)?;
     if name.is_some() && is_object {
@@ -200,7 +198,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
                     Check { name, ntuple, report: &mut report, compared: &mut compared, progress, continuity };
                 ntuple.source().session().counters().elapsed(|| check.run());
             }
-            Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
+            Err(error) => report.add(Damage::whole(&found.name, error.reason()), error.kind()),
         }
         Ok(())
     })?;
@@ -234,7 +232,7 @@ pub(super) fn around(file: &File) -> Result<Option<Error>> {
     let file = file.root_file()?;
     let header = file.attempt(container::read_header)?;
     let is_closed = header.seek_free != 0 || header.end > file.size();
-    let error = file.attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).err();
+    let error = file.attempt_with_directories(|fetched| container::FileLayout::update(fetched, 0)).err();
     let is_meant = |error: &Error| is_closed && (error.is_corrupt() || error.kind() == ErrorKind::Limit);
     Ok(error.filter(is_meant))
 }
@@ -258,7 +256,7 @@ struct Check<'a> {
 }
 
 /// A page and where it belongs.
-struct Place {
+struct ListedPage {
     column: ColumnId,
     page: usize,
     info: PageInfo,
@@ -286,7 +284,7 @@ impl Check<'_> {
 
     fn cluster(&mut self, cluster: &Cluster) {
         let mut damaged = HashSet::new();
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<ListedPage> = Vec::new();
         let mut bytes = 0;
         // Columns that were added later are not listed.
         let listed = self.source().listed_columns(cluster).unwrap_or_default();
@@ -315,7 +313,7 @@ impl Check<'_> {
                 match range {
                     Ok(range) => {
                         bytes += range.bytes();
-                        places.push(Place { column: id, page, info, range });
+                        places.push(ListedPage { column: id, page, info, range });
                     }
                     Err(error) => {
                         damaged.insert(id);
@@ -334,7 +332,7 @@ impl Check<'_> {
     }
 
     /// Compares the checksums of pages, of those that several columns list once.
-    fn pages(&mut self, cluster: &Cluster, places: &[Place], damaged: &mut HashSet<ColumnId>) {
+    fn pages(&mut self, cluster: &Cluster, places: &[ListedPage], damaged: &mut HashSet<ColumnId>) {
         let mut unknown = Vec::new();
         for place in places {
             match self.compared.outcome(&place.info, place.range) {

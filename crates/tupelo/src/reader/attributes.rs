@@ -103,20 +103,20 @@ impl Ntuple {
     /// # Errors
     /// Not found, with near names; corrupt if it cannot be read or lacks the fields of an attribute set.
     pub fn attributes(&self, name: &str) -> Result<Attributes> {
-        self.attribute_set(name)?.rows(false)
+        self.attribute_set(name)?.all_attributes(false)
     }
 
     /// All entries of this ntuple, which is an attribute set.
-    pub(crate) fn rows(&self, binary_strings: bool) -> Result<Attributes> {
+    pub(crate) fn all_attributes(&self, binary_strings: bool) -> Result<Attributes> {
         let set = self;
-        let rows = set.read_all().with_binary_strings(binary_strings).to_batch()?;
+        let read = set.read_all().with_binary_strings(binary_strings).to_batch()?;
         let misfit = || set.context(Error::corrupt("it lacks the fields of an attribute set"));
         let number = |field: &str| {
-            let column = rows.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
+            let column = read.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
             column.ok_or_else(misfit)
         };
         let (starts, lengths) = (number(RANGE_START)?, number(RANGE_LENGTH)?);
-        let data = rows.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
+        let data = read.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
         let range = |(&start, &length): (&u64, &u64)| {
             let end = start.checked_add(length);
             Ok(start..end.ok_or_else(|| {
@@ -125,7 +125,7 @@ impl Ntuple {
         };
         let ranges = starts.values().iter().zip(lengths.values()).map(range).collect::<Result<_>>()?;
         let (fields, columns, _) = StructArray::into_parts(data.clone());
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
         let schema = arrow_schema::Schema::new(fields);
         Ok(Attributes { ranges, values: RecordBatch::try_new_with_options(schema.into(), columns, &options)? })
     }
@@ -138,7 +138,7 @@ impl Ntuple {
     pub fn metadata(&self) -> Result<BTreeMap<String, String>> {
         match self.metadata_set()? {
             None => Ok(BTreeMap::new()),
-            Some(set) if set.is_metadata() => Ok(set.rows(false)?.pairs().unwrap_or_default()),
+            Some(set) if set.is_metadata() => Ok(set.all_attributes(false)?.pairs().unwrap_or_default()),
             Some(_) => Err(self.context(Error::unsupported(format!(
                 "attribute set '{METADATA_SET}' is of another program: its fields are not the strings 'key' and \
                  'value'; read it as an attribute set"
@@ -157,9 +157,9 @@ impl Ntuple {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
             Err(error) => return Err(error),
         };
-        let rows = set.rows(false)?;
-        let speaks_of_all = rows.ranges.iter().all(|range| *range == (0..self.entries()));
-        Ok(rows.pairs().filter(|pairs| speaks_of_all && pairs.len() == rows.ranges.len()))
+        let read = set.all_attributes(false)?;
+        let speaks_of_all = read.ranges.iter().all(|range| *range == (0..self.entries()));
+        Ok(read.pairs().filter(|pairs| speaks_of_all && pairs.len() == read.ranges.len()))
     }
 
     fn metadata_set(&self) -> Result<Option<Self>> {

@@ -156,7 +156,7 @@ impl File {
             file.attempt(container::read_header)?;
             Ok(Self { page_checksums, ..Self::of(Container::Root(file)) })
         };
-        open().map_err(|e: Error| e.within(name))
+        open().map_err(|e: Error| e.in_file(name))
     }
 
     /// The ntuple whose anchor has the key `base` in a namespace; `name` is its URI, for errors.
@@ -177,7 +177,7 @@ impl File {
         let objects = objects.map_err(|e| match e.storage_kind() {
             // It has the name of the anchor.
             Some(_) => e,
-            None => e.within(name),
+            None => e.in_file(name),
         })?;
         Ok(Self::of(Container::Objects(objects)))
     }
@@ -297,20 +297,12 @@ impl File {
         }
     }
 
-    /// Size of the file, or of all objects of the ntuple together, in bytes; 1 TiB where that is not
-    /// [known](File::known_size).
-    pub fn size(&self) -> u64 {
-        match &self.container {
-            Container::Root(file) => file.size(),
-            Container::Objects(objects) => objects.size(),
-        }
-    }
-
-    /// As [`File::size`]; `None` for an ntuple in an object store that Tupelo did not write, whose size is not recorded.
-    pub fn known_size(&self) -> Option<u64> {
+    /// Size of the file, or of all objects of the ntuple together, in bytes; `None` for an ntuple in an object store that
+    /// Tupelo did not write, whose size is not recorded.
+    pub fn size(&self) -> Option<u64> {
         match &self.container {
             Container::Root(file) => Some(file.size()),
-            Container::Objects(objects) => objects.anchor().bytes,
+            Container::Objects(objects) => objects.size(),
         }
     }
 
@@ -328,7 +320,7 @@ impl File {
     /// Corrupt where the header is damaged; unsupported for an ntuple in an object store.
     pub fn header(&self) -> Result<(FileHeader, [u8; 16])> {
         let read = |fetched: &_| Ok((container::read_header(fetched)?, container::read_uuid(fetched)?));
-        self.root_file().and_then(|file| file.attempt(read)).map_err(|e| e.within(self.name()))
+        self.root_file().and_then(|file| file.attempt(read)).map_err(|e| e.in_file(self.name()))
     }
 
     /// The rules of the format that the file breaks and ROOT does not check, as far as they were found until now: those of
@@ -346,7 +338,7 @@ impl File {
     pub fn recovered(self) -> Result<Self> {
         let name = self.name();
         let container = match self.container {
-            Container::Root(file) => Container::Root(file.recovered().map_err(|e| e.within(name))?),
+            Container::Root(file) => Container::Root(file.recovered().map_err(|e| e.in_file(name))?),
             objects @ Container::Objects(_) => objects,
         };
         Ok(Self { page_checksums: self.page_checksums, ..Self::of(container) })
@@ -359,7 +351,7 @@ impl File {
     pub fn objects(&self) -> Result<Vec<Object>> {
         match &self.container {
             Container::Root(file) => {
-                let listing = file.listing().map_err(|e| e.within(self.name()))?;
+                let listing = file.listing().map_err(|e| e.in_file(self.name()))?;
                 Ok(listing.objects().map(|(object, is_newest)| Object::of(object, is_newest)).collect())
             }
             Container::Objects(objects) => Ok(vec![Object::of_objects(objects, &self.stored_ntuple(objects)?)]),
@@ -381,12 +373,12 @@ impl File {
                 return visit(Listed { object, seek_key: 0, ntuple });
             }
         };
-        let listing = file.listing().map_err(|e| e.within(self.name()))?;
+        let listing = file.listing().map_err(|e| e.in_file(self.name()))?;
         for (object, is_newest) in listing.objects().filter(|(object, _)| object.key.class_name == ANCHOR_CLASS) {
             let (listed, seek_key) = (Object::of(object, is_newest), object.key.seek_key);
             let ntuple = match skip(&listed, seek_key) {
                 None => self.ntuple_of(object),
-                Some(error) => Err(error.within(format!("ntuple '{}'", listed.name())).within(self.name())),
+                Some(error) => Err(error.in_object("ntuple", listed.name()).in_file(self.name())),
             };
             visit(Listed { object: listed, seek_key, ntuple })?;
         }
@@ -400,7 +392,7 @@ impl File {
     pub fn ntuple_names(&self) -> Result<Vec<String>> {
         match &self.container {
             Container::Root(file) => {
-                let ntuples = ntuples(file).map_err(|e| e.within(self.name()))?;
+                let ntuples = ntuples(file).map_err(|e| e.in_file(self.name()))?;
                 Ok(ntuples.into_iter().map(|object| object.path).collect())
             }
             Container::Objects(objects) => Ok(vec![self.stored_ntuple(objects)?.name().to_owned()]),
@@ -413,7 +405,7 @@ impl File {
     /// Corrupt if the record is damaged, unsupported if it is older than ROOT 3.
     pub fn streamer_infos(&self) -> Result<StreamerInfos> {
         match &self.container {
-            Container::Root(file) => file.attempt(container::streamer_infos).map_err(|e| e.within(self.name())),
+            Container::Root(file) => file.attempt(container::streamer_infos).map_err(|e| e.in_file(self.name())),
             Container::Objects(_) => Ok(StreamerInfos::default()),
         }
     }
@@ -426,7 +418,7 @@ impl File {
     pub fn ntuple(&self, name: Option<&str>) -> Result<Ntuple> {
         match &self.container {
             Container::Root(file) => {
-                let object = self.find(file, name).map_err(|e| e.within(self.name()))?;
+                let object = self.find(file, name).map_err(|e| e.in_file(self.name()))?;
                 self.ntuple_of(&object)
             }
             Container::Objects(objects) => {
@@ -436,7 +428,7 @@ impl File {
                     None => Ok(ntuple),
                     Some(other) => {
                         let known = std::iter::once(ntuple.name());
-                        Err(Error::no_such("ntuple", other, known).within(self.name()))
+                        Err(Error::no_such("ntuple", other, known).in_file(self.name()))
                     }
                 }
             }
@@ -457,12 +449,12 @@ impl File {
                 _ => self.find(file, None),
             },
         };
-        let object = object.map_err(|e| e.within(self.name()))?;
+        let object = object.map_err(|e| e.in_file(self.name()))?;
         if !TREE_CLASSES.contains(&object.key.class_name.as_str()) {
             return self.ntuple_of(&object).map(Table::Ntuple);
         }
         let open = || Ok(Tree::new(TreeSource::open(file.clone(), &object)?, &object.path));
-        open().map(Table::Tree).map_err(|e: Error| e.within(format!("tree '{}'", object.path)).within(self.name()))
+        open().map(Table::Tree).map_err(|e: Error| e.in_object("tree", &object.path).in_file(self.name()))
     }
 
     /// Paths of the ntuples and the trees in the file.
@@ -482,7 +474,7 @@ impl File {
     pub fn tree_names(&self) -> Result<Vec<String>> {
         match &self.container {
             Container::Root(file) => {
-                let trees = trees(file).map_err(|e| e.within(self.name()))?;
+                let trees = trees(file).map_err(|e| e.in_file(self.name()))?;
                 Ok(trees.into_iter().map(|object| object.path).collect())
             }
             Container::Objects(_) => Ok(Vec::new()),
@@ -542,9 +534,9 @@ impl File {
                 let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
                 read(&object, &bytes, &infos)
             };
-            read().map_err(|e: Error| e.within(format!("object '{path}'")))
+            read().map_err(|e: Error| e.in_object("object", path))
         };
-        read().map_err(|e| e.within(self.name()))
+        read().map_err(|e| e.in_file(self.name()))
     }
 
     /// Opens the newest cycle of an ntuple in a ROOT file, and gives the cycle.
@@ -564,7 +556,7 @@ impl File {
             return Ok(ntuple.clone());
         }
         let opened = open_stored(objects, self.page_checksums);
-        let opened = opened.map_err(|e| e.within(self.name()))?;
+        let opened = opened.map_err(|e| e.in_file(self.name()))?;
         Ok(self.ntuple.get_or_init(|| opened).clone())
     }
 
@@ -573,10 +565,10 @@ impl File {
         let file = self.root_file()?;
         match object.key.class_name.as_str() {
             ANCHOR_CLASS => {}
-            PRE_RELEASE_CLASS => return Err(pre_release(file, object)?.within(self.name())),
-            _ => return Err(self.not_an_ntuple(object).within(self.name())),
+            PRE_RELEASE_CLASS => return Err(pre_release(file, object)?.in_file(self.name())),
+            _ => return Err(self.not_an_ntuple(object).in_file(self.name())),
         }
-        let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
+        let context = |e: Error| e.in_object("ntuple", &object.path).in_file(self.name());
         let anchor = file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
         let store = Box::new(FileStore::new(file.clone(), anchor));
         let session = file.session().clone();
@@ -650,7 +642,7 @@ fn trees(file: &source::File) -> Result<Vec<container::Object>> {
 #[cold]
 fn pre_release(file: &source::File, object: &container::Object) -> Result<Error> {
     let error = Error::from(file.attempt(|fetched| open::pre_release(fetched, object))?);
-    Ok(error.within(format!("ntuple '{}'", object.path)))
+    Ok(error.in_object("ntuple", &object.path))
 }
 
 /// The error of a file without ntuples that can be read: `what`, and what there is instead.

@@ -129,7 +129,7 @@ impl Table {
             Self::Chain(chain) => format!("expected one RNTuple, found {} files", chain.parts().len()),
             Self::Join(join) => format!("expected one RNTuple, found a join of {}", join.sides()),
         };
-        Err(Error::unsupported(what).within(self.file_name()))
+        Err(Error::unsupported(what).in_file(self.file_name()))
     }
 
     /// The tree, if it is one.
@@ -235,7 +235,7 @@ impl Table {
             Self::Tree(tree) => Self::Tree(tree.with_rules(rules)?),
             Self::Chain(_) | Self::Join(_) => {
                 let what = "rules are for one file: give them to each before they are chained or joined";
-                return Err(Error::unsupported(what).within(self.file_name()));
+                return Err(Error::unsupported(what).in_file(self.file_name()));
             }
         })
     }

@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::take::take;
-use tupelo_format::container::Layout;
+use tupelo_format::container::FileLayout;
 use tupelo_format::open::PRE_RELEASE_CLASS;
 
 use super::explain::Explanation;
@@ -152,7 +152,7 @@ fn any_source_is_read_as_another_schema() {
 
 /// A ROOT file that holds nothing but an object 'n'.
 fn file_of(class_name: &str, payload: &[u8]) -> File {
-    let (mut layout, mut file) = Layout::create("f.root", 0, [0; 16]).unwrap();
+    let (mut layout, mut file) = FileLayout::create("f.root", 0, [0; 16]).unwrap();
     layout.add("n", class_name, "", payload.to_vec()).unwrap();
     let tail = layout.finish(file.len() as u64).unwrap();
     file.extend_from_slice(&tail.append);

@@ -5,7 +5,7 @@ use tupelo_format::object::Basic;
 use tupelo_format::streamer::ElementKind;
 use tupelo_format::streamer::code::NOT_STORED;
 use tupelo_format::type_name::{TypeName, normalised};
-use tupelo_ttree::Layout;
+use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::layout::ObjectLayout;
 
@@ -61,7 +61,7 @@ fn collection(field: &TreeField, items: &[TreeField]) -> Field {
 /// A member of the items: without the list of all items of an entry.
 fn item_member(member: &TreeField) -> Field {
     match &member.kind {
-        FieldKind::Value { layout: Layout::Rest(item), .. } => value(&member.name, item, &member.type_name),
+        FieldKind::Value { layout: ValueLayout::Rest(item), .. } => value(&member.name, item, &member.type_name),
         FieldKind::Record(members) => {
             record(&member.name, &member.type_name, members.iter().map(item_member).collect())
         }
@@ -70,7 +70,7 @@ fn item_member(member: &TreeField) -> Field {
 }
 
 /// A field of a layout. The type name is empty where the layout says it.
-fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
+fn value(name: &str, layout: &ValueLayout, type_name: &str) -> Field {
     let normal = normalised(type_name);
     let argument = |index: usize| {
         TypeName::parse(type_name).and_then(|name| name.arguments.get(index).copied()).unwrap_or_default()
@@ -78,23 +78,27 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
     let named =
         |kind: Kind, made: String| Field::new(name, if normal.is_empty() { made } else { normal.clone() }, kind);
     match layout {
-        Layout::Number(basic, _) => {
+        ValueLayout::Number(basic, _) => {
             let (primitive, standard) = primitive(*basic);
             Field::new(name, standard, Kind::Primitive(primitive))
         }
-        Layout::Text | Layout::Leaf | Layout::Characters => Field::new(name, "std::string", Kind::String),
-        Layout::Opaque => Field::new(name, normal, Kind::Streamer),
-        Layout::Headed(body) | Layout::Named { item: body, .. } => value(name, body, type_name),
-        Layout::Fixed(size, item) => {
+        ValueLayout::Text | ValueLayout::Leaf | ValueLayout::Characters => {
+            Field::new(name, "std::string", Kind::String)
+        }
+        ValueLayout::Opaque => Field::new(name, normal, Kind::Streamer),
+        ValueLayout::Headed(body) | ValueLayout::Named { item: body, .. } => value(name, body, type_name),
+        ValueLayout::Fixed(size, item) => {
             // ROOT describes members that are arrays by the type of their items.
             let is_array = TypeName::parse(&normal).is_some_and(|name| name.base == "std::array");
             let item = Box::new(value(PARTS[0], item, if is_array { argument(0) } else { type_name }));
             let made = format!("std::array<{},{size}>", item.type_name);
             Field::new(name, made, Kind::Array { size: *size as u64, item })
         }
-        Layout::Bits(size) => Field::new(name, format!("std::bitset<{size}>"), Kind::Bitset { size: *size as u64 }),
-        Layout::Counted(item) => match &**item {
-            Layout::Pair(parts) => {
+        ValueLayout::Bits(size) => {
+            Field::new(name, format!("std::bitset<{size}>"), Kind::Bitset { size: *size as u64 })
+        }
+        ValueLayout::Counted(item) => match &**item {
+            ValueLayout::Pair(parts) => {
                 let parts: Vec<Field> = parts
                     .iter()
                     .enumerate()
@@ -111,30 +115,30 @@ fn value(name: &str, layout: &Layout, type_name: &str) -> Field {
                 named(Kind::Collection(Box::new(item)), made)
             }
         },
-        Layout::Rest(item)
-        | Layout::FlaggedRest(item)
-        | Layout::Pointed { item, .. }
-        | Layout::CountedBy { item, .. }
-        | Layout::CountedInBranch { item, .. } => {
+        ValueLayout::Rest(item)
+        | ValueLayout::FlaggedRest(item)
+        | ValueLayout::Pointed { item, .. }
+        | ValueLayout::CountedBy { item, .. }
+        | ValueLayout::CountedInBranch { item, .. } => {
             let item = value(PARTS[0], item, "");
             let made = format!("ROOT::VecOps::RVec<{}>", item.type_name);
             Field::new(name, made, Kind::Collection(Box::new(item)))
         }
-        Layout::Pair(parts) => {
+        ValueLayout::Pair(parts) => {
             let parts = parts.iter().zip(PARTS).map(|(part, name)| value(name, part, "")).collect();
             named(Kind::Tuple(parts), String::new())
         }
-        Layout::Members(_) | Layout::Triangle { .. } | Layout::Reference | Layout::RootObject => {
+        ValueLayout::Members(_) | ValueLayout::Triangle { .. } | ValueLayout::Reference | ValueLayout::RootObject => {
             let class = match layout {
-                Layout::Reference => "TRef",
-                Layout::RootObject => "TObject",
+                ValueLayout::Reference => "TRef",
+                ValueLayout::RootObject => "TObject",
                 _ => type_name,
             };
             let members = layout.members().unwrap_or_default().into_iter();
             record(name, class, members.map(|(name, member)| value(name, member, "")).collect())
         }
-        Layout::Object(object) => self::object(name, object),
-        Layout::ObjectBits => value(name, &Layout::Number(Basic::U32, None), ""),
+        ValueLayout::Object(object) => self::object(name, object),
+        ValueLayout::ObjectBits => value(name, &ValueLayout::Number(Basic::U32, None), ""),
     }
 }
 

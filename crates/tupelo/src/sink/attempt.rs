@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use tupelo_format::store::Place;
+use tupelo_format::store::ObjectFolder;
 use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectSink as Namespace};
 
 use crate::source::{
@@ -28,7 +28,7 @@ pub(super) struct Attempt {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// In a separate folder.
-    Folder { place: Place, folder: String },
+    Folder { place: ObjectFolder, folder: String },
     /// By its numbers, in a DAOS container.
     Numbers { keys: DaosKeys, attempt: u32 },
 }
@@ -96,7 +96,7 @@ impl Attempt {
         match daos_keys(&namespace.keys(), base) {
             Some(keys) => Self::in_container(namespace, keys, name, is_caged, visible),
             None => {
-                let place = Place::Attempt(name.to_owned());
+                let place = ObjectFolder::Attempt(name.to_owned());
                 let folder = place.folder(base);
                 let keys = ObjectKeys::Numbered { folder: folder.as_str().into() };
                 let numbers = AttemptNumbers { first: 0, end: u64::MAX };

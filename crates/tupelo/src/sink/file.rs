@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::{
-    ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, Payload, blob_key, unlisted_key,
+    ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, FileLayout, Payload, blob_key, unlisted_key,
 };
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
@@ -43,7 +43,7 @@ struct State {
     sink: Option<Box<dyn ByteSink>>,
     /// Why nothing more may be written.
     closed: Option<String>,
-    layout: Layout,
+    layout: FileLayout,
     /// Whether there are changes since the last published state.
     is_changed: bool,
     /// Padding before the first appended record.
@@ -60,7 +60,7 @@ impl FileSink {
     /// Creates a file.
     pub(crate) fn create(mut sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
         let datime = datime();
-        let (layout, head) = Layout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
+        let (layout, head) = FileLayout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
         sink.append(&head)?;
         Ok(Self::new(sink, layout, datime, 0, true))
     }
@@ -68,13 +68,13 @@ impl FileSink {
     /// Updates an existing file, to which `sink` appends.
     pub(crate) fn update(sink: Box<dyn ByteSink>, file: &File) -> Result<Self> {
         let datime = datime();
-        let layout = file.attempt_with_directories(|fetched| Layout::update(fetched, datime))?;
+        let layout = file.attempt_with_directories(|fetched| FileLayout::update(fetched, datime))?;
         // Blobs are appended after all records that the file may refer to.
         let gap = layout.start().saturating_sub(sink.position());
         Ok(Self::new(sink, layout, datime, gap, false))
     }
 
-    fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32, gap: u64, is_changed: bool) -> Self {
+    fn new(sink: Box<dyn ByteSink>, layout: FileLayout, datime: u32, gap: u64, is_changed: bool) -> Self {
         let name = sink.to_string();
         let state = State {
             sink: Some(sink),

@@ -41,15 +41,23 @@ impl Mapping {
         }
     }
 
-    /// The mapping for a DAOS container, where columns of a cluster have keys of their own. ROOT since 6.38 reads `page`
-    /// only.
+    /// The mapping for a store whose objects have these keys.
     ///
     /// # Errors
-    /// Invalid argument for mappings that a container does not have.
-    pub(crate) fn resolve_for_daos(self, keys: &Keys) -> Result<Self> {
+    /// Invalid argument for mappings that a DAOS container does not have.
+    pub(crate) fn resolve_in(self, keys: &Keys, reads_in_place: bool, max_request_bytes: u64) -> Result<Self> {
+        match keys {
+            Keys::Daos { separate_pages, .. } => self.resolve_in_container(*separate_pages),
+            _ => Ok(self.resolve(reads_in_place, max_request_bytes)),
+        }
+    }
+
+    /// The mapping for a DAOS container, where columns of a cluster have keys of their own. ROOT since 6.38 reads `page`
+    /// only.
+    fn resolve_in_container(self, separate_pages: bool) -> Result<Self> {
         match self {
             Self::Auto => Ok(Self::Page),
-            Self::Cage(_) | Self::PageGroup if matches!(keys, Keys::Daos { separate_pages: true, .. }) => {
+            Self::Cage(_) | Self::PageGroup if separate_pages => {
                 let what = format!("daos_objects=page stores each page in a separate object, but '{self}' does not");
                 Err(Error::invalid_argument(format!("{what}; use the mapping page")))
             }
@@ -159,11 +167,14 @@ mod tests {
         assert_eq!(Mapping::Auto.resolve(true, 1), Mapping::Cluster);
         assert_eq!(Mapping::Auto.resolve(false, 1 << 24).to_string(), "cage:16MiB");
         assert_eq!(Mapping::Page.resolve(true, 1), Mapping::Page);
-        let keys = |separate_pages| Keys::Daos { class: "SX".into(), metadata_class: "SX".into(), separate_pages };
-        assert_eq!(Mapping::Auto.resolve_for_daos(&keys(false)).unwrap(), Mapping::Page);
-        let error = Mapping::Cluster.resolve_for_daos(&keys(false)).unwrap_err().to_string();
+        let in_container = |mapping: Mapping, separate_pages| {
+            let keys = Keys::Daos { class: "SX".into(), metadata_class: "SX".into(), separate_pages };
+            mapping.resolve_in(&keys, true, 1)
+        };
+        assert_eq!(in_container(Mapping::Auto, false).unwrap(), Mapping::Page);
+        let error = in_container(Mapping::Cluster, false).unwrap_err().to_string();
         assert!(error.contains("use page, cage:SIZE"), "{error}");
-        let error = Mapping::PageGroup.resolve_for_daos(&keys(true)).unwrap_err().to_string();
+        let error = in_container(Mapping::PageGroup, true).unwrap_err().to_string();
         assert!(error.contains("use the mapping page"), "{error}");
     }
 }

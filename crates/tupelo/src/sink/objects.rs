@@ -12,16 +12,16 @@ use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 use tupelo_format::object::Object;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
-use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectLink, Place};
+use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectFolder, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
+use tupelo_storage::{Condition, ErrorKind, Keys, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
 use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{
-    Blob, CLONES, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos,
+    Blob, CLONES, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key,
     with_default_metadata, write_daos,
 };
 use crate::{Error, Result};
@@ -97,13 +97,11 @@ impl ObjectSink {
     ) -> Result<Self> {
         check_base(base, name)?;
         let keys = namespace.keys();
-        let mapping = match is_daos(&keys) {
-            true => mapping.resolve_for_daos(&keys).map_err(|e| e.within(name))?,
-            false => mapping.resolve(namespace.reads_in_place(), namespace.hints().max_request_bytes),
-        };
+        let mapping = mapping.resolve_in(&keys, namespace.reads_in_place(), namespace.hints().max_request_bytes);
+        let mapping = mapping.map_err(|e| e.in_file(name))?;
         let (condition, visible) = match namespace.state(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
             Ok((condition, None)) => {
-                check_metadata_class(&*namespace, base).map_err(|e| e.within(name))?;
+                check_metadata_class(&*namespace, base).map_err(|e| e.in_file(name))?;
                 (condition, None)
             }
             Ok(_) if is_exclusive => {
@@ -128,14 +126,14 @@ impl ObjectSink {
         };
         let is_caged = mapping.needs_whole_clusters();
         let attempt = Attempt::begin(&*namespace, base, is_caged, attempt, visible.as_deref());
-        let attempt = attempt.map_err(|e| e.within(name))?;
+        let attempt = attempt.map_err(|e| e.in_file(name))?;
         if let Kind::Folder { folder, .. } = &attempt.kind
             && is_exclusive
             && !namespace.honours_conditions(&format!("{folder}probe"))?
         {
             let why = "the store ignores the conditions If-None-Match and If-Match, so two writers could replace each \
                        other's ntuple";
-            return Err(Error::unsupported(why).within(name));
+            return Err(Error::unsupported(why).in_file(name));
         }
         let uploads = Uploads::new(Arc::clone(&namespace));
         let (name, base, process) = (name.to_owned(), base.to_owned(), std::process::id());
@@ -334,9 +332,7 @@ fn attribute_sets(manifest: &Manifest) -> Vec<(String, ObjectDigest)> {
 
 /// Refuses to replace an ntuple with another name, which a DAOS container may have under the same hash.
 fn check_name(namespace: &Arc<dyn Namespace>, base: &str, name: &str) -> Result<()> {
-    if !is_daos(&namespace.keys()) {
-        return Ok(());
-    }
+    let Keys::Daos { .. } = namespace.keys() else { return Ok(()) };
     let source: Arc<dyn ObjectSource> = Arc::clone(namespace) as _;
     let found = Objects::open(source, base, name)
         .and_then(|objects| Metadata::open(objects.session().clone(), Box::new(objects.store()), true));
@@ -351,20 +347,20 @@ fn check_name(namespace: &Arc<dyn Namespace>, base: &str, name: &str) -> Result<
 fn check_base(base: &str, name: &str) -> Result<()> {
     if name.contains(".objects/") {
         let what = "this folder contains the objects of another ntuple; choose another folder";
-        return Err(Error::invalid_argument(what).within(name));
+        return Err(Error::invalid_argument(what).in_file(name));
     }
     if !base.contains(':') {
         return Ok(());
     }
     let uri = name.rsplit_once(':').map_or(name, |(uri, _)| uri);
     let what = "the URI of an object store names one ntuple and must not end with :NAME";
-    Err(Error::invalid_argument(format!("{what}; write to {uri} instead")).within(name))
+    Err(Error::invalid_argument(format!("{what}; write to {uri} instead")).in_file(name))
 }
 
 #[cold]
 fn not_an_ntuple(name: &str, why: &str) -> Error {
     let what = "an object that is not an ntuple exists under this name and is not replaced";
-    Error::invalid_argument(format!("{what} ({why}); delete it first or choose another name")).within(name)
+    Error::invalid_argument(format!("{what} ({why}); delete it first or choose another name")).in_file(name)
 }
 
 impl PageSink for ObjectSink {
@@ -468,7 +464,7 @@ impl PageSink for ObjectSink {
     fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)> {
         let place = match &self.inner.attempt.kind {
             Kind::Folder { place, .. } => place.clone(),
-            Kind::Numbers { .. } => Place::Below,
+            Kind::Numbers { .. } => ObjectFolder::Below,
         };
         let anchor = JsonAnchor { links: *links, place, extension: None };
         let stored = Bytes::from(anchor.write()?);

@@ -3,7 +3,7 @@
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::store::daos::{DaosAnchor, DaosExtension};
-use tupelo_format::store::{JsonAnchor, ObjectDigest, ObjectLink, Place};
+use tupelo_format::store::{JsonAnchor, ObjectDigest, ObjectFolder, ObjectLink};
 use tupelo_storage::Keys;
 
 use super::keys::{DEFAULT_METADATA_CLASS, DaosKeys, ObjectKeys};
@@ -66,8 +66,8 @@ impl StoreAnchor {
     fn of_json(anchor: JsonAnchor, base: &str) -> Self {
         let folder = anchor.place.folder(base).into();
         let attempt = match anchor.place {
-            Place::Attempt(attempt) => Some(attempt),
-            Place::Below => None,
+            ObjectFolder::Attempt(attempt) => Some(attempt),
+            ObjectFolder::Below => None,
         };
         let (bytes, mapping, manifest, page_lists, attribute_sets) = match anchor.extension {
             Some(own) => (Some(own.bytes), Some(own.mapping), Some(own.manifest), own.page_lists, own.attribute_sets),

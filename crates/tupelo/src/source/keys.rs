@@ -3,13 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::{Error, Result};
 use tupelo_format::store::daos::{
     ANCHOR_AKEY, FOOTER_AKEY, HEADER_AKEY, METADATA_DKEY, METADATA_OBJECT, PAGE_AKEY, PAGE_LIST_OBJECT, RESERVED_INDEX,
     ntuple_index,
 };
-use tupelo_storage::Keys;
-
-use crate::{Error, Result};
 
 /// A ROOT file, or an object of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -227,11 +225,6 @@ impl AttemptNumbers {
 /// Of the number of an object with several pages: 16 million objects in each of 255 attempts.
 const CAGE_BITS: u32 = 24;
 const NUMBER_BITS: u32 = 40;
-
-/// Whether keys are those of a DAOS container.
-pub(crate) fn is_daos(keys: &Keys) -> bool {
-    matches!(keys, Keys::Daos { .. })
-}
 
 impl fmt::Display for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use tupelo_format::envelope::{ClusterSummary, ColumnPages, EnvelopeType, Footer,
 use tupelo_format::open;
 
 use super::work::MetadataBytes;
-use super::{PageStore, RequestMemory, Reservation, Session};
+use super::{PageStore, RequestMemory, Reservation, Session, size_limit};
 use crate::{Error, ErrorKind, Result};
 
 /// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names
@@ -117,8 +117,9 @@ impl Metadata {
         // The store checks that the lengths are possible.
         let stored = header_and_footer(&*store)?;
         session.take_work(MetadataBytes::of_envelopes([&links.header, &links.footer]))?;
-        let (descriptor, records) = session
-            .parse(|memory| open::descriptor(stored.each_ref().map(|bytes| &bytes[..]), links, store.size(), memory))?;
+        let (descriptor, records) = session.parse(|memory| {
+            open::descriptor(stored.each_ref().map(|bytes| &bytes[..]), links, size_limit(store.size()), memory)
+        })?;
         let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
         session.take_work(MetadataBytes::of_envelopes(page_lists))?;
         let reserved = [records, session.budget().reserve(schema_bytes(&descriptor), "the schema")?];
@@ -165,7 +166,7 @@ impl Metadata {
 
     /// The memory of a reading request.
     pub(crate) fn request_memory(&self) -> RequestMemory {
-        self.session.budget().request(self.store.size())
+        self.session.budget().request(size_limit(self.store.size()))
     }
 
     /// Whether page checksums are compared.

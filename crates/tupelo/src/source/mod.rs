@@ -28,9 +28,7 @@ pub(crate) use anchor::{StoreAnchor, daos_keys, with_default_metadata, write_dao
 pub use attempt::PUBLISHING_TIME;
 pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, replaced, sealed, sealed_record};
 use directories::Directories;
-pub(crate) use keys::{
-    AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD, is_daos,
-};
+pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD};
 pub(crate) use memory::{CONCURRENT_FETCHES, Extents, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
@@ -40,7 +38,7 @@ pub(crate) use objects::{CLONES, Objects, anchor_key, and_next, clone_key, may_b
 pub(crate) use recover::{Overlay, scan};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
-pub(crate) use store::{BlobRange, FileStore, PageStore};
+pub(crate) use store::{BlobRange, FileStore, PageStore, size_limit};
 pub use tree::TreeCache;
 pub(crate) use tree::TreeSource;
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;

@@ -18,8 +18,8 @@ use tupelo_storage::{
 
 use super::anchor::{StoreAnchor, daos_keys};
 use super::attempt::without_store;
-use super::keys::{Blob, MAX_RECORD_BYTES, ObjectKeys, is_daos};
-use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
+use super::keys::{Blob, MAX_RECORD_BYTES, ObjectKeys};
+use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session, size_limit};
 use crate::error::Remedy;
 use crate::{Error, Result};
 
@@ -30,8 +30,6 @@ const MANIFEST_BUDGET_PART: u64 = 4;
 /// Page lists are read with header and footer if all together have at most this number of bytes and part of the memory.
 const MAX_EARLY_BYTES: u64 = 4 << 20;
 const EARLY_BUDGET_PART: u64 = 8;
-/// The size that is assumed if the anchor does not give it, which limits the accepted sizes of page lists: 1 TiB.
-const UNKNOWN_BYTES: u64 = 1 << 40;
 
 /// An ntuple in a store.
 #[derive(Debug, Clone)]
@@ -177,7 +175,7 @@ impl Objects {
         let keys = namespace.keys();
         let stored = match namespace.get(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
             Ok((stored, _)) => stored,
-            Err(error) if error.is_not_found() && is_daos(&keys) => {
+            Err(error) if error.is_not_found() && matches!(keys, Keys::Daos { .. }) => {
                 // Those that Tupelo wrote.
                 let known = names_in_container(&*namespace).unwrap_or_default();
                 return Err(Error::no_such("ntuple", base, known.iter().map(String::as_str)));
@@ -237,9 +235,9 @@ impl Objects {
         self.stored.len() as u64
     }
 
-    /// Bytes of all objects, as the anchor says.
-    pub(crate) fn size(&self) -> u64 {
-        self.anchor.bytes.unwrap_or(UNKNOWN_BYTES)
+    /// Bytes of all objects, if the anchor says so.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.anchor.bytes
     }
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
@@ -247,7 +245,7 @@ impl Objects {
     }
 
     pub(crate) fn with_work_limit(self) -> Self {
-        let session = self.session.clone().with_work_limit(self.size());
+        let session = self.session.clone().with_work_limit(size_limit(self.size()));
         Self { session, ..self }
     }
 
@@ -390,7 +388,7 @@ impl PageStore for ObjectStore {
         self.objects.name.clone()
     }
 
-    fn size(&self) -> u64 {
+    fn size(&self) -> Option<u64> {
         self.objects.size()
     }
 
@@ -412,7 +410,7 @@ impl PageStore for ObjectStore {
             ObjectKeys::Daos(_) if found != base => {
                 let what =
                     format!("the container lacks ntuple '{base}', but has '{found}', whose name has the same hash");
-                Err(Error::not_found(what).within(&self.objects.name))
+                Err(Error::not_found(what).in_file(&self.objects.name))
             }
             _ => Ok(()),
         }

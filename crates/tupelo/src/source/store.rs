@@ -40,13 +40,21 @@ impl BlobRange {
     }
 }
 
+/// Most bytes that are requested of a store of unknown size: 1 TiB.
+const MAX_UNKNOWN_BYTES: u64 = 1 << 40;
+
+/// What limits the sizes that metadata claim: the size of the store, if known.
+pub(crate) fn size_limit(size: Option<u64>) -> u64 {
+    size.unwrap_or(MAX_UNKNOWN_BYTES)
+}
+
 /// Stores the envelopes and pages of one ntuple. Nothing above it knows whether they are in a ROOT file.
 pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// Path or URI, for messages.
     fn name(&self) -> String;
 
-    /// Size of everything stored, other ntuples in the same file included, in bytes.
-    fn size(&self) -> u64;
+    /// Size of everything stored, other ntuples in the same file included, in bytes, if known.
+    fn size(&self) -> Option<u64>;
 
     /// The hints of the back end.
     fn hints(&self) -> Hints;
@@ -125,8 +133,8 @@ impl PageStore for FileStore {
         self.file.source.to_string()
     }
 
-    fn size(&self) -> u64 {
-        self.file.size()
+    fn size(&self) -> Option<u64> {
+        Some(self.file.size())
     }
 
     fn hints(&self) -> Hints {
@@ -147,7 +155,7 @@ impl PageStore for FileStore {
 
     /// Of the file's header with its UUID, its size, the anchor, and the footer as it is stored.
     fn identity(&self) -> Result<u64> {
-        let (size, anchor) = (self.size(), &self.anchor);
+        let (size, anchor) = (self.file.size(), &self.anchor);
         let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
         let parts = |fetched: &FetchedRanges| {
             Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))

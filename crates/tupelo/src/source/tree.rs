@@ -8,6 +8,7 @@ use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
 use tupelo_ttree::fields::Field;
+use tupelo_ttree::moved::MovableTree;
 use tupelo_ttree::tree::{Refused, Stored};
 use tupelo_ttree::{Branch, Tree};
 
@@ -37,6 +38,7 @@ pub struct TreeCache {
 #[derive(Debug)]
 pub(crate) struct TreeSource {
     file: File,
+    object: container::Object,
     tree: Tree,
     fields: Vec<Field>,
     refused: Vec<Refused>,
@@ -69,6 +71,7 @@ impl TreeSource {
         let identity = xxh3(&[&bytes[..], &file.size().to_le_bytes()].concat());
         Ok(Self {
             file,
+            object: object.clone(),
             tree,
             fields,
             refused,
@@ -83,6 +86,16 @@ impl TreeSource {
 
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The record of the tree, for moving its baskets, and the layouts of all classes in the file.
+    pub(crate) fn movable(&self) -> Result<(MovableTree, StreamerInfos)> {
+        let infos = self.file.attempt(container::streamer_infos)?;
+        let key = &self.object.key;
+        let bytes = self.file.attempt(|fetched| container::object_bytes(fetched, key))?;
+        let memory = Memory::new(self.session().budget().left());
+        let movable = MovableTree::read(bytes.to_vec(), key.key_bytes, &key.class_name, &infos, &memory)?;
+        Ok((movable, infos))
     }
 
     /// A hash of the record of the tree and the size of the file.
@@ -142,18 +155,20 @@ impl TreeSource {
     /// The record of a basket in the file; `None` where it is in the tree's own record.
     pub(crate) fn range(&self, branch: &Branch, basket: usize) -> Result<Option<Range<u64>>> {
         match branch.baskets.get(basket).map(|place| &place.stored) {
-            Some(Stored::InFile { offset, bytes }) => {
-                let (size, bytes) = (self.file.size(), u64::from(*bytes));
-                match offset.checked_add(bytes).filter(|&end| end <= size) {
-                    Some(end) => Ok(Some(*offset..end)),
-                    None => {
-                        let what =
-                            format!("{bytes} bytes at byte {offset} extend past the end of the file ({size} bytes)");
-                        Err(Error::corrupt(what))
-                    }
-                }
-            }
+            Some(Stored::InFile { offset, bytes }) => self.record(*offset, *bytes).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The bytes of a record, which must lie in the file.
+    pub(crate) fn record(&self, offset: u64, bytes: u32) -> Result<Range<u64>> {
+        let size = self.file.size();
+        match offset.checked_add(bytes.into()).filter(|&end| end <= size) {
+            Some(end) => Ok(offset..end),
+            None => {
+                let what = format!("{bytes} bytes at byte {offset} extend past the end of the file ({size} bytes)");
+                Err(Error::corrupt(what))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use tupelo_format::container::AnchorLinks;
 
 use super::WriteOptions;
 use super::cluster_builder::ClusterBuilder;
-use super::committer::{Committer, LinkedSet, Place};
+use super::committer::{AnchorPlace, Committer, LinkedSet};
 use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::sink::{PageSink, Stored};
@@ -34,7 +34,7 @@ impl Set {
         options: &WriteOptions,
     ) -> Result<Self> {
         let options = options.clone().for_attributes();
-        let (sink, place) = (sink.attribute_set(), Place::AttributeSet(name.to_owned()));
+        let (sink, place) = (sink.attribute_set(), AnchorPlace::AttributeSet(name.to_owned()));
         let (committer, builder) = match existing {
             None => Committer::create(sink, place, &set_schema(schema)?, options)?,
             Some(ntuple) => Committer::reopen(sink, place, ntuple, 1, options)?,
@@ -206,7 +206,7 @@ impl LinkedSet for Metadata {
         let pairs = RecordBatch::try_from_iter([("key", keys), ("value", values)])?;
         let schema = metadata_schema();
         let sink = Arc::clone(sink).attribute_set();
-        let place = Place::AttributeSet(METADATA_SET.to_owned());
+        let place = AnchorPlace::AttributeSet(METADATA_SET.to_owned());
         let options = WriteOptions::default().for_attributes();
         let (mut committer, mut builder) = Committer::create(sink, place, &set_schema(&schema)?, options)?;
         let ranges = vec![0..entries; pairs.num_rows()];

@@ -61,19 +61,35 @@ pub(super) struct ClusterBuilder {
     pub(super) progress: WriteProgress,
 }
 
-/// A complete cluster, whose pages are stored.
+/// A complete cluster.
 #[derive(Debug)]
-pub(super) struct StoredCluster {
+pub(super) struct FullCluster {
     pub(super) entries: u64,
-    /// The pages of every column that is written.
-    pub(super) columns: Vec<StoredColumn>,
+    pub(super) pages: ClusterPages,
     pub(super) unpacked_bytes: u64,
     /// Checksums included.
     pub(super) stored_bytes: u64,
 }
 
-/// Stores the pages of a cluster, as far as they are not stored yet, once its number is known.
-pub(super) type Store<'a> = &'a mut dyn FnMut(u64) -> Result<StoredCluster>;
+/// The pages of every column that is written.
+#[derive(Debug)]
+pub(super) enum ClusterPages {
+    Stored(Vec<StoredColumn>),
+    /// For sinks that [store whole clusters](PageSink::stores_whole_clusters), under a number that only the committer knows.
+    Sealed(Vec<SealedColumn>),
+}
+
+/// Stores all pages of a cluster with this number, ordered by column.
+pub(super) fn store(sink: &dyn PageSink, cluster: u64, columns: &[SealedColumn]) -> Result<Vec<StoredColumn>> {
+    let numbered = (0u32..).zip(columns);
+    let pages = numbered.flat_map(|(column, own)| own.pages.iter().map(move |page| page.as_stored(column)));
+    let mut locators = sink.put_pages(cluster, &pages.collect::<Vec<_>>())?.into_iter();
+    let stored = |column: &SealedColumn| {
+        let pages = column.pages.iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator));
+        StoredColumn { pages: pages.collect(), compression: column.compression }
+    };
+    Ok(columns.iter().map(stored).collect())
+}
 
 impl ClusterBuilder {
     pub(super) fn new(
@@ -163,7 +179,7 @@ impl ClusterBuilder {
     pub(super) fn append(
         &mut self,
         batches: &[RecordBatch],
-        mut commit: impl FnMut(Store<'_>) -> Result<WriteProgress>,
+        mut commit: impl FnMut(FullCluster) -> Result<WriteProgress>,
     ) -> Result<()> {
         for batch in batches {
             let is_whole = self.is_whole(batch)?;
@@ -224,10 +240,14 @@ impl ClusterBuilder {
     }
 
     /// Ends the open cluster, if it has entries.
-    pub(super) fn flush(&mut self, mut commit: impl FnMut(Store<'_>) -> Result<WriteProgress>) -> Result<()> {
-        if self.entries == 0 {
-            return Ok(());
+    pub(super) fn flush(&mut self, commit: impl FnOnce(FullCluster) -> Result<WriteProgress>) -> Result<()> {
+        if self.entries > 0 {
+            self.progress = commit(self.take_cluster()?)?;
         }
+        Ok(())
+    }
+
+    fn take_cluster(&mut self) -> Result<FullCluster> {
         let unpacked_bytes = self.unpacked_bytes();
         let mut packed = 0;
         for index in 0..self.columns.len() {
@@ -240,20 +260,19 @@ impl ClusterBuilder {
             }
         }
         self.seal()?;
-        if !self.sink.stores_whole_clusters() {
-            self.store(0)?;
+        let is_whole = self.sink.stores_whole_clusters();
+        if is_whole {
+            self.await_all_sealed()?
+        } else {
+            self.store()?
         }
-        let stored = |builder: &mut Self, number| {
-            if builder.sink.stores_whole_clusters() {
-                builder.store(number)?;
-            }
-            let stored_bytes = builder.columns.iter().map(|column| column.sealed_bytes).sum();
-            let columns = builder.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
-            let entries = std::mem::take(&mut builder.entries);
-            Ok(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })
+        let stored_bytes = self.columns.iter().map(|column| column.sealed_bytes).sum();
+        let columns = self.columns.iter_mut();
+        let pages = match is_whole {
+            true => ClusterPages::Sealed(columns.map(ColumnWriter::take_sealed).collect()),
+            false => ClusterPages::Stored(columns.map(ColumnWriter::take_stored).collect()),
         };
-        self.progress = commit(&mut |number| stored(self, number))?;
-        Ok(())
+        Ok(FullCluster { entries: std::mem::take(&mut self.entries), pages, unpacked_bytes, stored_bytes })
     }
 
     /// Checks a cluster whose pages are sealed; returns its columns in the order of the builder's own.
@@ -266,28 +285,16 @@ impl ClusterBuilder {
         &mut self,
         entries: u64,
         columns: Vec<SealedColumn>,
-        commit: impl FnOnce(Store<'_>) -> Result<WriteProgress>,
+        commit: impl FnOnce(FullCluster) -> Result<WriteProgress>,
     ) -> Result<()> {
         debug_assert_eq!(self.entries, 0, "the open cluster is flushed first");
         let unpacked_bytes = columns.iter().map(SealedColumn::unpacked_bytes).sum();
         let stored_bytes = columns.iter().map(SealedColumn::stored_bytes).sum();
-        let sink = Arc::clone(&self.sink);
-        let put = |number| {
-            let numbered = (0u32..).zip(&columns);
-            let pages = numbered.flat_map(|(column, own)| own.pages.iter().map(move |page| page.as_stored(column)));
-            sink.put_pages(number, &pages.collect::<Vec<_>>())
+        let pages = match self.sink.stores_whole_clusters() {
+            true => ClusterPages::Sealed(columns),
+            false => ClusterPages::Stored(store(&*self.sink, 0, &columns)?),
         };
-        let mut early = if sink.stores_whole_clusters() { None } else { Some(put(0)?) };
-        self.progress = commit(&mut |number| {
-            let locators = early.take().map_or_else(|| put(number), Ok)?;
-            let mut locators = locators.into_iter();
-            let store = |column: &SealedColumn| {
-                let pages = column.pages.iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator));
-                StoredColumn { pages: pages.collect(), compression: column.compression }
-            };
-            let columns = columns.iter().map(store).collect();
-            Ok(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })
-        })?;
+        self.progress = commit(FullCluster { entries, pages, unpacked_bytes, stored_bytes })?;
         Ok(())
     }
 
@@ -301,16 +308,14 @@ impl ClusterBuilder {
         while self.sealing_bytes > 0 && waiting(self) + self.sealing_bytes >= WRITE_BYTES {
             self.await_sealed()?;
         }
-        if waiting(self) >= WRITE_BYTES { self.store(0) } else { Ok(()) }
+        if waiting(self) >= WRITE_BYTES { self.store() } else { Ok(()) }
     }
 
-    /// Stores all sealed pages, ordered by column. The number of the cluster matters only to sinks that store whole ones.
-    fn store(&mut self, cluster: u64) -> Result<()> {
-        while self.sealing_bytes > 0 {
-            self.await_sealed()?;
-        }
+    /// Stores all pages of the open cluster that are not stored yet, ordered by column.
+    fn store(&mut self) -> Result<()> {
+        self.await_all_sealed()?;
         let pages: Vec<_> = (0..).zip(&self.columns).flat_map(|(number, column)| column.waiting(number)).collect();
-        let mut locators = self.sink.put_pages(cluster, &pages)?.into_iter();
+        let mut locators = self.sink.put_pages(0, &pages)?.into_iter();
         self.columns.iter_mut().for_each(|column| column.set_stored(&mut locators));
         Ok(())
     }
@@ -388,6 +393,13 @@ impl ClusterBuilder {
 
     fn start(&self, task: Vec<UnsealedPage>) {
         self.sealing.start(move || Ok(task.into_iter().map(UnsealedPage::seal).collect()));
+    }
+
+    fn await_all_sealed(&mut self) -> Result<()> {
+        while self.sealing_bytes > 0 {
+            self.await_sealed()?;
+        }
+        Ok(())
     }
 
     /// Waits for pages in compression.

@@ -14,7 +14,7 @@ use tupelo_format::envelope::{
 };
 use tupelo_format::locator::EnvelopeLink;
 
-use super::cluster_builder::{ClusterBuilder, Store, WriteProgress};
+use super::cluster_builder::{self, ClusterBuilder, ClusterPages, FullCluster, WriteProgress};
 use super::groups::{self, Groups, Listed};
 use super::records::{AddedFields, Mark, Model, check_name};
 use super::{WriteOptions, reopen};
@@ -36,7 +36,7 @@ const ATTRIBUTE_SCHEMA: (u16, u16) = (1, 0);
 
 /// Where the anchor of an ntuple is stored.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum AnchorPlace {
     /// In the file's directories, under this path.
     Listed(String),
     /// Only in the footer of the ntuple to which the attribute set of this name belongs.
@@ -65,7 +65,7 @@ pub(super) type SharedSet = Arc<Mutex<dyn LinkedSet>>;
 #[derive(Debug)]
 pub(super) struct Committer {
     sink: Arc<dyn PageSink>,
-    place: Place,
+    place: AnchorPlace,
     pub(super) options: WriteOptions,
     pub(super) model: Model,
     header: Header,
@@ -116,14 +116,14 @@ impl Committer {
     /// Begins a new ntuple and writes its header.
     pub(super) fn create(
         sink: Arc<dyn PageSink>,
-        place: Place,
+        place: AnchorPlace,
         schema: &Schema,
         options: WriteOptions,
     ) -> Result<(Self, ClusterBuilder)> {
         options.check()?;
         let name = match &place {
-            Place::Listed(path) => name_of(path),
-            Place::AttributeSet(name) => name,
+            AnchorPlace::Listed(path) => name_of(path),
+            AnchorPlace::AttributeSet(name) => name,
         };
         check_name(name)?;
         if name.contains(';') {
@@ -146,7 +146,7 @@ impl Committer {
         let (envelope, header_checksum) = header.write();
         let footer = Footer { header_checksum, ..Footer::default() };
         check_readable(&header, header_checksum, &footer)?;
-        if let Place::Listed(path) = &place {
+        if let AnchorPlace::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
         let header_link = put_envelope(&*sink, EnvelopeType::Header, options.compression, envelope)?;
@@ -160,7 +160,7 @@ impl Committer {
     /// Continues an ntuple that was finished; `cycle` is that of its anchor.
     pub(super) fn reopen(
         sink: Arc<dyn PageSink>,
-        place: Place,
+        place: AnchorPlace,
         ntuple: &Ntuple,
         cycle: u16,
         mut options: WriteOptions,
@@ -168,7 +168,7 @@ impl Committer {
         options.check()?;
         let old = reopen::reopen(ntuple, &options)?;
         ntuple.description().clone_into(&mut options.description);
-        if let Place::Listed(path) = &place {
+        if let AnchorPlace::Listed(path) = &place {
             sink.begin(path, &options.description, Some(cycle))?;
         }
         let builder = ClusterBuilder::new(Arc::clone(&sink), old.fields, old.columns, &options);
@@ -186,7 +186,7 @@ impl Committer {
 
     fn new(
         sink: Arc<dyn PageSink>,
-        place: Place,
+        place: AnchorPlace,
         options: WriteOptions,
         (model, next_elements): (Model, Vec<u64>),
         (header, header_link): (Header, EnvelopeLink),
@@ -282,12 +282,15 @@ impl Committer {
     }
 
     /// Commits a cluster, and makes a checkpoint if one is due.
-    pub(super) fn commit(&mut self, store: Store<'_>) -> Result<WriteProgress> {
+    pub(super) fn commit(&mut self, cluster: FullCluster) -> Result<WriteProgress> {
         self.check_usable()?;
-        let cluster = store(self.progress.clusters)?;
+        let stored = match cluster.pages {
+            ClusterPages::Stored(columns) => columns,
+            ClusterPages::Sealed(columns) => cluster_builder::store(&*self.sink, self.progress.clusters, &columns)?,
+        };
         self.is_changed = true;
         // In a continued ntuple, writers are in another order than physical columns.
-        let mut stored: Vec<_> = cluster.columns.into_iter().map(Some).collect();
+        let mut stored: Vec<_> = stored.into_iter().map(Some).collect();
         let mut columns = Vec::with_capacity(self.model.columns.len());
         for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
             let stored = writer.and_then(|writer| stored.get_mut(writer)).and_then(Option::take);
@@ -363,7 +366,7 @@ impl Committer {
         let LastCheckpoint { own_bytes, all_bytes, .. } = self.checkpoint;
         let data_bytes = self.progress.stored_bytes.saturating_add(open_bytes).max(FREE_CHECKPOINT_BYTES);
         self.has_checkpoints
-            && matches!(self.place, Place::Listed(_))
+            && matches!(self.place, AnchorPlace::Listed(_))
             && all_bytes.saturating_add(own_bytes) <= data_bytes
     }
 
@@ -394,7 +397,7 @@ impl Committer {
         }
         old.append(&mut self.superseded);
         let links = self.put_footer()?;
-        if let Place::Listed(path) = &self.place {
+        if let AnchorPlace::Listed(path) = &self.place {
             self.sink.publish(path, self.options.description(), &links)?;
         }
         // Only now: a checkpoint of another ntuple must not free records that this one still refers to.
@@ -405,7 +408,7 @@ impl Committer {
     /// Publishes everything and ends the ntuple.
     pub(super) fn finish(&mut self) -> Result<WriteProgress> {
         self.publish()?;
-        if let Place::Listed(path) = &self.place {
+        if let AnchorPlace::Listed(path) = &self.place {
             self.sink.end(path);
         }
         self.end();
@@ -422,8 +425,8 @@ impl Committer {
             set.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
         match &self.place {
-            Place::Listed(path) => self.sink.abandon(path),
-            Place::AttributeSet(_) => Ok(()),
+            AnchorPlace::Listed(path) => self.sink.abandon(path),
+            AnchorPlace::AttributeSet(_) => Ok(()),
         }
     }
 
@@ -532,11 +535,11 @@ impl Committer {
 
     /// Adds the path of the ntuple to an error that changed nothing.
     pub(super) fn context(&self, error: Error) -> Error {
-        let what = match &self.place {
-            Place::Listed(path) => format!("ntuple '{path}'"),
-            Place::AttributeSet(name) => format!("attribute set '{name}'"),
+        let error = match &self.place {
+            AnchorPlace::Listed(path) => error.in_object("ntuple", path),
+            AnchorPlace::AttributeSet(name) => error.in_object("attribute set", name),
         };
-        error.within(what).within(self.sink.name())
+        error.in_file(self.sink.name())
     }
 }
 

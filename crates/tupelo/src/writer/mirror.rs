@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use tupelo_storage::{ErrorKind, Storage, display_name};
+use tupelo_storage::{Storage, display_name};
 
 use super::{FileWriter, ObjectOptions};
 use crate::reader::File;
 use crate::source::new_names;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How often a copy is begun again because another writer has replaced it.
 const MAX_RETRIES: usize = 5;
@@ -50,7 +50,7 @@ impl FileWriter {
 
 impl Copies {
     pub(super) fn check_free(&self, path: &str) -> Result<()> {
-        self.writers.iter().try_for_each(|(_, it)| it.check_free(path).map_err(|e| e.within(it.sink.name())))
+        self.writers.iter().try_for_each(|(_, it)| it.check_free(path).map_err(|e| e.in_file(it.sink.name())))
     }
 
     /// Copies the ntuple to all stores; then returns the first error.
@@ -65,7 +65,7 @@ impl Copies {
     fn copy_to(&mut self, uri: &str, mut writer: FileWriter) -> Result<()> {
         for _ in 0..MAX_RETRIES {
             match self.copy_once(uri, writer) {
-                Err(error) if error.storage_kind() == Some(ErrorKind::Changed) && !self.options.is_exclusive => {}
+                Err(error) if error.kind() == ErrorKind::Changed && !self.options.is_exclusive => {}
                 done => return done,
             }
             let attempt = self.unused.pop().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Copies {
             Ok(_) => writer.finish(),
             Err(error) => {
                 abort(writer);
-                Err(error.within(display_name(uri)))
+                Err(error.in_file(display_name(uri)))
             }
         }
     }

@@ -30,7 +30,7 @@ use tupelo_storage::{
 
 pub use self::attributes::AttributeSetWriter;
 pub use self::cluster_builder::WriteProgress;
-use self::committer::{Committer, Place};
+use self::committer::{AnchorPlace, Committer};
 pub use self::entry_sink::EntrySink;
 use self::mirror::Copies;
 pub use self::ntuple::{FillContext, NtupleWriter};
@@ -40,7 +40,8 @@ pub use self::options::{
 };
 use self::transfer::Transfer;
 pub use self::tree::{
-    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions, TreeWriter,
+    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MovedTreeWriter,
+    TreeOptions, TreeWriter,
 };
 pub(crate) use self::tree::{contradiction, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
@@ -69,7 +70,7 @@ pub struct FileWriter {
 fn cut_waste(sink: &mut LocalSink, path: &Path) -> Result<()> {
     let file = source::File::open(Arc::new(FileSource::open(path)?))?;
     let end = file.attempt(container::read_header)?.end;
-    let is_whole = || file.attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).is_ok();
+    let is_whole = || file.attempt_with_directories(|fetched| container::FileLayout::update(fetched, 0)).is_ok();
     if end < file.size() && is_whole() {
         sink.cut(end)?;
     }
@@ -87,7 +88,7 @@ impl FileWriter {
             return Self::create_at(name, &Storage::default());
         }
         let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-        Self::create_in(Box::new(LocalSink::create(path)?), &name).map_err(|e| e.within(path.display()))
+        Self::create_in(Box::new(LocalSink::create(path)?), &name).map_err(|e| e.in_file(path.display()))
     }
 
     /// Creates a new file at a path or URL; an existing one is replaced when this one is finished. A remote file has no
@@ -101,7 +102,7 @@ impl FileWriter {
         }
         let shown = display_name(name);
         let last = shown.rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(&shown);
-        Self::create_in(storage.create(name)?, last).map_err(|e| e.within(&shown))
+        Self::create_in(storage.create(name)?, last).map_err(|e| e.in_file(&shown))
     }
 
     /// Creates an ntuple in an object store: `ntpl+s3://BUCKET/PREFIX`, `ntpl+file:///DIRECTORY/NAME`, and so on. The
@@ -162,7 +163,7 @@ impl FileWriter {
         let path = match path.to_str() {
             Some(name) => local_path(name).ok_or_else(|| {
                 let what = "cannot change a remote file in place; write a new one";
-                Error::unsupported(what).within(display_name(name))
+                Error::unsupported(what).in_file(display_name(name))
             })?,
             None => path,
         };
@@ -171,7 +172,7 @@ impl FileWriter {
             cut_waste(&mut sink, path)?;
             Self::update_in(sink, Arc::new(FileSource::open(path)?))
         };
-        update().map_err(|e: Error| e.within(path.display()))
+        update().map_err(|e: Error| e.in_file(path.display()))
     }
 
     /// Creates a new file in any sink; `file_name` is the name recorded in the file.
@@ -198,7 +199,7 @@ impl FileWriter {
     /// Invalid argument for names that the format forbids, names of other objects of a file that is updated, schemas
     /// that cannot be written and options that match no field; storage errors.
     pub fn ntuple(&self, path: &str, schema: &Schema, options: WriteOptions) -> Result<NtupleWriter> {
-        let place = Place::Listed(path.to_owned());
+        let place = AnchorPlace::Listed(path.to_owned());
         let begin = || {
             // An ntuple may become a new cycle of an ntuple, but it must not shadow an object of another class.
             self.check_free(path)?;
@@ -226,7 +227,17 @@ impl FileWriter {
     /// object store; invalid argument for names of other objects and options out of range.
     pub fn tree(&self, path: &str, schema: &Schema, options: TreeOptions) -> Result<TreeWriter> {
         TreeWriter::create(&*self.sink, path, schema, options)
-            .map_err(|error| error.within(format!("tree '{path}'")).within(self.sink.name()))
+            .map_err(|error| error.in_object("tree", path).in_file(self.sink.name()))
+    }
+
+    /// Begins a tree that takes the baskets of other trees as they are stored: see [`MovedTreeWriter::append`]. With a codec
+    /// they are compressed again.
+    ///
+    /// # Errors
+    /// Unsupported for an object store; invalid argument for a name that is not valid.
+    pub fn moved_tree(&self, path: &str, compression: Option<Compression>) -> Result<MovedTreeWriter> {
+        MovedTreeWriter::create(&*self.sink, path, compression)
+            .map_err(|error| error.in_object("tree", path).in_file(self.sink.name()))
     }
 
     /// The objects that the file listed when it was opened for update; none for a new file.
@@ -250,7 +261,7 @@ impl FileWriter {
             let file =
                 file.ok_or_else(|| Error::invalid_argument("entries can only be added to a file opened for update"))?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
-            let place = Place::Listed(ntuple.path().to_owned());
+            let place = AnchorPlace::Listed(ntuple.path().to_owned());
             let (committer, builder) = Committer::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
             NtupleWriter::new(committer, builder, Some(ntuple))
         };
@@ -287,7 +298,7 @@ impl FileWriter {
     /// Invalid argument for the path of an object; unsupported for ntuples in object stores.
     pub fn make_directory(&self, path: &str) -> Result<()> {
         let make = || self.sink.file()?.make_directory(path);
-        make().map_err(|e: Error| e.within(self.sink.name()))
+        make().map_err(|e: Error| e.in_file(self.sink.name()))
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their
@@ -296,7 +307,7 @@ impl FileWriter {
     /// # Errors
     /// Invalid argument if the file was aborted.
     pub fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
-        self.sink.add_streamer_info(infos).map_err(|e| e.within(self.sink.name()))
+        self.sink.add_streamer_info(infos).map_err(|e| e.in_file(self.sink.name()))
     }
 
     /// Writes an object as `DIRECTORY/NAME`, with the layouts of its classes, for instance a histogram that
@@ -308,7 +319,7 @@ impl FileWriter {
     /// ntuples, directories and objects of other classes.
     pub fn object(&self, path: &str, title: &str, object: &object::Object, compression: Compression) -> Result<()> {
         let put = self.sink.put_object(path, title, object, compression);
-        put.map_err(|e| e.within(format!("object '{path}'")).within(self.sink.name()))
+        put.map_err(|e| e.in_object("object", path).in_file(self.sink.name()))
     }
 
     /// Copies an object of another file, such as a histogram, under the same path, with all layouts of classes that the file
@@ -328,7 +339,7 @@ impl FileWriter {
                 sink.copy_object(object, bytes, compression)?;
                 self.sink.add_streamer_info(infos)
             };
-            copy().map_err(|e| e.within(self.sink.name()))
+            copy().map_err(|e| e.in_file(self.sink.name()))
         })
     }
 
@@ -339,7 +350,7 @@ impl FileWriter {
     /// Invalid argument if an ntuple was begun but not finished; storage errors. A file that existed under the name is then
     /// unchanged.
     pub fn finish(mut self) -> Result<()> {
-        self.sink.commit().map_err(|e| e.within(self.sink.name()))?;
+        self.sink.commit().map_err(|e| e.in_file(self.sink.name()))?;
         self.copies.finish()
     }
 
@@ -349,7 +360,7 @@ impl FileWriter {
     /// # Errors
     /// Storage errors when cleaning up.
     pub fn abort(self) -> Result<Option<String>> {
-        self.sink.abort().map_err(|e| e.within(self.sink.name()))
+        self.sink.abort().map_err(|e| e.in_file(self.sink.name()))
     }
 
     /// Whether the file accepts no more data: it was finished or aborted, or an error has poisoned it.
@@ -363,7 +374,7 @@ impl FileWriter {
     }
 
     fn context(&self, path: &str, error: Error) -> Error {
-        error.within(format!("ntuple '{path}'")).within(self.sink.name())
+        error.in_object("ntuple", path).in_file(self.sink.name())
     }
 }
 

@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 
 use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
-use super::cluster_builder::{ClusterBuilder, Store, WriteProgress};
-use super::committer::{Committer, Place, SharedSet};
+use super::cluster_builder::{ClusterBuilder, WriteProgress};
+use super::committer::{AnchorPlace, Committer, SharedSet};
 use crate::encode::{SealedCluster, SealedColumn};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
@@ -87,7 +87,7 @@ impl NtupleWriter {
     /// Storage errors, after which the ntuple cannot be finished.
     pub(crate) fn append_sealed(&mut self, CheckedCluster { entries, columns }: CheckedCluster) -> Result<()> {
         self.flush_cluster()?;
-        let commit = |cluster: Store<'_>| lock(&self.shared).commit(cluster);
+        let commit = |cluster| lock(&self.shared).commit(cluster);
         let appended = self.builder.append_sealed(entries, columns, commit);
         appended.map_err(|e| lock(&self.shared).poison(e))
     }
@@ -98,7 +98,7 @@ impl NtupleWriter {
     /// # Errors
     /// As [`FileWriter::ntuple`](super::FileWriter::ntuple).
     pub fn dry_run(name: &str, schema: &Schema, options: WriteOptions) -> Result<Self> {
-        let place = Place::Listed(name.to_owned());
+        let place = AnchorPlace::Listed(name.to_owned());
         let (committer, builder) = Committer::create(Arc::new(NullSink::default()), place, schema, options)?;
         Self::new(committer, builder, None)
     }

@@ -65,7 +65,7 @@ pub(super) struct FieldIds {
 }
 
 /// The parent of added fields.
-struct Place {
+struct ParentField {
     parent: Option<u32>,
     /// Prefix of the names: empty, or the parent's path and a dot.
     prefix: String,
@@ -95,7 +95,7 @@ impl Model {
 
     /// Adds top-level fields after `entries` entries: names, roles, columns and encodings under the given options.
     pub(super) fn add(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<AddedFields> {
-        let place = Place { parent: None, prefix: String::new() };
+        let place = ParentField { parent: None, prefix: String::new() };
         let added = self.build(schema, options, entries, &place)?;
         self.schema.fields.extend(schema.fields.iter().cloned());
         Ok(added)
@@ -140,7 +140,7 @@ impl Model {
             fields = field.children();
         }
         let parent = self.ids.get(path).map(|ids| ids.id).ok_or_else(no_such)?;
-        let place = Place { parent: Some(parent), prefix: format!("{path}.") };
+        let place = ParentField { parent: Some(parent), prefix: format!("{path}.") };
         let added = self.build(members, options, entries, &place)?;
         let mut fields = &mut self.schema.fields;
         for name in path.split('.') {
@@ -154,7 +154,13 @@ impl Model {
     }
 
     /// Adds fields; after an error the model is unchanged.
-    fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<AddedFields> {
+    fn build(
+        &mut self,
+        schema: &Schema,
+        options: &WriteOptions,
+        entries: u64,
+        place: &ParentField,
+    ) -> Result<AddedFields> {
         let mark = self.mark();
         // Sources of projections come first: a projected field may refer to a later field.
         let sources = ProjectionSources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
@@ -246,7 +252,7 @@ fn resolve(field: &Field, sources: &ProjectionSources<'_>) -> (Field, bool) {
 
 impl<'o> Builder<'o> {
     /// Adds the fields of a schema, each with a flag that tells whether it is projected.
-    fn build(&mut self, schema: &Schema, fields: Vec<(Field, bool)>, entries: u64, place: &Place) -> Result<()> {
+    fn build(&mut self, schema: &Schema, fields: Vec<(Field, bool)>, entries: u64, place: &ParentField) -> Result<()> {
         let options = self.options;
         let mut projected = Vec::new();
         for (field, is_projected) in fields {

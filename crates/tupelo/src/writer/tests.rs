@@ -14,7 +14,7 @@ use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 
 use super::cluster_builder::ClusterBuilder;
-use super::committer::{Committer, Place};
+use super::committer::{AnchorPlace, Committer};
 use super::{FileWriter, NtupleWriter, WriteOptions};
 use crate::encode::{SealedCluster, SealedColumn};
 use crate::reader::{File, Ntuple};
@@ -55,7 +55,7 @@ fn an_ntuple_is_written_as_objects() {
     let sink = Arc::new(MemorySink::default());
     let schema = Schema::from_arrow(&numbers(0..1).schema()).unwrap();
     let options = WriteOptions::default().with_compression("none".parse().unwrap()).with_page_bytes(64);
-    let place = Place::Listed("events".to_owned());
+    let place = AnchorPlace::Listed("events".to_owned());
     let (mut committer, mut builder) = Committer::create(sink.clone(), place, &schema, options).unwrap();
     assert_eq!(sink.open(), ["events"]);
     for start in [0, 100] {
@@ -90,7 +90,7 @@ struct Built {
 impl Built {
     fn new(schema: &Schema, options: WriteOptions) -> Self {
         let sink = Arc::new(MemorySink::default());
-        let place = Place::Listed("events".to_owned());
+        let place = AnchorPlace::Listed("events".to_owned());
         let (committer, builder) = Committer::create(sink.clone(), place, schema, options).unwrap();
         Self { sink, committer, builder }
     }

@@ -39,7 +39,7 @@ pub(super) struct Transfer<'a> {
 
 /// A cluster.
 #[derive(Clone, Copy)]
-struct Place {
+struct ClusterPosition {
     /// Its group, and its index in the page list of the group.
     group: usize,
     index: usize,
@@ -81,14 +81,14 @@ impl<'a> Transfer<'a> {
 
     /// Copies an ntuple or an attribute set.
     fn envelopes(&mut self, ntuple: &Ntuple, name: &str) -> Result<Option<AnchorLinks>> {
-        let (mut header, mut footer) = ntuple.answer(&|it| it.source().envelopes())?;
+        let (mut header, mut footer) = ntuple.in_any_store(&|it| it.source().envelopes())?;
         let (header_link, header_checksum) = if header.name == name {
             let header = |it: &Ntuple| {
                 let (store, checksum) = (it.source().store(), it.descriptor().header_checksum());
                 let link = store.anchor().header;
                 Ok((store.envelopes(&[(EnvelopeType::Header, link)])?, link, checksum))
             };
-            let (stored, link, checksum) = ntuple.answer(&header)?;
+            let (stored, link, checksum) = ntuple.in_any_store(&header)?;
             let stored = stored.first().map(|bytes| &bytes[..]).unwrap_or_default();
             let locator = self.sink.put_envelope(EnvelopeType::Header, stored)?;
             (EnvelopeLink { locator, ..link }, checksum)
@@ -100,10 +100,12 @@ impl<'a> Transfer<'a> {
         footer.header_checksum = header_checksum;
         let mut cluster = 0;
         for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
-            let summaries = ntuple.answer(&|it| Ok(it.source().page_list(group)?.clusters().to_vec()))?;
+            let summaries = ntuple.in_any_store(&|it| Ok(it.source().page_list(group)?.clusters().to_vec()))?;
             let mut clusters: Vec<Listed> = Vec::with_capacity(summaries.len());
             for (index, summary) in summaries.into_iter().enumerate() {
-                let Some(columns) = self.cluster(ntuple, Place { group, index, cluster })? else { return Ok(None) };
+                let Some(columns) = self.cluster(ntuple, ClusterPosition { group, index, cluster })? else {
+                    return Ok(None);
+                };
                 clusters.push((summary, columns));
                 cluster += 1;
             }
@@ -130,13 +132,13 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies the pages of a cluster; returns where they are stored then, and `None` if the caller ended the copy.
-    fn cluster(&mut self, ntuple: &Ntuple, place: Place) -> Result<Option<Vec<ColumnPages>>> {
+    fn cluster(&mut self, ntuple: &Ntuple, place: ClusterPosition) -> Result<Option<Vec<ColumnPages>>> {
         let shares_pages = self.sink.shares_pages();
         let mut known: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
         // The listed pages, by their place among those to store.
         let (mut pages, mut listed): (Vec<Page>, Vec<usize>) = Default::default();
         let mut columns = Vec::new();
-        let (from, listed_columns) = ntuple.answer(&|it| Ok((it.clone(), stored_columns(it, place)?)))?;
+        let (from, listed_columns) = ntuple.in_any_store(&|it| Ok((it.clone(), stored_columns(it, place)?)))?;
         for (column, (own, ranges)) in (0..).zip(listed_columns) {
             for ((number, info), range) in own.pages.iter().enumerate().zip(ranges) {
                 let place = known.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
@@ -175,7 +177,7 @@ impl<'a> Transfer<'a> {
         &mut self,
         ntuple: &Ntuple,
         from: &Ntuple,
-        place: Place,
+        place: ClusterPosition,
         pages: &[Page],
     ) -> Result<Vec<(Locator, Option<u64>)>> {
         pool::check()?;
@@ -191,7 +193,7 @@ impl<'a> Transfer<'a> {
         if self.done.stored_bytes > self.extents.bytes().saturating_mul(self.max_growth) {
             return Err(Error::corrupt("its pages overlap: their total size exceeds the stored bytes"));
         }
-        let fetched = ntuple.answer(&|it| {
+        let fetched = ntuple.in_any_store(&|it| {
             let fetched = if std::ptr::eq(it.source(), from.source()) {
                 it.source().store().fetch(&ranges)?
             } else {
@@ -224,7 +226,7 @@ fn sealed(page: &Page, cluster: u64, bytes: Bytes) -> Result<SealedPage> {
 }
 
 /// The columns of a cluster, each with the stored bytes of its pages.
-fn stored_columns(ntuple: &Ntuple, place: Place) -> Result<Vec<(ColumnPages, Vec<BlobRange>)>> {
+fn stored_columns(ntuple: &Ntuple, place: ClusterPosition) -> Result<Vec<(ColumnPages, Vec<BlobRange>)>> {
     let source = ntuple.source();
     let list = source.page_list(place.group)?;
     let columns = (0..list.columns(place.index)).filter_map(|column| list.pages(place.index, column).transpose());

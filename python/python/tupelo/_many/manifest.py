@@ -42,8 +42,8 @@ def index(
 
     ``files`` are those of `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it is
     also written to that file as JSON, like the command ``tupelo index``. For each file it has ``uri``, ``ntuple``,
-    ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
-    ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
+    ``size_bytes`` (None if not recorded), ``identity``, ``entries``, ``clusters`` (first entry, number of entries,
+    stored bytes), ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
     ``storage_options`` and ``cache`` are those of `open`; they are not part of the manifest. With ``skip_errors`` files
     that cannot be read are left out, with a `TupeloWarning` for each; the manifest names them in ``left_out``.
 
@@ -173,8 +173,10 @@ class _Checks:
         for key in ("uri", "ntuple", "identity"):
             self._string(file.get(key), f"{place}.{key}")
         place = f"{place} ({file['uri']})"
-        for key in ("size_bytes", "entries", "schema"):
+        for key in ("entries", "schema"):
             self._count(file.get(key), f"{place}.{key}")
+        if file.get("size_bytes") is not None:
+            self._count(file["size_bytes"], f"{place}.size_bytes")
         if file["schema"] >= len(columns):
             self._refuse(f"{place}.schema", f"the index of one of {len(columns)} schemas", file["schema"])
         sizes = self._list(file.get("field_bytes"), f"{place}.field_bytes")

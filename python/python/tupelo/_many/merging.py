@@ -27,13 +27,13 @@ class MergeReport:
     """The outcome of `merge`."""
 
     num_entries: Mapping[str, int]
-    """Entries of each ntuple, by its path."""
+    """Entries of each ntuple and tree, by its path."""
     num_objects: int
     """Other objects that were written."""
     num_sums: int
     """Histograms among them that are sums of several files."""
     skipped: Mapping[str, str]
-    """Trees, fields and objects that were left out: the reason by path."""
+    """Trees, fields and objects that were left out as a whole or in part: the reason by path."""
 
 
 class _Contents(NamedTuple):
@@ -41,8 +41,8 @@ class _Contents(NamedTuple):
 
     ntuples: dict[str, list[tuple[str, str | None]]]
     """The files of each ntuple, with its path in them."""
-    trees: dict[str, str]
-    """A file of each tree."""
+    trees: dict[str, list[tuple[str, str]]]
+    """The files of each tree, with its path in them."""
     with_objects: list[str]
     """Files with other objects."""
 
@@ -55,18 +55,19 @@ def merge(
     progress: Progress = None,
     **options: Any,
 ) -> MergeReport:
-    """Writes the ntuples and other objects of files into a new file, as ``hadd`` does.
+    """Writes the ntuples, trees and other objects of files into a new file, as ``hadd`` does.
 
     ``files`` are those of `iterate`, whole files or ntuples of them. Ntuples with the same path become one, in the
     order of the files, with their attribute sets and metadata. Their pages are copied as they are stored, without
     decompressing them, unless ``options`` say how to store them (those of `Ntuple.copy`); what cannot stay as it is is
-    decoded. Histograms and profiles with the same path and axes are summed; of other objects, the first of each path
-    is copied. Trees are not merged. Of files that are given without the name of an ntuple, all objects are merged.
+    decoded. Of trees, which must have the same branches, the baskets are copied as they are stored, unless
+    ``compression`` is given. Histograms and profiles with the same path and axes are summed; of other objects, the
+    first of each path is copied. Of files that are given without the name of an ntuple, all objects are merged.
 
-    ``mode`` says what to do with fields that some files lack: ``"strict"`` refuses them, ``"union"`` keeps them, with
-    missing values for entries of the other files, and ``"intersect"`` drops them. A `TupeloWarning` names everything
-    that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An existing file is
-    replaced when the new one is complete.
+    ``mode`` says what to do with fields of ntuples that some files lack: ``"strict"`` refuses them, ``"union"`` keeps
+    them, with missing values for entries of the other files, and ``"intersect"`` drops them. A `TupeloWarning` names
+    everything that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An
+    existing file is replaced when the new one is complete.
 
     Raises `InvalidArgumentError` for fields that some files lack or have with another type, if there is nothing to
     merge, and for invalid options, and the errors of `open` and `recreate`.
@@ -87,11 +88,9 @@ def merge(
     writing = write_options("merge", options)
     places = resolve_whole_files(files, remote)
     contents = _contents(places, remote)
-    if not contents.ntuples and not contents.with_objects:
+    if not any(contents):
         raise InvalidArgumentError("the files contain no ntuples and no other objects that can be merged")
-    skipped = {
-        tree: f"trees are not merged ({_core.display_name(file)} has it)" for tree, file in contents.trees.items()
-    }
+    skipped: dict[str, str] = {}
     target = check_output(path, [place.absolute_path for place in places])
     tables = {name: _chain(found, mode, remote) for name, found in contents.ntuples.items()}
     for name, table in tables.items():
@@ -109,6 +108,15 @@ def merge(
         tell(0, total)
         merged = _core.merge_objects(contents.with_objects, file, writing, remote)
         skipped |= dict(merged.left_out)
+        for name, trees in contents.trees.items():
+            entries, reasons = _core.merge_tree(name, trees, file, writing, remote, None)
+            if entries is not None:
+                num_entries[name] = entries
+            if reasons:
+                skipped[name] = "; ".join(reasons)
+        in_trees = sum(num_entries.values())
+        total += in_trees
+        tell(in_trees, total)
         for name, table in tables.items():
             before = sum(num_entries.values())
             callback = None if is_silent(progress) else lambda done, before=before: tell(before + done, total)
@@ -127,7 +135,8 @@ def _contents(places: Iterable[InputNtuple], remote: "_core.Storage | None") -> 
     contents = _Contents({}, {}, [])
     for place in places:
         if place.name is not None:
-            contents.ntuples.setdefault(place.name.partition(";")[0], []).append((place.absolute_path, place.name))
+            found = contents.trees if _is_tree(place, remote) else contents.ntuples
+            found.setdefault(place.name.partition(";")[0], []).append((place.absolute_path, place.name))
             continue
         if _core.is_object_uri(place.absolute_path):
             name = _core.chain([(place.absolute_path, None)], **_how(remote, union=False)).path
@@ -139,12 +148,20 @@ def _contents(places: Iterable[InputNtuple], remote: "_core.Storage | None") -> 
                 if class_name in NTUPLE_CLASSES:
                     contents.ntuples.setdefault(name, []).append((place.absolute_path, name))
                 elif class_name in TREE_CLASSES:
-                    contents.trees.setdefault(name, place.absolute_path)
+                    contents.trees.setdefault(name, []).append((place.absolute_path, name))
                 elif not class_name.startswith("TDirectory"):
                     has_others = True
         if has_others:
             contents.with_objects.append(place.absolute_path)
     return contents
+
+
+def _is_tree(place: InputNtuple, remote: "_core.Storage | None") -> bool:
+    if _core.is_object_uri(place.absolute_path):
+        return False
+    with reopen(place.absolute_path, storage=remote) as file:
+        classes = file.classnames(cycle=True) | file.classnames(cycle=False)
+        return classes.get(place.name) in TREE_CLASSES
 
 
 def _how(remote: "_core.Storage | None", *, union: bool) -> dict[str, Any]:

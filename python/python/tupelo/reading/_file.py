@@ -74,8 +74,8 @@ class File(Mapping[str, Any]):
         return self._file_path
 
     @property
-    def size_bytes(self) -> int:
-        """Size of the file in bytes."""
+    def size_bytes(self) -> int | None:
+        """Size of the file in bytes; None for an ntuple in an object store where it is not recorded."""
         return self._core.size_bytes
 
     def keys(self) -> list[str]:  # type: ignore[override]

@@ -16,9 +16,10 @@ def of_file(
 ) -> str:
     """The newest objects of a file, with the sizes of the ntuples of these names."""
     lines = [_object(core, item, item.path in names) for item in list(newest.values())[:MAX_OBJECTS]]
+    size = "" if core.size_bytes is None else bytes_text(core.size_bytes)
     title = (
         f"<summary><b>{shown(file_path)}</b> <span class='type'>ROOT file, {len(newest)} objects, "
-        f"{len(names)} ntuples</span> <span class='sizes'>{bytes_text(core.size_bytes)}</span></summary>"
+        f"{len(names)} ntuples</span> <span class='sizes'>{size}</span></summary>"
     )
     lines.append(and_more(len(newest) - len(lines)))
     return f"{STYLE}<div class='tupelo'><details open>{title}{''.join(lines)}</details></div>"

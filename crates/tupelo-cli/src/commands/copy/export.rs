@@ -8,7 +8,7 @@ use tupelo::ops::export::{export, representable};
 use tupelo::writer::{DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions};
 
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
-use super::jobs::Finding;
+use super::jobs::JobSearch;
 use super::operands::{Operands, Skipping};
 use super::target::{Target, summarise};
 use crate::console::{Console, Progress};
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     // All inputs are checked before anything is written.
-    let finding = Finding {
+    let finding = JobSearch {
         reading: &args.reading,
         skipping: &args.skipping,
         policy: policy(false),

@@ -15,7 +15,7 @@ use tupelo::{FileWriter, OpenOptions};
 
 use super::super::fields::skipped_to_json;
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
-use super::jobs::{Finding, Job};
+use super::jobs::{Job, JobSearch};
 use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
@@ -169,7 +169,7 @@ fn imports(
     name: Option<&str>,
     console: &Console,
 ) -> Result<(Vec<Imported>, usize), Failure> {
-    let finding = Finding { reading: &args.reading, skipping: &args.skipping, policy: policy(false), name, console };
+    let finding = JobSearch { reading: &args.reading, skipping: &args.skipping, policy: policy(false), name, console };
     let jobs = finding.jobs(locations, |location| names(args, location))?;
     let is_one = jobs.len() == 1;
     let (mut imports, mut left_out) = (Vec::new(), 0);

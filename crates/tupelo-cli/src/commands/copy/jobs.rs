@@ -32,7 +32,7 @@ pub(super) fn check_single<'j>(jobs: impl IntoIterator<Item = &'j Job>, to: &Loc
 }
 
 /// How jobs are found in inputs.
-pub(super) struct Finding<'a> {
+pub(super) struct JobSearch<'a> {
     pub(super) reading: &'a Reading,
     pub(super) skipping: &'a Skipping,
     pub(super) policy: FieldPolicy,
@@ -41,7 +41,7 @@ pub(super) struct Finding<'a> {
     pub(super) console: &'a Console,
 }
 
-impl Finding<'_> {
+impl JobSearch<'_> {
     /// What is written for each name that `names` lists in a file.
     pub(super) fn jobs(
         &self,

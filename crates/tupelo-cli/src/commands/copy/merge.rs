@@ -1,18 +1,19 @@
 //! `tupelo merge`: many files as one.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
+use tupelo::Table;
 use tupelo::dataset::find;
-use tupelo::ops::merge::{has_others, merge_objects};
-use tupelo::reader::{Location, Read};
+use tupelo::ops::merge::{has_others, merge_objects, merge_tree};
+use tupelo::reader::{Location, Read, Tree};
+use tupelo::storage::is_object_uri;
 
 use super::super::{Selecting, policy, warn_of_repeated};
-use super::jobs::{Finding, Job, check_single};
+use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::write;
+use super::{without_cycle, write};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -25,9 +26,10 @@ const MAX_NAMED: usize = 5;
 ///
 /// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
 /// are stored, in their codec, and their checksums are compared; what cannot stay as it is, such as columns that are
-/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. Histograms and
-/// profiles with the same path and axes are summed; of other objects, the first of each path is copied. Trees are not
-/// merged. A warning names everything that OUT lacks, and the exit status is then 1. OUT appears when it is complete.
+/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. Of trees, which must
+/// have the same branches, the baskets are copied as they are stored. Histograms and profiles with the same path and axes are
+/// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status
+/// is then 1. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo merge [OPTIONS] <OUT> <IN[:NAME]>...")]
 #[command(after_help = "Examples:
@@ -76,12 +78,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // All inputs are checked before anything is written.
     let mut listed = Listed::default();
     let jobs = jobs(args, &locations, &to, &mut listed, console)?;
-    if jobs.is_empty() && listed.with_objects.is_empty() {
+    if jobs.is_empty() && listed.with_objects.is_empty() && listed.trees.is_empty() {
         return Err(Failure::usage("the files contain no ntuples and no other objects that can be merged"));
     }
+    if is_own_target && !listed.trees.is_empty() {
+        let itself = format!("{to} is also an input: its trees cannot be merged with themselves");
+        return Err(Failure::usage(itself).with_hint("write to another file"));
+    }
     let reads = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Read>, Failure>>()?;
-    let mut left_out: Vec<String> = listed.trees.iter().map(|tree| format!("tree '{tree}'")).collect();
-    let mut summaries = Vec::with_capacity(jobs.len());
+    let mut left_out: Vec<String> = Vec::new();
+    let mut summaries = Vec::with_capacity(jobs.len() + listed.trees.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
@@ -93,6 +99,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 let (objects, sums) = (things(merged.written, "object"), things(merged.sums, "sum"));
                 console.note(&format!("{objects} besides ntuples, {sums} of histograms among them"));
             }
+        }
+        for (name, trees) in &listed.trees {
+            args.target.check_tree(writer, name)?;
+            let mut progress = console.progress(name, None::<u64>, "B");
+            let open = |number: usize| open_tree(args, &trees[number]);
+            let compression = args.ntuple.given_compression();
+            let mut report = progress.until(interrupt);
+            let Some(merged) = merge_tree(name, trees.len(), open, writer, compression, &mut report)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            left_out.extend(merged.left_out.iter().map(|it| format!("tree '{}': {}", it.name, it.reason)));
+            summaries.extend(merged.written.map(|written| (name, written)));
         }
         let names = jobs.iter().map(|job| job.name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
@@ -118,9 +136,26 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// What files have besides ntuples.
 #[derive(Default)]
 struct Listed {
-    trees: BTreeSet<String>,
+    /// Trees by path, and where they are.
+    trees: Vec<(String, Vec<Location>)>,
     /// The files with other objects.
     with_objects: Vec<Location>,
+}
+
+impl Listed {
+    fn add_tree(&mut self, path: &str, location: Location) {
+        match self.trees.iter_mut().find(|(known, _)| known == path) {
+            Some((_, locations)) => locations.push(location),
+            None => self.trees.push((path.to_owned(), vec![location])),
+        }
+    }
+}
+
+fn open_tree(args: &Args, location: &Location) -> Result<Tree, Failure> {
+    match args.reading.open_uncounted(location)?.table(location.object.as_deref())? {
+        Table::Tree(tree) => Ok(tree),
+        _ => Err(Failure::new(format_args!("{location} is not a tree"))),
+    }
 }
 
 /// The ntuples to write.
@@ -132,10 +167,22 @@ fn jobs(
     console: &Console,
 ) -> Result<Vec<Job>, Failure> {
     let policy = policy(args.mode == Mode::Union);
-    let finding = Finding { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
-    let jobs = finding.jobs(locations, |location| {
+    let finding =
+        JobSearch { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
+    let mut ntuples = Vec::with_capacity(locations.len());
+    for location in locations {
+        match &location.object {
+            Some(name) if is_tree(args, location, name) => {
+                listed.add_tree(to.ntuple_name().unwrap_or_else(|| without_cycle(name)), location.clone());
+            }
+            _ => ntuples.push(location.clone()),
+        }
+    }
+    let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
-        listed.trees.extend(file.tree_names()?);
+        for tree in file.tree_names()? {
+            listed.add_tree(&tree, Location { object: Some(tree.clone()), ..location.clone() });
+        }
         if has_others(&file)? {
             listed.with_objects.push(location.clone());
         }
@@ -143,6 +190,12 @@ fn jobs(
     })?;
     check_single(&jobs, to)?;
     Ok(jobs)
+}
+
+/// Whether an input is a tree. What cannot be opened is reported where it is read.
+fn is_tree(args: &Args, location: &Location, name: &str) -> bool {
+    let names = || args.reading.open_uncounted(location).ok()?.tree_names().ok();
+    !is_object_uri(&location.file) && names().is_some_and(|names| names.iter().any(|tree| tree == without_cycle(name)))
 }
 
 /// All entries of an ntuple, with the fields that the mode keeps.

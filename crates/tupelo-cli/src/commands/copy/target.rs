@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tupelo::reader::{Location, TREE_CLASSES};
-use tupelo::storage::{ErrorKind as StorageErrorKind, Storage, display_name, is_object_uri};
+use tupelo::storage::{Storage, display_name, is_object_uri};
 use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
 use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
 
@@ -59,6 +59,11 @@ impl NtupleOptions {
     /// Whether options affect the pages.
     pub(crate) fn has_pages(&self) -> bool {
         self.compression.is_some() || self.page_bytes.is_some() || self.cluster_bytes.is_some()
+    }
+
+    /// The codec, if one is given.
+    pub(crate) fn given_compression(&self) -> Option<Compression> {
+        self.compression
     }
 
     /// The codec of what is encoded.
@@ -190,9 +195,9 @@ impl Target {
             None if is_object => {
                 let options = ObjectOptions::default().with_mapping(self.mapping.unwrap_or_default());
                 let created = FileWriter::create_objects(&to.file, storage, options.with_exclusive(!self.force));
-                created.map_err(|error| match error.storage_kind() {
-                    Some(StorageErrorKind::Changed) => Failure::new(error).with_hint("--force replaces it"),
-                    None if error.kind() == ErrorKind::Unsupported && !self.force => {
+                created.map_err(|error| match error.kind() {
+                    ErrorKind::Changed => Failure::new(error).with_hint("--force replaces it"),
+                    ErrorKind::Unsupported if error.storage_kind().is_none() && !self.force => {
                         Failure::new(error).with_hint("--force writes without this protection")
                     }
                     _ => error.into(),

@@ -30,7 +30,7 @@ fn a_key_list_ends_where_its_directory_says() {
     let fetched = whole(&file);
     list_objects(&fetched).unwrap();
     assert_eq!(walk_keys(&fetched).unwrap().len(), walk_keys(&whole(&intact)).unwrap().len());
-    let refused = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+    let refused = run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     // Where neither length has room for the keys, the last names are lost.
     let record_at = read_tree(&whole(&intact)).unwrap()[0].record_at as usize;
@@ -112,17 +112,17 @@ fn a_key_list_ends_with_its_last_key() {
     let mut file = intact.clone();
     put(&mut file, list.payload_offset() as usize, &1u32.to_be_bytes());
     assert_eq!(listed(&file).1, []);
-    let refused = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+    let refused = run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap_err();
     assert!(refused.what().contains("bytes follow its 1 keys"), "{refused}");
     // A file with such a rest is changed, and its list is then without it.
-    run(&deviating, |fetched| Layout::update(fetched, DATIME)).unwrap();
+    run(&deviating, |fetched| FileLayout::update(fetched, DATIME)).unwrap();
 }
 
 #[test]
 fn a_free_list_may_leave_out_itself() {
     let free_list_end = |missing: u32| {
         let fetched = whole(&with_room(27, missing));
-        let refused = Layout::update(&fetched, DATIME).map(drop).unwrap_err();
+        let refused = FileLayout::update(&fetched, DATIME).map(drop).unwrap_err();
         let Interrupt::Failed(refused) = refused else { panic!("missing bytes") };
         let rules = fetched.deviations().list().into_iter().map(|deviation| deviation.rule);
         (refused.kind(), rules.filter(|rule| matches!(rule, Rule::FreeListEnd { .. })).count())
@@ -141,7 +141,7 @@ fn files_have_other_classes_than_tfile() {
         put(&mut file, at, b"\x05XFile");
     }
     assert_eq!(listed(&file), (listed(&small()).0, vec![]));
-    run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap();
+    run(&file, |fetched| FileLayout::update(fetched, DATIME)).unwrap();
     let keys = keys(&file);
     let state = states(&whole(&file), &keys, 1).unwrap().remove(0);
     assert_eq!(state.end, file.len() as u64);
@@ -194,7 +194,7 @@ fn unlist(file: &mut [u8]) {
 }
 
 /// The file in a state.
-fn patched(file: &[u8], state: &State) -> Vec<u8> {
+fn patched(file: &[u8], state: &RecoveredState) -> Vec<u8> {
     let mut patched = file.to_vec();
     patched.resize(state.end as usize, 0);
     state.patches.iter().for_each(|(at, bytes)| put(&mut patched, *at as usize, bytes));
@@ -204,7 +204,7 @@ fn patched(file: &[u8], state: &State) -> Vec<u8> {
 #[test]
 fn a_file_that_was_never_saved_differs_from_an_empty_one() {
     let empty = {
-        let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
+        let (mut layout, mut file) = FileLayout::create("x.root", DATIME, [3; 16]).unwrap();
         let tail = layout.finish(file.len() as u64).unwrap();
         file.extend_from_slice(&tail.append);
         tail.patches.iter().for_each(|(at, bytes)| put(&mut file, *at as usize, bytes));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Content, Directory, Layout, Tail};
+use super::{Content, Directory, FileLayout, Tail};
 use crate::container::directory::{self, DirectoryRecord, RECORD_BYTES, SHORT_RECORD_BYTES};
 use crate::container::free::FreeList;
 use crate::container::{Attempt, FetchedRanges, FileHeader, Interrupt, streamer_infos};
@@ -36,8 +36,8 @@ fn same(what: &str, is_same: bool) -> Result<()> {
     if is_same { Ok(()) } else { Err(other(what)) }
 }
 
-impl Layout {
-    /// Reads what [`Layout::finish`] made, by the code that reads files, and compares it with this layout: header, free
+impl FileLayout {
+    /// Reads what [`FileLayout::finish`] made, by the code that reads files, and compares it with this layout: header, free
     /// list, streamer info if it is new, and the changed directories.
     pub(super) fn check(&self, tail: &Tail, base: u64, changed: &BTreeSet<usize>, is_info_changed: bool) -> Result<()> {
         let mut fetched = FetchedRanges::new(self.header.end);
@@ -63,7 +63,7 @@ impl Layout {
         let Some((record_at, room)) = expected.place else { return Err(other(&what)) };
         let found = read(fetched, |fetched| match index {
             0 => directory::read_directory(fetched, &directory::top(fetched, self.header.begin)?),
-            _ => directory::read_directory(fetched, &directory::Place::of_record(record_at, room)),
+            _ => directory::read_directory(fetched, &directory::ListedDirectory::of_record(record_at, room)),
         })?;
         let names = index > 0 || (&found.name, &found.title) == (&expected.name, &expected.title);
         // Old directories have no room for a UUID.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Content, Directory, Entries, Entry, Layout, StreamerInfo};
+use super::{Content, Directory, Entries, Entry, FileLayout, StreamerInfo};
 use crate::container::directory::{self, ListedKey, RECORD_BYTES};
 use crate::container::fetched::{readable, together};
 use crate::container::free::FreeList;
@@ -42,7 +42,7 @@ impl StreamerInfo {
     }
 }
 
-impl Layout {
+impl FileLayout {
     /// An existing file to which something will be added at `datime`.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Layout {
         Self::existing(fetched, datime, header, tree, (free, free_place), info)
     }
 
-    /// Like [`Layout::update`], but only the directories must be readable: damaged parts are rewritten. Also returns
+    /// Like [`FileLayout::update`], but only the directories must be readable: damaged parts are rewritten. Also returns
     /// the names of these parts: the header, if the file is shorter than the header states; the list of free segments,
     /// which is replaced by an empty one; the streamer info, which is replaced by the layouts that ntuples need.
     ///

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Content, Layout};
+use super::{Content, FileLayout};
 use crate::container::directory::{RECORD_BYTES, SHORT_RECORD_BYTES};
 use crate::container::key::Key;
 use crate::container::{START_BIG_FILE, overwrite};
@@ -18,7 +18,7 @@ const INFO_TITLE: &str = "Doubly linked list";
 /// What to write to close a file, or to leave it readable at a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
-    /// Bytes to append at the `end` that was passed to [`Layout::finish`].
+    /// Bytes to append at the `end` that was passed to [`FileLayout::finish`].
     pub append: Bytes,
     /// Writes to perform in this order once `append` is durable: first the file's header and top directory in one
     /// write, then the records of other directories. After each write, all directories point to complete key lists.
@@ -50,13 +50,13 @@ fn gap_mark(gap: Range<u64>) -> Option<Vec<u8>> {
     Some((-length).to_be_bytes().to_vec())
 }
 
-impl Layout {
+impl FileLayout {
     /// What to write to close the file whose blobs end at `end`. The layout continues after that: more can be added and
     /// `finish` called again, as for checkpoints.
     ///
     /// # Errors
     /// Limit if a record would be too long for a key; unsupported where a directory of an old file cannot
-    /// hold a 64-bit offset, or `end` lies before [`Layout::start`]; corrupt where what would be written does not read
+    /// hold a 64-bit offset, or `end` lies before [`FileLayout::start`]; corrupt where what would be written does not read
     /// as what is meant. The layout is of no use then.
     pub fn finish(&mut self, end: u64) -> Result<Tail> {
         if end < self.start || end > i64::MAX as u64 {
@@ -92,12 +92,12 @@ impl Layout {
         Ok(tail)
     }
 
-    /// The bytes to append at `at` for the objects that were added so far, and their directories; [`Layout::finish`] lists
+    /// The bytes to append at `at` for the objects that were added so far, and their directories; [`FileLayout::finish`] lists
     /// them. An object with references in a key with 32-bit offsets has to be placed before byte
     /// [`START_BIG_FILE`].
     ///
     /// # Errors
-    /// As [`Layout::finish`], and unsupported for objects with references whose key would have another length than it had.
+    /// As [`FileLayout::finish`], and unsupported for objects with references whose key would have another length than it had.
     pub fn place_objects(&mut self, at: u64) -> Result<Vec<u8>> {
         let mut out = Appendix { base: at, buffer: Buffer::new() };
         let changed = self.changed.clone();

@@ -34,7 +34,7 @@ use crate::{Error, Result};
 
 /// The layout of one ROOT file that is being written.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct FileLayout {
     header: FileHeader,
     /// The file's bytes up to the end of the top directory's record.
     head: Vec<u8>,
@@ -112,7 +112,7 @@ struct Way<'p> {
     cycle: u16,
 }
 
-impl Layout {
+impl FileLayout {
     /// A new file, and its first bytes. They describe an empty file that was not closed.
     ///
     /// `datime` is the time in ROOT's packed form, `uuid` 16 random bytes.
@@ -196,12 +196,12 @@ impl Layout {
         self.start
     }
 
-    /// Start of the record whose end [`Layout::repair`] found cut off; it is overwritten.
+    /// Start of the record whose end [`FileLayout::repair`] found cut off; it is overwritten.
     pub fn cut(&self) -> Option<u64> {
         self.cut
     }
 
-    /// Adds an object to be written at [`Layout::finish`], under `directory/name`. Missing directories are made; if
+    /// Adds an object to be written at [`FileLayout::finish`], under `directory/name`. Missing directories are made; if
     /// the name exists, the object becomes its newest cycle. Gives the cycle.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Layout {
         Ok(cycle)
     }
 
-    /// As [`Layout::add`], in place of the object of a cycle, which goes as by [`Layout::remove`].
+    /// As [`FileLayout::add`], in place of the object of a cycle, which goes as by [`FileLayout::remove`].
     ///
     /// # Errors
     /// As there; the old object is gone then.
@@ -234,10 +234,10 @@ impl Layout {
         self.insert(at, Entry { name, class_name, cycle, directory: None, content });
     }
 
-    /// Whether [`Layout::add`] could add an object of these names and this many bytes now.
+    /// Whether [`FileLayout::add`] could add an object of these names and this many bytes now.
     ///
     /// # Errors
-    /// As [`Layout::add`].
+    /// As [`FileLayout::add`].
     pub fn check_add(&self, path: &str, class_name: &str, title: &str, payload_bytes: usize) -> Result<()> {
         self.way(path, class_name, title, payload_bytes).map(|_| ())
     }
@@ -283,7 +283,7 @@ impl Layout {
     /// Makes a directory and those above it, as far as they are missing. Says whether there was one to be made.
     ///
     /// # Errors
-    /// As [`Layout::add`], and unsupported where an object has the name.
+    /// As [`FileLayout::add`], and unsupported where an object has the name.
     pub fn add_directory(&mut self, path: &str) -> Result<bool> {
         let mut parts = path.split('/');
         if parts.try_fold(0, |at, part| self.newest(at, part)?.directory).is_some() {

@@ -8,7 +8,7 @@ use object_store::{ObjectStore, PutMode, PutOptions, PutPayload, UpdateVersion};
 
 use crate::error::ErrorKind;
 use crate::net::{Attempts, Failure};
-use crate::remote::answer::{Part, Version};
+use crate::remote::answer::{ByteRange, Version};
 use crate::remote::client::store_failure;
 use crate::remote::object::Object;
 use crate::remote::source::{HEAD_BYTES, fetch};
@@ -59,7 +59,7 @@ pub(super) async fn publish(
 /// Whether the object has this content.
 async fn is_written(place: &Object, attempts: Attempts, bytes: &Bytes) -> Result<bool, Failure> {
     let len = bytes.len() as u64;
-    match fetch(place, attempts, Part::Range(0..len.max(HEAD_BYTES)), None, BytesMut::new()).await {
+    match fetch(place, attempts, ByteRange::Range(0..len.max(HEAD_BYTES)), None, BytesMut::new()).await {
         Ok(found) => Ok(found.identity.size == len && found.bytes == bytes),
         Err(failure) if failure.kind == ErrorKind::NotFound => Ok(false),
         // It is empty.

@@ -23,7 +23,7 @@ const RUNS_PER_THREAD: usize = 4;
 const MAX_ROOM: usize = 32;
 
 /// Entries of one basket.
-pub(super) struct Part<'o> {
+pub(super) struct BasketEntries<'o> {
     /// Its place among the parts of its leaf.
     pub(super) number: usize,
     pub(super) leaf: usize,
@@ -35,7 +35,7 @@ pub(super) struct Part<'o> {
     pub(super) first_entry: u64,
 }
 
-impl Part<'_> {
+impl BasketEntries<'_> {
     fn stored_bytes(&self) -> u64 {
         stored_bytes(self.range.as_ref())
     }
@@ -61,14 +61,15 @@ impl Piece {
 struct Run<'o> {
     leaf: usize,
     piece: Piece,
-    parts: Vec<(Part<'o>, Option<Bytes>)>,
+    parts: Vec<(BasketEntries<'o>, Option<Bytes>)>,
 }
 
 impl BasketDecoder<'_> {
     /// Reads parts, in parallel: the pieces of each leaf. Those of a remote file are read in batches, and several of these
     /// are fetched ahead.
-    pub(super) fn columns<'o>(self, leaves: &[Leaf<'_>], parts: Vec<Part<'o>>) -> Result<Vec<Vec<Piece>>> {
-        let is_remote = |part: &Part<'_>| part.range.as_ref().is_some_and(|range| !self.source.is_read_in_place(range));
+    pub(super) fn columns<'o>(self, leaves: &[Leaf<'_>], parts: Vec<BasketEntries<'o>>) -> Result<Vec<Vec<Piece>>> {
+        let is_remote =
+            |part: &BasketEntries<'_>| part.range.as_ref().is_some_and(|range| !self.source.is_read_in_place(range));
         let mut total = vec![0; leaves.len()];
         for part in &parts {
             if let Some(total) = total.get_mut(part.leaf) {
@@ -84,7 +85,7 @@ impl BasketDecoder<'_> {
             return Ok(columns.pieces);
         }
         let most = self.memory.fetch_bytes().min(self.cache.bytes.unwrap_or(u64::MAX));
-        let fetch = |(sum, batch): (u64, Vec<Part<'o>>)| {
+        let fetch = |(sum, batch): (u64, Vec<BasketEntries<'o>>)| {
             let reserved = self.memory.reserve_scratch(sum, "baskets")?;
             let ranges: Vec<Range<u64>> = batch.iter().filter_map(|part| part.range.clone()).collect();
             Ok((batch, self.source.fetch(&ranges)?, sum, reserved))
@@ -103,8 +104,8 @@ impl BasketDecoder<'_> {
     }
 
     /// Divides parts into those that are read, or that one vector read fetches, together, with their stored bytes.
-    fn batches<'o>(self, parts: Vec<Part<'o>>, most: u64) -> Vec<(u64, Vec<Part<'o>>)> {
-        let mut batches: Vec<(u64, Vec<Part<'o>>)> = Vec::new();
+    fn batches<'o>(self, parts: Vec<BasketEntries<'o>>, most: u64) -> Vec<(u64, Vec<BasketEntries<'o>>)> {
+        let mut batches: Vec<(u64, Vec<BasketEntries<'o>>)> = Vec::new();
         let mut was_learning = false;
         for part in parts {
             let own = part.stored_bytes();
@@ -122,7 +123,13 @@ impl BasketDecoder<'_> {
     }
 
     /// Reads the entries of one basket.
-    fn append(self, leaf: &Leaf<'_>, column: &mut Column, part: Part<'_>, fetched: Option<Bytes>) -> Result<()> {
+    fn append(
+        self,
+        leaf: &Leaf<'_>,
+        column: &mut Column,
+        part: BasketEntries<'_>,
+        fetched: Option<Bytes>,
+    ) -> Result<()> {
         let (branch, basket) = (leaf.branch, part.basket);
         let read = self.with_basket(branch, basket, part.range, fetched, |mut basket, expected| {
             let counters = self.source.session().counters();
@@ -151,7 +158,7 @@ impl Columns {
         &mut self,
         decoder: BasketDecoder<'_>,
         leaves: &[Leaf<'_>],
-        parts: Vec<(Part<'_>, Option<Bytes>)>,
+        parts: Vec<(BasketEntries<'_>, Option<Bytes>)>,
         bytes: u64,
     ) -> Result<()> {
         let most = match pool::threads() {
@@ -182,8 +189,13 @@ impl Columns {
     }
 
     /// Runs of at most `most` parts: each goes on with the piece that ends where it begins.
-    fn runs<'o>(&mut self, leaves: &[Leaf<'_>], parts: Vec<(Part<'o>, Option<Bytes>)>, most: usize) -> Vec<Run<'o>> {
-        let mut by_leaf: BTreeMap<usize, Vec<(Part<'o>, Option<Bytes>)>> = BTreeMap::new();
+    fn runs<'o>(
+        &mut self,
+        leaves: &[Leaf<'_>],
+        parts: Vec<(BasketEntries<'o>, Option<Bytes>)>,
+        most: usize,
+    ) -> Vec<Run<'o>> {
+        let mut by_leaf: BTreeMap<usize, Vec<(BasketEntries<'o>, Option<Bytes>)>> = BTreeMap::new();
         for part in parts {
             by_leaf.entry(part.0.leaf).or_default().push(part);
         }

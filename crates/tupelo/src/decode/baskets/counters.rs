@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use tupelo_format::object::Basic;
 use tupelo_format::wire::Memory;
 use tupelo_ttree::classes::Classes;
-use tupelo_ttree::{Layout, layout};
+use tupelo_ttree::{ValueLayout, layout};
 
 use super::{BasketDecoder, Leaf};
 use crate::{Error, Result};
@@ -27,7 +27,13 @@ pub(super) type Counters = Mutex<HashMap<(usize, usize), ArrayRef>>;
 
 impl BasketDecoder<'_> {
     /// Bytes of the entries of a basket without positions: the values of the counter, times the bytes of an item.
-    pub(super) fn lengths(self, branch: usize, basket: usize, item: &Layout, entries: usize) -> Result<Vec<usize>> {
+    pub(super) fn lengths(
+        self,
+        branch: usize,
+        basket: usize,
+        item: &ValueLayout,
+        entries: usize,
+    ) -> Result<Vec<usize>> {
         let counter = self.branch(branch)?.leaves.first().and_then(|leaf| leaf.counter);
         let (Some((counter, _)), Some(width)) = (counter, item.fixed_bytes()) else {
             return Err(Error::unsupported("entries have unknown lengths"));
@@ -100,18 +106,18 @@ impl BasketDecoder<'_> {
         let memory = Memory::new(LAYOUT_BYTES);
         let layout = layout::of_branch(self.source.tree(), counter, &Classes::new(self.source.infos()), &memory)?;
         let (number, is_list) = match &layout {
-            Layout::Rest(item) => (&**item, true),
+            ValueLayout::Rest(item) => (&**item, true),
             number => (number, false),
         };
         let data_type = match number {
-            Layout::Number(Basic::I8, None) => DataType::Int8,
-            Layout::Number(Basic::I16, None) => DataType::Int16,
-            Layout::Number(Basic::I32, None) => DataType::Int32,
-            Layout::Number(Basic::I64, None) => DataType::Int64,
-            Layout::Number(Basic::U8, None) => DataType::UInt8,
-            Layout::Number(Basic::U16, None) => DataType::UInt16,
-            Layout::Number(Basic::U32, None) => DataType::UInt32,
-            Layout::Number(Basic::U64, None) => DataType::UInt64,
+            ValueLayout::Number(Basic::I8, None) => DataType::Int8,
+            ValueLayout::Number(Basic::I16, None) => DataType::Int16,
+            ValueLayout::Number(Basic::I32, None) => DataType::Int32,
+            ValueLayout::Number(Basic::I64, None) => DataType::Int64,
+            ValueLayout::Number(Basic::U8, None) => DataType::UInt8,
+            ValueLayout::Number(Basic::U16, None) => DataType::UInt16,
+            ValueLayout::Number(Basic::U32, None) => DataType::UInt32,
+            ValueLayout::Number(Basic::U64, None) => DataType::UInt64,
             _ => return Err(Error::unsupported("counter is not an integer")),
         };
         let of = |data_type, is_nullable| match is_list {

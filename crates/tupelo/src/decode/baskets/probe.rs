@@ -6,7 +6,7 @@ use arrow_array::LargeListArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_schema::DataType;
-use tupelo_ttree::Layout;
+use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::{BasketDecoder, COUNT, Counters, Form, Leaf, branches_of, decode_baskets, estimated_bytes, other_numbers};
@@ -97,17 +97,17 @@ fn collections_of(field: &TreeField, path: &str, found: &mut Vec<(usize, String)
 /// The error of values that cannot be decoded, apart from others.
 fn about_values<T>(outcome: Result<T>) -> Result<Result<T>> {
     match outcome {
-        Err(error) if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported) => Err(error),
+        Err(error) if !error.is_corrupt() && error.kind() != ErrorKind::Unsupported => Err(error),
         outcome => Ok(outcome),
     }
 }
 
 /// Whether all values are numbers or texts of leaves.
 fn is_plain(field: &TreeField) -> bool {
-    fn layout_is_plain(layout: &Layout) -> bool {
+    fn layout_is_plain(layout: &ValueLayout) -> bool {
         match layout {
-            Layout::Number(..) | Layout::Leaf => true,
-            Layout::Fixed(_, item) | Layout::Rest(item) => layout_is_plain(item),
+            ValueLayout::Number(..) | ValueLayout::Leaf => true,
+            ValueLayout::Fixed(_, item) | ValueLayout::Rest(item) => layout_is_plain(item),
             _ => false,
         }
     }

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// How the items of a field lie in Arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum ItemLayout {
     /// One for each value: the field is not a collection.
     One,
     /// Null if there is none.
@@ -19,7 +19,7 @@ pub(crate) enum Layout {
     Fixed(u64),
 }
 
-impl Layout {
+impl ItemLayout {
     pub(super) fn of(field: &Field) -> Self {
         match &field.kind {
             Kind::Optional(item) if item.takes_nulls() => Self::Nullable,

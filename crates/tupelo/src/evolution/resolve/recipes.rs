@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::{Evolution, Place, Ways, normalised};
+use super::{Evolution, FieldContext, Ways, normalised};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
@@ -53,7 +53,7 @@ pub(super) struct Target<'r> {
 
 impl<'r> Evolution<'r> {
     /// The members of a record that recipes compute.
-    pub(super) fn computed(&self, at: Place<'_>, record: &Field) -> Result<Vec<Target<'r>>> {
+    pub(super) fn computed(&self, at: FieldContext<'_>, record: &Field) -> Result<Vec<Target<'r>>> {
         let mut targets: Vec<Target<'_>> = Vec::new();
         if !matches!(record.kind, Kind::Record(_)) {
             return Ok(targets);
@@ -86,7 +86,7 @@ impl<'r> Evolution<'r> {
     }
 
     fn shape_at(&self, path: &str, field: &Field) -> Result<Field> {
-        let targets = self.computed(Place::new(path, true), field)?;
+        let targets = self.computed(FieldContext::new(path, true), field)?;
         let mut hidden: Vec<Vec<usize>> = Vec::new();
         for (_, recipe) in self.recipes.iter().enumerate().filter(|(i, _)| targets.iter().any(|t| t.rule == *i)) {
             if recipe.hides_sources {

@@ -35,7 +35,7 @@ pub fn copy_objects(
         }
         if !is_used && pattern != "**" {
             let error = Error::no_such("object", pattern, objects.iter().map(|object| object.path.as_str()));
-            return Err(error.within(from.name()));
+            return Err(error.in_file(from.name()));
         }
     }
     let mut left_out = Vec::new();

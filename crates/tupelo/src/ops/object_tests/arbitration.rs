@@ -12,7 +12,7 @@ use tupelo_storage::{
     Condition, Hints, Keys, NewObject, ObjectEntry, ObjectSink, ObjectSource, Result as StorageResult, Storage,
 };
 
-use super::super::gc::{Collector, Found};
+use super::super::gc::{Collector, Leftovers};
 use super::super::verify::verify_deep;
 use super::removal::make_seals_old;
 use super::{all, in_a_file, keys, options, write};
@@ -163,7 +163,7 @@ impl Kind {
     }
 
     /// What a collection finds and removes, however young; the number of attempts that it removes.
-    fn collect(&self, store: Arc<dyn ObjectSink>) -> Result<(Found, u64)> {
+    fn collect(&self, store: Arc<dyn ObjectSink>) -> Result<(Leftovers, u64)> {
         let collector = self.collector(store);
         let found = collector.find(Duration::ZERO)?;
         let mut removed = 0;

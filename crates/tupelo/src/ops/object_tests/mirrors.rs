@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tupelo_format::store::{JsonAnchor, Place};
+use tupelo_format::store::{JsonAnchor, ObjectFolder};
 use tupelo_storage::{Condition, MemoryFile, MemorySink, NewObject, Options, Storage};
 
 use super::super::gc::Collector;
@@ -291,7 +291,7 @@ fn a_forged_copy_is_found() {
         namespace.put(&[NewObject { key, pieces }]).unwrap();
     }
     let mut anchor = JsonAnchor::read(&namespace.get("other", 1 << 20).unwrap().0).unwrap();
-    anchor.place = Place::Attempt(attempt);
+    anchor.place = ObjectFolder::Attempt(attempt);
     let (old, _) = namespace.state("b", 1 << 20).unwrap();
     namespace.publish("b", anchor.write().unwrap().into(), &old).unwrap();
     assert_eq!(all(&stores.open("b").unwrap()).num_rows(), 10);

@@ -89,7 +89,7 @@ fn ntuples_of_root_are_removed() {
         store.delete(std::slice::from_ref(key)).unwrap();
     }
     store.put(&[NewObject { key: "dir/events/other/0".to_owned(), pieces: vec!["x".into()] }]).unwrap();
-    (anchor.place, anchor.extension) = (tupelo_format::store::Place::Below, None);
+    (anchor.place, anchor.extension) = (tupelo_format::store::ObjectFolder::Below, None);
     replace(&store, "dir/events", anchor.write().unwrap().into());
     assert_eq!(all(&open_objects(&store).unwrap().ntuple(None).unwrap()), in_a_file());
     assert!(collector(&store).remove_visible().unwrap().objects > 50);

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 use tupelo_format::compression::Compression;
 
-pub use self::model::{Candidate, Layout, Link, Phase, Store, Trial};
+pub use self::model::{Candidate, Link, PageSettings, Phase, StoreModel, Trial};
 pub use self::probe::Probe;
 use self::sample::Sample;
 use super::cost::costs;
@@ -125,7 +125,7 @@ impl Measured {
     /// `cores` encode and decode.
     pub fn candidates(
         &self,
-        store: &Store,
+        store: &StoreModel,
         cores: usize,
         cluster_sizes: &[u64],
         mappings: &[Mapping],
@@ -146,7 +146,7 @@ impl Measured {
     ///
     /// # Errors
     /// As [`costs`].
-    pub fn present(&self, store: &Store, cores: usize, mappings: &[Mapping]) -> Result<Vec<Candidate>> {
+    pub fn present(&self, store: &StoreModel, cores: usize, mappings: &[Mapping]) -> Result<Vec<Candidate>> {
         let Table::Ntuple(ntuple) = &self.table else { return Ok(Vec::new()) };
         let clusters = ntuple.clusters();
         let read_cpu = self.present_read_seconds * ntuple.entries() as f64 / self.sample_entries.max(1) as f64;

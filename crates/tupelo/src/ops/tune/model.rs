@@ -30,7 +30,7 @@ pub struct Link {
 
 /// The store of the objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Store {
+pub struct StoreModel {
     /// Reading.
     pub get: Link,
     /// Writing.
@@ -41,7 +41,7 @@ pub struct Store {
     pub reads_in_place: bool,
 }
 
-impl Store {
+impl StoreModel {
     /// A server, with the same link in both directions.
     pub fn remote(link: Link) -> Self {
         Self { get: link, put: link, hints: REMOTE_HINTS, reads_in_place: false }
@@ -50,7 +50,7 @@ impl Store {
 
 /// The settings of pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Layout {
+pub struct PageSettings {
     /// Codec and level.
     pub compression: Compression,
     /// Largest page, in bytes before compression.
@@ -110,7 +110,7 @@ impl Phase {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// The settings of pages; `None` for the existing pages, copied unchanged.
-    pub layout: Option<Layout>,
+    pub layout: Option<PageSettings>,
     /// Objects, requests and bytes. A [`Mapping::Auto`] is resolved.
     pub cost: MappingCost,
     /// Number of clusters.
@@ -125,11 +125,11 @@ pub struct Candidate {
 
 impl Candidate {
     pub(super) fn new(
-        layout: Option<Layout>,
+        layout: Option<PageSettings>,
         cost: MappingCost,
         (clusters, cluster_bytes): (u64, u64),
         (write_cpu, read_cpu): (f64, f64),
-        store: &Store,
+        store: &StoreModel,
         cores: usize,
     ) -> Self {
         let written = (cost.write_requests, cost.bytes);
@@ -246,10 +246,10 @@ impl Trial {
         entries: u64,
         cluster_bytes: u64,
         mapping: Mapping,
-        store: &Store,
+        store: &StoreModel,
         cores: usize,
     ) -> Candidate {
-        let layout = Layout { compression: self.compression, page_bytes: self.page_bytes, cluster_bytes };
+        let layout = PageSettings { compression: self.compression, page_bytes: self.page_bytes, cluster_bytes };
         let clusters = self.clusters(entries, cluster_bytes);
         let (full, rest) = (self.pages(clusters.entries), self.pages(clusters.rest));
         let pages = full.len() as u64 * clusters.full + rest.len() as u64;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use tupelo_format::store::Place;
+use tupelo_format::store::ObjectFolder;
 use tupelo_storage::{ByteSource, Keys, NewObject, ObjectRange, ObjectSink, Storage, display_name, is_object_uri};
 
-use super::model::{Link, Store};
+use super::model::{Link, StoreModel};
 use crate::source::new_names;
 use crate::{Error, Result};
 
@@ -60,11 +60,11 @@ impl Probe {
     /// Unsupported for DAOS containers.
     pub fn over(namespace: Arc<dyn ObjectSink>, base: &str, name: &str) -> Result<Self> {
         if namespace.keys() != Keys::Paths {
-            return Err(Error::unsupported("DAOS containers cannot be measured").within(name));
+            return Err(Error::unsupported("DAOS containers cannot be measured").in_file(name));
         }
         // The name of an attempt, so that `tupelo gc` removes what a killed process leaves.
         let attempt = new_names(1)?.remove(0);
-        let folder = format!("{}{attempt}", Place::attempts(base));
+        let folder = format!("{}{attempt}", ObjectFolder::attempts(base));
         let keys = (0..LARGE + SMALL).map(|number| format!("{folder}/{number}")).collect();
         Ok(Self { name: name.to_owned(), kind: Kind::Objects { namespace, keys } })
     }
@@ -79,12 +79,12 @@ impl Probe {
     ///
     /// # Errors
     /// Storage errors; invalid argument for a file that is too small.
-    pub fn measure(&self) -> Result<Store> {
+    pub fn measure(&self) -> Result<StoreModel> {
         match &self.kind {
             Kind::Objects { namespace, keys } => objects(&**namespace, keys),
             Kind::File(source) => file(&**source),
         }
-        .map_err(|e| e.within(&self.name))
+        .map_err(|e| e.in_file(&self.name))
     }
 
     /// Removes the objects of the measurement.
@@ -99,7 +99,7 @@ impl Probe {
     }
 }
 
-fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<Store> {
+fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<StoreModel> {
     let (large, small) = keys.split_at(LARGE.min(keys.len()));
     let new = |key: &String, bytes: usize| NewObject { key: key.clone(), pieces: vec![noise(bytes)] };
     let put = |objects: &[NewObject]| seconds(|| namespace.put(objects));
@@ -120,7 +120,7 @@ fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<Store> {
     let ranges: Vec<ObjectRange> = large.iter().map(|key| range(key, LARGE_BYTES as u64)).collect();
     let get_seconds = smallest(|| get(&ranges))?;
     let bytes = (LARGE * LARGE_BYTES) as u64;
-    Ok(Store {
+    Ok(StoreModel {
         get: link(get_latency, bytes, get_seconds),
         put: link(put_latency, bytes, put_seconds),
         hints: namespace.hints(),
@@ -128,7 +128,7 @@ fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<Store> {
     })
 }
 
-fn file(source: &dyn ByteSource) -> Result<Store> {
+fn file(source: &dyn ByteSource) -> Result<StoreModel> {
     let size = source.size()?;
     if size < MIN_FILE_BYTES {
         return Err(Error::invalid_argument(format!(
@@ -147,7 +147,7 @@ fn file(source: &dyn ByteSource) -> Result<Store> {
     let best = smallest(|| seconds(|| source.read_ranges(&ranges)))?;
     let bytes = ranges.iter().map(|range| range.end - range.start).sum();
     let both = link(latency, bytes, best);
-    Ok(Store { get: both, put: both, hints: source.hints(), reads_in_place: source.reads_in_place(&(0..size)) })
+    Ok(StoreModel { get: both, put: both, hints: source.hints(), reads_in_place: source.reads_in_place(&(0..size)) })
 }
 
 /// The time of a transfer is one latency and the bytes.

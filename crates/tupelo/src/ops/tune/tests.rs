@@ -44,17 +44,17 @@ fn trials() -> [Trial; 2] {
     [trial("none", 1, 0.25, 0.125), trial("zstd:5", 4, 2.0, 1.0)]
 }
 
-fn store(latency_seconds: f64, bytes_per_second: f64) -> Store {
-    Store { hints: HINTS, ..Store::remote(Link { latency_seconds, bytes_per_second }) }
+fn store(latency_seconds: f64, bytes_per_second: f64) -> StoreModel {
+    StoreModel { hints: HINTS, ..StoreModel::remote(Link { latency_seconds, bytes_per_second }) }
 }
 
-fn candidates(store: &Store) -> Vec<Candidate> {
+fn candidates(store: &StoreModel) -> Vec<Candidate> {
     let of = |trial: &Trial| DEFAULT_MAPPINGS.map(|mapping| trial.candidate(1024, 16 * MIB, mapping, store, 1));
     trials().iter().flat_map(of).collect()
 }
 
 /// The candidate with the least time of a write and some reads.
-fn fastest(store: &Store, reads: u64) -> Candidate {
+fn fastest(store: &StoreModel, reads: u64) -> Candidate {
     *best(&candidates(store), &[&|candidate: &Candidate| candidate.seconds(reads)]).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tupelo_format::container::{self, Object};
 use tupelo_format::open::{self, ANCHOR_CLASS, PRE_RELEASE_CLASS};
-use tupelo_ttree::Layout;
+use tupelo_ttree::ValueLayout;
 use tupelo_ttree::tree::TREE_CLASSES;
 
 use super::{Damage, FETCH_BYTES, Report};
@@ -68,7 +68,7 @@ pub(super) fn check(
 
 fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn FnMut(u64)) -> Result<()> {
     let tree = source.tree();
-    let layouts: HashMap<usize, &Layout> = layouts_of(source.fields());
+    let layouts: HashMap<usize, &ValueLayout> = layouts_of(source.fields());
     let whole = |what: String| Damage { tree: name.to_owned(), ..Damage::whole("", what) };
     for (number, refused) in source.refused().iter().enumerate() {
         let what = format!("branch '{}' is not decoded: {}", refused.path, refused.reason);

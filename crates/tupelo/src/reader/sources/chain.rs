@@ -60,7 +60,7 @@ impl Inner {
 
     fn open_part(&self, index: usize) -> Result<Arc<dyn EntrySource>> {
         let part = &self.parts[index];
-        let missing = || Error::not_found("it has no such ntuple any more").within(&part.file_name);
+        let missing = || Error::not_found("it has no such ntuple any more").in_file(&part.file_name);
         let source = (self.open)(part.number)?.ok_or_else(missing)?;
         check_unchanged(&*source, &part.identity)?;
         Ok(source)
@@ -302,7 +302,7 @@ fn own_fields<'f>(
     let (mut places, mut own) = (Vec::new(), Vec::new());
     for (place, field) in fields.into_iter().enumerate() {
         let Some(stored) = by_name.get(field.name.as_str()) else { continue };
-        let changed = || Error::new(ErrorKind::Storage, format!("field '{}' has changed", field.name));
+        let changed = || Error::new(ErrorKind::Changed, format!("field '{}' has changed", field.name));
         places.push(place);
         own.push(field.restricted(stored).ok_or_else(changed)?);
     }
@@ -357,8 +357,7 @@ impl EntrySource for Chain {
 
     /// Errors of parts name the part only.
     fn context(&self, error: Error) -> Error {
-        let is_of_part = error.contexts().any(|name| self.parts().iter().any(|part| part.file_name == name));
-        if is_of_part { error } else { error.within(self.file_name()) }
+        if error.file().is_some() { error } else { error.in_file(self.file_name()) }
     }
 
     fn identity(&self) -> Result<String> {

@@ -185,8 +185,7 @@ impl EntrySource for Join {
 
     /// Errors of sides name the side only.
     fn context(&self, error: Error) -> Error {
-        let is_of_side = error.contexts().any(|name| self.inner.sides.iter().any(|it| it.source.file_name() == name));
-        if is_of_side { error } else { error.within(self.file_name()) }
+        if error.file().is_some() { error } else { error.in_file(self.file_name()) }
     }
 
     fn identity(&self) -> Result<String> {

@@ -105,7 +105,7 @@ pub(in crate::reader) fn check_unchanged(source: &dyn EntrySource, identity: &st
         return Ok(());
     }
     let what = "the file has changed since its fields were compared; read the files again";
-    Err(source.context(Error::new(ErrorKind::Storage, what)))
+    Err(source.context(Error::new(ErrorKind::Changed, what)))
 }
 
 /// How values are decoded.
@@ -256,14 +256,14 @@ impl EntrySource for Ntuple {
     }
 
     fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
-        self.answer(&|ntuple| parts::decode(ntuple, fields, entries, options))
+        self.in_any_store(&|ntuple| parts::decode(ntuple, fields, entries, options))
     }
 
     fn cost(&self, fields: &[&Field], entries: &Range<u64>) -> Result<Cost> {
         let mut known = HashSet::new();
         let mut columns: Vec<ColumnOf<'_>> = fields.iter().copied().flat_map(plan::columns).collect();
         columns.retain(|column| known.insert((column.field.id, column.k)));
-        self.answer(&|ntuple| {
+        self.in_any_store(&|ntuple| {
             let clusters = ntuple.source().first_clusters(entries.clone(), SAMPLED_CLUSTERS)?;
             let memory = ntuple.source().request_memory();
             let mut table = ColumnTable::new(ntuple.source(), &memory);
@@ -284,7 +284,7 @@ impl EntrySource for Ntuple {
         limit: u64,
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>> {
-        self.answer(&|ntuple| {
+        self.in_any_store(&|ntuple| {
             let memory = ntuple.source().request_memory();
             let clusters = ntuple.source().clusters(window.start..limit)?;
             plan::batch_end(&mut ColumnTable::new(ntuple.source(), &memory), &clusters, fields, window, limit, place)
@@ -292,11 +292,11 @@ impl EntrySource for Ntuple {
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
-        self.answer(&|ntuple| explain(ntuple.source(), cut, others, entries))
+        self.in_any_store(&|ntuple| explain(ntuple.source(), cut, others, entries))
     }
 
     fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
-        self.answer(&|ntuple| sealed::sealed(ntuple, fields, entries))
+        self.in_any_store(&|ntuple| sealed::sealed(ntuple, fields, entries))
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

@@ -127,14 +127,14 @@ impl Ntuple {
 
     /// The result of `read` for this ntuple or, if its store does not answer, for the one in the next store of the
     /// mirror.
-    pub(crate) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn in_any_store<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
         let Some(next) = &self.inner.next else { return read(self) };
         if let Some((ntuple, _)) = next.ntuple.get() {
-            return ntuple.answer(read);
+            return ntuple.in_any_store(read);
         }
         match read(self) {
             Err(error) if may_be_elsewhere(&error) => match next.get(self, &error) {
-                Ok(ntuple) => ntuple.answer(read),
+                Ok(ntuple) => ntuple.in_any_store(read),
                 Err(other) => Err(and_next(error, &other)),
             },
             done => done,
@@ -195,7 +195,7 @@ impl Ntuple {
 
     /// The entries of each cluster.
     pub(crate) fn cluster_ranges(&self) -> Result<Vec<Range<u64>>> {
-        let clusters = self.answer(&|ntuple| ntuple.source().clusters(0..ntuple.entries()));
+        let clusters = self.in_any_store(&|ntuple| ntuple.source().clusters(0..ntuple.entries()));
         Ok(clusters?.iter().map(Cluster::entry_range).collect())
     }
 
@@ -206,7 +206,7 @@ impl Ntuple {
     /// # Errors
     /// Storage errors.
     pub fn identity(&self) -> Result<String> {
-        let identity = self.answer(&|ntuple| ntuple.source().store().identity());
+        let identity = self.in_any_store(&|ntuple| ntuple.source().store().identity());
         identity.map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
     }
 
@@ -287,7 +287,7 @@ impl Ntuple {
                 next.get(&ntuple, &"an attribute set could not be read")?.attribute_set(&name)
             }))
         };
-        let opened = self.answer(&open);
+        let opened = self.in_any_store(&open);
         opened.map_err(|e| self.context(e.within(format!("attribute set '{}'", set.name))))
     }
 
@@ -340,7 +340,7 @@ impl Ntuple {
     /// Prefixes an error with file and ntuple.
     pub(crate) fn context(&self, error: Error) -> Error {
         let error = self.source().store().unless_changed(error);
-        error.within(format!("ntuple '{}'", self.path())).within(self.file_name())
+        error.in_object("ntuple", self.path()).in_file(self.file_name())
     }
 }
 

@@ -10,7 +10,7 @@ use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_ttree::Layout;
+use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::super::explain::{ExplainedColumn, Explanation};
@@ -212,6 +212,12 @@ impl Tree {
         Ok(format!("{:016x}", self.source.identity()))
     }
 
+    /// Prefixes an error with file and tree.
+    pub(crate) fn context(&self, error: Error) -> Error {
+        let error = error.unless_changed(self.source.file().source());
+        error.in_object("tree", &self.path).in_file(self.file_name())
+    }
+
     pub(crate) fn source(&self) -> &TreeSource {
         &self.source
     }
@@ -300,8 +306,7 @@ impl EntrySource for Tree {
     }
 
     fn context(&self, error: Error) -> Error {
-        let error = error.unless_changed(self.source.file().source());
-        error.within(format!("tree '{}'", self.path)).within(self.file_name())
+        self.context(error)
     }
 
     fn identity(&self) -> Result<String> {
@@ -418,13 +423,13 @@ impl Sidecar for Tree {
 fn counters(source: &TreeSource) -> Vec<(String, String)> {
     let branches = &source.tree().branches;
     let number_of = |kind: &FieldKind| match kind {
-        FieldKind::Value { branch, layout: Layout::Number(..) } => Some(*branch),
+        FieldKind::Value { branch, layout: ValueLayout::Number(..) } => Some(*branch),
         _ => None,
     };
     let value_of = |wanted| source.fields().iter().find(|field| number_of(&field.kind) == Some(wanted));
     let mut counters = Vec::new();
     for field in source.fields() {
-        let FieldKind::Value { branch, layout: Layout::Rest(_) } = field.kind else { continue };
+        let FieldKind::Value { branch, layout: ValueLayout::Rest(_) } = field.kind else { continue };
         let Some([leaf]) = branches.get(branch).map(|branch| branch.leaves.as_slice()) else { continue };
         if let Some(counting) = leaf.counter.and_then(|(counting, _)| value_of(counting)) {
             counters.push((field.name.clone(), counting.name.clone()));

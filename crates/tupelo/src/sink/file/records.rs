@@ -80,11 +80,11 @@ impl FileSink {
         &self,
         path: &str,
         [class_name, title]: [&str; 2],
-        stream: impl FnOnce(u16) -> Vec<u8>,
+        stream: impl FnOnce(u16) -> tupelo_format::Result<Vec<u8>>,
         compression: Compression,
     ) -> Result<()> {
         let key_bytes = streamed_key_bytes([class_name, name_of(path), title])?;
-        let payload = Payload::compressed(&stream(key_bytes), compression)?.behind_key(key_bytes);
+        let payload = Payload::compressed(&stream(key_bytes)?, compression)?.behind_key(key_bytes);
         let mut guard = self.lock()?;
         let state = &mut *guard;
         state.change()?;

@@ -132,25 +132,29 @@ pub(super) fn without_branch(field: &Field, jagged: Jagged, found: &mut Vec<(Str
         && let Kind::Record(members) = &item.kind
     {
         // The members are lists of their own.
-        return members_without_branch(members, &field.name, Place { is_member: false, is_item: true }, found);
+        return members_without_branch(members, &field.name, ValuePosition { is_member: false, is_item: true }, found);
     }
-    part_without_branch(field, &field.name, Place { is_member: false, is_item: false }, found);
+    part_without_branch(field, &field.name, ValuePosition { is_member: false, is_item: false }, found);
 }
 
 /// The position of a value in a field.
 #[derive(Clone, Copy)]
-struct Place {
+struct ValuePosition {
     /// In a class.
     is_member: bool,
     /// In the items of a list.
     is_item: bool,
 }
 
-fn part_without_branch(field: &Field, path: &str, place: Place, found: &mut Vec<(String, Error)>) {
+fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
     match &field.kind {
-        Kind::Record(members) => members_without_branch(members, path, Place { is_member: true, ..place }, found),
+        Kind::Record(members) => {
+            members_without_branch(members, path, ValuePosition { is_member: true, ..place }, found)
+        }
         Kind::Wrapper(item) => part_without_branch(item, path, place, found),
-        Kind::Collection(item) => part_without_branch(item, path, Place { is_member: false, is_item: true }, found),
+        Kind::Collection(item) => {
+            part_without_branch(item, path, ValuePosition { is_member: false, is_item: true }, found)
+        }
         Kind::String if place.is_member && place.is_item => found.push((path.to_owned(), text_in_items().into())),
         _ => {
             let form = form(field, path, &mut Classes::default()).and_then(|form| Ok(check_fixed(&form)?));
@@ -159,7 +163,7 @@ fn part_without_branch(field: &Field, path: &str, place: Place, found: &mut Vec<
     }
 }
 
-fn members_without_branch(members: &[Field], path: &str, place: Place, found: &mut Vec<(String, Error)>) {
+fn members_without_branch(members: &[Field], path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
     for member in members {
         let path = format!("{path}.{}", member.name);
         match check_member(&member.name) {

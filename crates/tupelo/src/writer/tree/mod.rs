@@ -1,6 +1,7 @@
 //! Writing trees: the entries of Arrow batches to baskets and clusters.
 
 mod forms;
+mod moved;
 mod options;
 
 use std::ops::Range;
@@ -16,6 +17,7 @@ use tupelo_ttree::write::{
 };
 
 pub(crate) use self::forms::usual_counters;
+pub use self::moved::MovedTreeWriter;
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
@@ -395,7 +397,7 @@ impl TreeWriter {
             branches: &self.plan.branches,
             written: &self.written,
         };
-        let stream = |key_bytes| record.stream(key_bytes);
+        let stream = |key_bytes| Ok(record.stream(key_bytes));
         self.sink.publish_object(&self.path, [CLASS, &self.options.title], stream, self.options.compression)?;
         self.sink.add_streamer_info(&self.plan.infos)?;
         self.sink.end(&self.path);
@@ -417,7 +419,7 @@ impl TreeWriter {
 
     #[cold]
     fn context(&self, error: Error) -> Error {
-        error.within(format!("tree '{}'", self.path)).within(self.sink.name())
+        error.in_object("tree", &self.path).in_file(self.sink.name())
     }
 }
 

@@ -1,0 +1,60 @@
+//! The words in streamed objects that depend on the places of others.
+
+/// Set in a byte count, to tell it from a class version.
+pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
+/// "The name of the class follows", in place of a reference to an earlier mention.
+pub(super) const NEW_CLASS: u32 = 0xffff_ffff;
+/// Set in references to classes.
+pub(super) const CLASS: u32 = 0x8000_0000;
+/// The offset that ROOT adds to distances, so that none is 0 or 1.
+pub(super) const MAP_OFFSET: usize = 2;
+
+/// Where the parts of streamed objects are that depend on the places of others: see [`Streamed::marks`].
+///
+/// [`Streamed::marks`]: super::Streamed::marks
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Byte counts, and the ends of what they count.
+    pub(super) counts: Vec<(usize, usize)>,
+    /// References, and the ids of the objects that they refer to.
+    pub(super) references: Vec<(usize, usize)>,
+    /// First mentions of classes, and their names.
+    pub(super) classes: Vec<(usize, String)>,
+    /// Other mentions, and the ids of the classes.
+    pub(super) class_references: Vec<(usize, usize)>,
+}
+
+/// Numbers of marks of each kind, to which they can be [cut back](Marks::cut_back).
+#[derive(Debug, Clone, Copy)]
+pub struct MarkCounts([usize; 4]);
+
+impl Marks {
+    pub(super) fn count(&mut self, at: usize, end: usize) {
+        self.counts.push((at, end));
+    }
+
+    pub(super) fn reference(&mut self, at: usize, id: usize) {
+        self.references.push((at, id));
+    }
+
+    pub(super) fn class(&mut self, at: usize, name: &str) {
+        self.classes.push((at, name.to_owned()));
+    }
+
+    pub(super) fn class_reference(&mut self, at: usize, id: usize) {
+        self.class_references.push((at, id));
+    }
+
+    /// The numbers of marks so far.
+    pub fn counts(&self) -> MarkCounts {
+        MarkCounts([self.counts.len(), self.references.len(), self.classes.len(), self.class_references.len()])
+    }
+
+    /// Forgets later marks: those of an object that could not be read.
+    pub fn cut_back(&mut self, MarkCounts(counts): MarkCounts) {
+        self.counts.truncate(counts[0]);
+        self.references.truncate(counts[1]);
+        self.classes.truncate(counts[2]);
+        self.class_references.truncate(counts[3]);
+    }
+}

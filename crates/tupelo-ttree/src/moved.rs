@@ -1,0 +1,638 @@
+//! Trees whose baskets are moved as they are: between files, or after those of another tree (`TTreeCloner`).
+//!
+//! The record of the tree stays as it was written, apart from the places of baskets, numbers of entries and bytes, limits of
+//! counters and ranges of clusters: names, classes, titles and whatever else is in it are kept.
+
+use std::ops::Range;
+
+use tupelo_format::object::{Traced, TracedMember, TracedObject};
+use tupelo_format::streamer::{Edits, StreamerInfos, Streaming};
+use tupelo_format::wire::{Buffer, Cursor, Memory};
+use tupelo_format::{Error, Result};
+
+use crate::basket::{BasketHead, open_embedded};
+use crate::tree::{Branch, Tree};
+use crate::write::BasketPlace;
+
+/// ROOT's numbers of places for baskets are at least this.
+const MIN_PLACES: usize = 10;
+/// Codes of types in ROOT's streamer info.
+const INT: i32 = 3;
+const LONG: i32 = 4;
+const COUNTER: i32 = 6;
+const DOUBLE: i32 = 8;
+const UNSIGNED: i32 = 13;
+const LONG64: i32 = 16;
+const POINTER: i32 = 40;
+/// Leaves of integers and texts, whose limits ROOT keeps: of signed types of 1, 2, 4 and 8 bytes.
+const LIMITS: [i32; 6] = [1, 2, INT, LONG, COUNTER, LONG64];
+
+/// A tree whose record can be written again for other baskets.
+#[derive(Debug)]
+pub struct MovableTree {
+    /// What the record says.
+    pub tree: Tree,
+    traced: Traced,
+    /// The `TBranch` of each branch, among the traced objects.
+    branches: Vec<usize>,
+}
+
+/// What is new of a branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MovedBranch {
+    /// The baskets in order.
+    pub baskets: Vec<BasketPlace>,
+    /// Bytes of all baskets with their keys before and after compression.
+    pub bytes: [u64; 2],
+    /// Number of entries: 0 for branches that only have parts.
+    pub entries: u64,
+}
+
+/// What is new of a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MovedTree {
+    /// Number of trees that were appended.
+    pub trees: usize,
+    /// Number of entries.
+    pub entries: u64,
+    /// Of each branch, in the order of [`Tree::branches`].
+    pub branches: Vec<MovedBranch>,
+    /// Ranges of clusters that do not follow from the last one: last entry, and entries of each cluster.
+    pub cluster_ranges: Vec<(u64, u64)>,
+    /// Size of the clusters after these, as in [`Tree::auto_flush`].
+    pub auto_flush: i64,
+    /// The first entry after these ranges.
+    open: u64,
+    /// The [limits](MovableTree::limits) of counters and texts.
+    pub limits: Vec<i64>,
+    /// Name.
+    pub name: String,
+    /// ROOT's compression setting of all branches, if it is new.
+    pub compression: Option<u32>,
+}
+
+impl MovedTree {
+    /// A tree of this name without entries, whose branches have this compression setting, if it is new.
+    pub fn new(name: &str, compression: Option<u32>) -> Self {
+        Self { name: name.to_owned(), compression, ..Self::default() }
+    }
+
+    /// Adds the entries of a tree and its clusters.
+    pub fn append(&mut self, tree: &Tree) {
+        let size = u64::try_from(self.auto_flush).ok().filter(|&size| size > 0);
+        let left = self.entries - self.open;
+        let goes_on = tree.auto_flush == self.auto_flush
+            && tree.cluster_ranges.is_empty()
+            && size.is_some_and(|size| left.is_multiple_of(size));
+        if left > 0 && !goes_on {
+            // Of a size in bytes it is not known where clusters end.
+            self.add_range(self.entries, size.unwrap_or(left));
+        }
+        for &(last, size) in &tree.cluster_ranges {
+            self.add_range(self.entries + last + 1, size);
+        }
+        (self.entries, self.auto_flush) = (self.entries + tree.entries, tree.auto_flush);
+        self.trees += 1;
+    }
+
+    /// Adds clusters of this size up to an entry.
+    fn add_range(&mut self, end: u64, size: u64) {
+        let start = match self.cluster_ranges.as_slice() {
+            [.., (before, _), _] => before + 1,
+            _ => 0,
+        };
+        let is_same = self.cluster_ranges.last().is_some_and(|&(_, known)| known == size);
+        if is_same && (self.open - start).is_multiple_of(size.max(1)) {
+            self.cluster_ranges.pop();
+        }
+        if end > 0 {
+            self.cluster_ranges.push((end - 1, size));
+            self.open = end;
+        }
+    }
+}
+
+impl MovableTree {
+    /// Reads the record of a tree behind a key of `key_bytes`.
+    ///
+    /// # Errors
+    /// Those of [`Tree::read`]; unsupported, with the reason, for a tree that cannot be moved.
+    pub fn read(
+        bytes: Vec<u8>,
+        key_bytes: u16,
+        class_name: &str,
+        infos: &StreamerInfos,
+        memory: &Memory,
+    ) -> Result<Self> {
+        let traced = Traced::read(bytes, key_bytes, class_name, infos, memory)?;
+        let tree = Tree::of(&traced.value, class_name, memory)?;
+        let list = root(&traced).and_then(|root| root.member("fBranches")).map(|member| member.bytes.clone());
+        let list = list.ok_or_else(|| Error::unsupported("the tree has no list of branches"))?;
+        let is_listed = |object: &TracedObject| {
+            object.class_name == "TBranch" && object.members.first().is_some_and(|it| list.contains(&it.bytes.start))
+        };
+        let numbered = traced.objects.iter().enumerate();
+        let branches: Vec<usize> = numbered.filter(|(_, it)| is_listed(it)).map(|(number, _)| number).collect();
+        if let Some(refused) = tree.unreadable.first() {
+            return Err(Error::unsupported(format!("branch '{}': {}", refused.path, refused.reason)));
+        }
+        if branches.len() != tree.branches.len() {
+            return Err(Error::unsupported(format!(
+                "found {} branches in the record, expected {}",
+                branches.len(),
+                tree.branches.len()
+            )));
+        }
+        let movable = Self { tree, traced, branches };
+        movable.check()?;
+        Ok(movable)
+    }
+
+    /// Refuses what cannot be moved.
+    fn check(&self) -> Result<()> {
+        for (index, branch) in self.tree.branches.iter().enumerate() {
+            let refused = |what: String| Err(Error::unsupported(format!("branch '{}' {what}", self.tree.path(index))));
+            if branch.is_elsewhere() {
+                return refused(format!("has its baskets in another file, {}", branch.file_name));
+            }
+            if branch.entries != self.tree.entries && (branch.entries > 0 || !branch.baskets.is_empty()) {
+                return refused(format!("has {} entries, the tree {}", branch.entries, self.tree.entries));
+            }
+            // Branches that only have parts may have a basket without entries.
+            let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
+            if end != branch.entries && (end > 0 || branch.children.is_empty()) {
+                return refused(format!("has baskets of {end} entries, expected {}", branch.entries));
+            }
+            let seeks = self.branch(index).and_then(|branch| branch.member("fBasketSeek"));
+            if seeks.is_none_or(|seeks| seeks.code != POINTER + LONG64) {
+                return refused("was written before ROOT 5".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn branch(&self, index: usize) -> Option<&TracedObject> {
+        self.traced.objects.get(*self.branches.get(index)?)
+    }
+
+    /// Whether the tree has an index, which is kept of a single tree only.
+    pub fn has_index(&self) -> bool {
+        self.is_set("fTreeIndex")
+    }
+
+    /// Whether the tree has a table of references between objects (`TRef`), which is not kept.
+    pub fn has_references(&self) -> bool {
+        self.is_set("fBranchRef")
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        let member = root(&self.traced).and_then(|root| root.member(name));
+        // A null pointer takes four bytes.
+        member.is_some_and(|member| member.bytes.len() > 4)
+    }
+
+    /// Why the entries of another tree cannot follow those of this one; `None` if they can.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let (own, others) = (&self.tree, &other.tree);
+        if own.class_name != others.class_name {
+            return Some(format!("its class is {}, expected {}", others.class_name, own.class_name));
+        }
+        let lacks = |tree: &Tree, of: &Tree| {
+            let names: std::collections::HashSet<String> = (0..tree.branches.len()).map(|it| tree.path(it)).collect();
+            (0..of.branches.len()).map(|it| of.path(it)).find(|path| !names.contains(path))
+        };
+        if let Some(path) = lacks(others, own) {
+            return Some(format!("it lacks branch '{path}'"));
+        }
+        if let Some(path) = lacks(own, others) {
+            return Some(format!("it has branch '{path}', which the first one lacks"));
+        }
+        for (index, (branch, other)) in own.branches.iter().zip(&others.branches).enumerate() {
+            let path = own.path(index);
+            if branch.name != other.name {
+                return Some(format!("its branches are in another order: found '{}', expected '{path}'", other.name));
+            }
+            if form(branch) != form(other) {
+                return Some(format!("branch '{path}' has another type"));
+            }
+        }
+        let [own, others] = [self, other].map(|it| it.limited().count());
+        (own != others).then(|| "its leaves are described in another way".to_owned())
+    }
+
+    /// The largest numbers of items and longest texts so far, which readers make room for: one for each leaf and branch that
+    /// has one.
+    pub fn limits(&self) -> Vec<i64> {
+        self.limited().map(|(_, _, limit)| limit).collect()
+    }
+
+    /// The members that are such limits.
+    fn limited(&self) -> impl Iterator<Item = (&TracedMember, usize, i64)> {
+        let objects = self.traced.objects.iter().enumerate();
+        objects.flat_map(|(number, object)| {
+            let own = object.member("fMaximum");
+            // The length of a text is a member of its base.
+            let base = self.traced.objects.get(number + 1).filter(|_| object.class_name == "TLeafC");
+            let length = base.and_then(|base| base.member("fLen"));
+            own.into_iter().chain(length).filter_map(|member| {
+                let bytes = self.traced.bytes().get(member.bytes.clone())?;
+                Some((member, bytes.len(), integer(bytes).filter(|_| LIMITS.contains(&member.code))?))
+            })
+        })
+    }
+
+    /// The record of the tree behind a key of `key_bytes`, with other baskets.
+    ///
+    /// # Errors
+    /// Unsupported for a record with parts of unknown classes; limit above 1 GiB.
+    pub fn write(&self, key_bytes: u16, new: &MovedTree) -> Result<Vec<u8>> {
+        let mut edits = self.traced.edits();
+        let total = |which: usize| new.branches.iter().filter_map(|it| it.bytes.get(which)).sum::<u64>();
+        let root = root(&self.traced).ok_or_else(|| Error::unsupported("the tree has no members"))?;
+        let (ends, sizes): (Vec<u64>, Vec<u64>) = new.cluster_ranges.iter().copied().unzip();
+        for (name, number) in [
+            ("fEntries", new.entries.cast_signed()),
+            ("fTotBytes", total(0).cast_signed()),
+            ("fZipBytes", total(1).cast_signed()),
+            ("fSavedBytes", 0),
+            ("fFlushedBytes", total(1).cast_signed()),
+            ("fAutoFlush", new.auto_flush),
+            ("fNClusterRange", ends.len() as i64),
+        ] {
+            put_number(&mut edits, root, name, number)?;
+        }
+        let is_own = |object: &&TracedObject| {
+            let base = root.member("TNamed").zip(object.member("fName"));
+            object.class_name == "TNamed" && base.is_some_and(|(base, name)| base.bytes.contains(&name.bytes.start))
+        };
+        if let Some(name) = self.traced.objects.iter().find(is_own).and_then(|named| named.member("fName")) {
+            let mut text = Buffer::new();
+            text.string_be(&new.name);
+            edits.replace(name.bytes.clone(), text.into_vec());
+        }
+        put_numbers(&mut edits, root, "fClusterRangeEnd", &ends)?;
+        put_numbers(&mut edits, root, "fClusterSize", &sizes)?;
+        let index = if new.trees > 1 { &["fTreeIndex", "fIndexValues", "fIndex"][..] } else { &[] };
+        for &name in index.iter().chain(&["fBranchRef"]) {
+            // A null pointer, or an array without items.
+            if let Some(member) = root.member(name).filter(|member| member.bytes.len() > 4) {
+                edits.replace(member.bytes.clone(), vec![0; 4]);
+            }
+        }
+        for ((member, bytes, _), limit) in self.limited().zip(&new.limits) {
+            let all = limit.to_be_bytes();
+            edits.replace(member.bytes.clone(), all.get(all.len() - bytes..).unwrap_or_default().to_vec());
+        }
+        for (index, moved) in new.branches.iter().enumerate() {
+            let Some(branch) = self.branch(index) else { continue };
+            self.put_branch(&mut edits, branch, moved, new)?;
+        }
+        edits.finish(key_bytes)
+    }
+
+    fn put_branch(
+        &self,
+        edits: &mut Edits<'_>,
+        branch: &TracedObject,
+        moved: &MovedBranch,
+        new: &MovedTree,
+    ) -> Result<()> {
+        let places = (moved.baskets.len() + 1).max(MIN_PLACES);
+        for (name, number) in [
+            ("fWriteBasket", moved.baskets.len() as i64),
+            ("fEntryNumber", new.entries.cast_signed()),
+            ("fMaxBaskets", places as i64),
+            ("fEntries", moved.entries.cast_signed()),
+            ("fTotBytes", moved.bytes[0].cast_signed()),
+            ("fZipBytes", moved.bytes[1].cast_signed()),
+        ] {
+            put_number(edits, branch, name, number)?;
+        }
+        if let Some(compression) = new.compression {
+            put_number(edits, branch, "fCompress", compression.into())?;
+        }
+        let padded =
+            |numbers: Vec<u64>| numbers.into_iter().chain(std::iter::repeat(0)).take(places).collect::<Vec<_>>();
+        let bytes = moved.baskets.iter().map(|basket| basket.bytes.into()).collect();
+        put_numbers(edits, branch, "fBasketBytes", &padded(bytes))?;
+        let end = if moved.baskets.is_empty() { 0 } else { new.entries };
+        let starts = moved.baskets.iter().map(|basket| basket.first_entry).chain([end]).collect();
+        put_numbers(edits, branch, "fBasketEntry", &padded(starts))?;
+        let seeks = moved.baskets.iter().map(|basket| basket.offset).collect();
+        put_numbers(edits, branch, "fBasketSeek", &padded(seeks))?;
+        let baskets = branch.member("fBaskets").ok_or_else(|| Error::unsupported("a branch lacks fBaskets"))?;
+        edits.replace(baskets.bytes.clone(), empty_list());
+        Ok(())
+    }
+}
+
+/// The object with the members of `TTree`.
+fn root(traced: &Traced) -> Option<&TracedObject> {
+    traced.objects.iter().find(|object| object.class_name == "TTree")
+}
+
+/// What the entries of two branches must have in common.
+fn form(branch: &Branch) -> impl PartialEq {
+    let leaves: Vec<_> = branch
+        .leaves
+        .iter()
+        .map(|leaf| {
+            // Of a text it is the longest one.
+            let length = if leaf.leaf_class == "TLeafC" { 0 } else { leaf.length };
+            (leaf.name.clone(), leaf.title.clone(), leaf.leaf_class.clone(), length, leaf.is_unsigned, leaf.counter)
+        })
+        .collect();
+    let element = branch.element.as_ref().map(|element| {
+        let class =
+            (element.class_version, element.checksum, element.parent_class.clone(), element.clones_class.clone());
+        (element.kind, element.streamer_type, element.id, class)
+    });
+    (branch.branch_class.clone(), branch.class_name.clone(), branch.parent, element, leaves)
+}
+
+fn integer(bytes: &[u8]) -> Option<i64> {
+    match *bytes {
+        [a] => Some(a.cast_signed().into()),
+        [a, b] => Some(i16::from_be_bytes([a, b]).into()),
+        [a, b, c, d] => Some(i32::from_be_bytes([a, b, c, d]).into()),
+        [a, b, c, d, e, f, g, h] => Some(i64::from_be_bytes([a, b, c, d, e, f, g, h])),
+        _ => None,
+    }
+}
+
+/// Replaces a number, if the class has such a member in its version.
+fn put_number(edits: &mut Edits<'_>, object: &TracedObject, name: &str, number: i64) -> Result<()> {
+    let Some(member) = object.member(name) else { return Ok(()) };
+    let mut out = Buffer::new();
+    match member.code {
+        INT | COUNTER => out.i32_be(i32::try_from(number).unwrap_or(i32::MAX)),
+        UNSIGNED => out.u32_be(u32::try_from(number).unwrap_or(0)),
+        LONG64 | LONG => out.i64_be(number),
+        DOUBLE => out.f64_be(number as f64),
+        code => return Err(Error::unsupported(format!("{}::{name} has a type with code {code}", object.class_name))),
+    }
+    if out.len() != member.bytes.len() {
+        return Err(Error::unsupported(format!("{}::{name} has {} bytes", object.class_name, member.bytes.len())));
+    }
+    edits.replace(member.bytes.clone(), out.into_vec());
+    Ok(())
+}
+
+/// Replaces an array whose length another member is.
+fn put_numbers(edits: &mut Edits<'_>, object: &TracedObject, name: &str, numbers: &[u64]) -> Result<()> {
+    let Some(member) = object.member(name) else { return Ok(()) };
+    let mut out = Buffer::new();
+    out.u8(u8::from(!numbers.is_empty()));
+    for &number in numbers {
+        match member.code - POINTER {
+            INT => out.u32_be(u32::try_from(number).unwrap_or(0)),
+            LONG64 => out.u64_be(number),
+            _ => {
+                let what = format!("{}::{name} has a type with code {}", object.class_name, member.code);
+                return Err(Error::unsupported(what));
+            }
+        }
+    }
+    edits.replace(member.bytes.clone(), out.into_vec());
+    Ok(())
+}
+
+/// A `TObjArray` without objects.
+fn empty_list() -> Vec<u8> {
+    let mut out = Streaming::without_references();
+    out.versioned(3, |out| {
+        out.object(0);
+        out.buffer.string_be("");
+        out.buffer.i32_be(0);
+        out.buffer.i32_be(0);
+    });
+    out.buffer.into_vec()
+}
+
+/// A basket that was read, and can be written at another place.
+#[derive(Debug, Clone)]
+pub struct MovedBasket {
+    /// Its key and head.
+    head: Vec<u8>,
+    was_embedded: bool,
+}
+
+/// Places in the key of a basket, in bytes: stored bytes, version, bytes before compression, its own length, offsets.
+const STORED: Range<usize> = 0..4;
+const VERSION: Range<usize> = 4..6;
+const OBJECT: Range<usize> = 6..10;
+const KEY_BYTES: Range<usize> = 14..16;
+const OFFSETS: usize = 18;
+/// Keys with a higher version have offsets of 64 bits.
+const BIG: u16 = 1000;
+/// Where the first record of a file is, as whose part baskets are written.
+const PARENT: u32 = 100;
+
+impl MovedBasket {
+    /// One in a record of a file, whose key and head are these bytes.
+    pub fn of_record(head: &[u8]) -> Self {
+        Self { head: head.to_vec(), was_embedded: false }
+    }
+
+    /// One in the tree's own record, with its values and positions.
+    ///
+    /// # Errors
+    /// Unsupported for a form that records of baskets do not have; corrupt as [`open_embedded`].
+    pub fn of_embedded(bytes: &[u8]) -> Result<(Self, Vec<u8>)> {
+        let basket = open_embedded(bytes)?;
+        let head_bytes = usize::from(basket.key_bytes);
+        let mut object = Buffer::from(basket.data.to_vec());
+        if basket.has_positions() {
+            let count = u32::try_from(basket.entries).unwrap_or(u32::MAX);
+            object.u32_be(count.saturating_add(1));
+            for index in 0..basket.entries {
+                let start = basket.entry(index).map_or(0, |entry| entry.start) as u32;
+                object.u32_be(start + u32::from(basket.key_bytes));
+            }
+            object.u32_be(0);
+        }
+        let head = bytes.get(..head_bytes).ok_or_else(|| Error::corrupt("the key of a basket is incomplete"))?;
+        let mut head = head.to_vec();
+        if let Some(flag) = head.last_mut() {
+            // Neither positions nor values follow in the head.
+            *flag = 0;
+        }
+        let object = object.into_vec();
+        put(&mut head, OBJECT, &(object.len() as u32).to_be_bytes());
+        Ok((Self { head, was_embedded: true }, object))
+    }
+
+    /// Bytes of key and head.
+    pub fn key_bytes(&self) -> usize {
+        self.head.len()
+    }
+
+    /// Whether it was in the tree's own record.
+    pub fn was_embedded(&self) -> bool {
+        self.was_embedded
+    }
+
+    /// Whether the key has room for an offset in a file.
+    pub fn fits(&self, at: u64) -> bool {
+        self.is_big() || i32::try_from(at).is_ok()
+    }
+
+    fn is_big(&self) -> bool {
+        self.head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
+    }
+
+    /// The same with a key of 64-bit offsets and its values and positions, which count from the start of the key.
+    ///
+    /// # Errors
+    /// Corrupt where lengths contradict each other; limit for a key that would be too long.
+    pub fn with_big_key(&self, object: &[u8]) -> Result<(Self, Vec<u8>)> {
+        let head = BasketHead::parse(&mut Cursor::new(&self.head, 0))?;
+        let (key_bytes, last) = (usize::from(head.key_bytes), head.last());
+        let longer = u16::try_from(key_bytes + 8).map_err(|_| Error::limit("the key of a basket is too long"))?;
+        let split = OFFSETS + 8;
+        let mut new = self.head.get(..OFFSETS).unwrap_or_default().to_vec();
+        new.extend_from_slice(&[0; 16]);
+        new.extend_from_slice(self.head.get(split..).unwrap_or_default());
+        let version = self.head.get(VERSION).and_then(|it| it.first_chunk()).map_or(0, |it| u16::from_be_bytes(*it));
+        put(&mut new, VERSION, &(version + BIG).to_be_bytes());
+        put(&mut new, KEY_BYTES, &longer.to_be_bytes());
+        let at = new.len().saturating_sub(5);
+        put(&mut new, at..at + 4, &(last + 8).to_be_bytes());
+        let mut object = object.to_vec();
+        let border = (last as usize).saturating_sub(key_bytes);
+        if let Some(positions) = object.get_mut(border..).and_then(|rest| rest.get_mut(4..)) {
+            for position in positions.chunks_exact_mut(4).take(head.entries as usize) {
+                if let Ok(bytes) = <[u8; 4]>::try_from(&*position) {
+                    position.copy_from_slice(&u32::from_be_bytes(bytes).wrapping_add(8).to_be_bytes());
+                }
+            }
+        }
+        Ok((Self { head: new, was_embedded: self.was_embedded }, object))
+    }
+
+    /// Key and head in front of a payload of `payload_bytes` at an offset that [fits](Self::fits).
+    pub fn head(&self, at: u64, payload_bytes: usize) -> Vec<u8> {
+        let mut head = self.head.clone();
+        let stored = u32::try_from(head.len() + payload_bytes).unwrap_or(u32::MAX);
+        put(&mut head, STORED, &stored.to_be_bytes());
+        if self.is_big() {
+            put(&mut head, OFFSETS..OFFSETS + 8, &at.to_be_bytes());
+            put(&mut head, OFFSETS + 8..OFFSETS + 16, &u64::from(PARENT).to_be_bytes());
+        } else {
+            put(&mut head, OFFSETS..OFFSETS + 4, &(at as u32).to_be_bytes());
+            put(&mut head, OFFSETS + 4..OFFSETS + 8, &PARENT.to_be_bytes());
+        }
+        head
+    }
+}
+
+fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {
+    if let Some(place) = bytes.get_mut(place).filter(|place| place.len() == new.len()) {
+        place.copy_from_slice(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(entries: u64, auto_flush: i64, cluster_ranges: &[(u64, u64)]) -> Tree {
+        Tree {
+            name: String::new(),
+            title: String::new(),
+            class_name: "TTree".to_owned(),
+            entries,
+            bytes: [0; 2],
+            auto_flush,
+            cluster_ranges: cluster_ranges.to_vec(),
+            branches: Vec::new(),
+            top_level: Vec::new(),
+            unreadable: Vec::new(),
+            friends: Vec::new(),
+            index: None,
+            aliases: Vec::new(),
+        }
+    }
+
+    /// The clusters of trees one after the other are those of each of them.
+    #[test]
+    fn clusters_end_where_they_did() {
+        let cases: [&[Tree]; 9] = [
+            &[tree(10, 5, &[])],
+            &[tree(10, 5, &[]), tree(10, 5, &[])],
+            &[tree(7, 5, &[]), tree(10, 5, &[])],
+            &[tree(5, -100, &[]), tree(5, -100, &[]), tree(5, -100, &[]), tree(3, -100, &[])],
+            &[tree(10, 5, &[]), tree(10, 4, &[]), tree(9, 4, &[(2, 3)])],
+            &[tree(10, 5, &[(3, 4)]), tree(10, 5, &[(3, 4)])],
+            &[tree(10, 5, &[(3, 2), (7, 4)]), tree(0, 5, &[]), tree(1, 0, &[])],
+            &[tree(0, 0, &[]), tree(10, 3, &[])],
+            &[tree(8, 4, &[]), tree(6, 4, &[]), tree(8, 4, &[])],
+        ];
+        for trees in cases {
+            let (mut moved, mut expected, mut base) = (MovedTree::new("t", None), Vec::new(), 0);
+            for (number, one) in trees.iter().enumerate() {
+                moved.append(one);
+                // Without a number of entries, the last tree has clusters by bytes, and the others are one cluster.
+                let is_last = number + 1 == trees.len();
+                let bytes = if is_last { 1 } else { u64::MAX };
+                expected.extend(one.clusters(bytes).into_iter().map(|it| base + it.start..base + it.end));
+                base += one.entries;
+            }
+            let all = tree(moved.entries, moved.auto_flush, &moved.cluster_ranges);
+            assert_eq!((all.clusters(1), moved.trees), (expected, trees.len()), "{trees:?}");
+        }
+        let mut many = MovedTree::new("t", None);
+        (0..1000).for_each(|_| many.append(&tree(7, -1, &[])));
+        assert_eq!(many.cluster_ranges, [(999 * 7 - 1, 7)]);
+    }
+
+    /// A basket of the entries `a`, `bc` and `` with a key of 32-bit offsets.
+    fn basket(is_big: bool) -> (Vec<u8>, Vec<u8>) {
+        let (key_bytes, data) = (if is_big { 65 } else { 57 }, b"abc");
+        let mut head = Buffer::new();
+        head.u32_be(0);
+        head.u16_be(if is_big { 1004 } else { 4 });
+        head.u32_be(data.len() as u32 + 20);
+        head.u32_be(7);
+        head.u16_be(key_bytes);
+        head.u16_be(1);
+        head.put(&vec![0; if is_big { 16 } else { 8 }]);
+        for text in ["TBasket", "b", "t"] {
+            head.string_be(text);
+        }
+        let last = u32::from(key_bytes) + data.len() as u32;
+        head.u16_be(3);
+        for number in [32_000, 1000, 3, last] {
+            head.u32_be(number);
+        }
+        head.u8(0);
+        let mut object = Buffer::from(data.to_vec());
+        object.u32_be(4);
+        [0, 1, 3].iter().for_each(|start| object.u32_be(start + u32::from(key_bytes)));
+        object.u32_be(0);
+        assert_eq!(head.len(), usize::from(key_bytes));
+        (head.into_vec(), object.into_vec())
+    }
+
+    #[test]
+    fn a_basket_can_be_anywhere_in_a_file() {
+        let (small, object) = basket(false);
+        let (big, big_object) = basket(true);
+        let at_once = |head: &[u8], object: &[u8]| {
+            let head = BasketHead::read(head, 0).unwrap();
+            let basket = head.open(object).unwrap();
+            (0..3).map(|entry| basket.data[basket.entry(entry).unwrap()].to_vec()).collect::<Vec<_>>()
+        };
+        let moved = MovedBasket::of_record(&small);
+        assert!(moved.fits(5) && !moved.fits(1 << 31) && MovedBasket::of_record(&big).fits(1 << 40));
+        let near = moved.head(0x1234, object.len());
+        assert_eq!((&near[..4], &near[18..22]), (&[0, 0, 0, 80][..], &[0, 0, 0x12, 0x34][..]));
+        let (longer, longer_object) = moved.with_big_key(&object).unwrap();
+        assert_eq!(longer_object, big_object);
+        let far = longer.head(1 << 40, longer_object.len());
+        assert_eq!(far, MovedBasket::of_record(&big).head(1 << 40, big_object.len()));
+        let expected = [&b"a"[..], b"bc", b""];
+        assert_eq!(at_once(&near, &object), expected);
+        assert_eq!(at_once(&far, &longer_object), expected);
+    }
+}

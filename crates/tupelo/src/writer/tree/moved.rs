@@ -1,0 +1,329 @@
+//! Writing trees with the baskets of other trees as they are stored, as `hadd` and `TTree::CloneTree` do with "fast".
+
+use std::ops::{ControlFlow, Range};
+
+use bytes::Bytes;
+use tupelo_format::compression::{self, Compression};
+use tupelo_ttree::Branch;
+use tupelo_ttree::basket::BasketHead;
+use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
+use tupelo_ttree::tree::Stored;
+use tupelo_ttree::write::BasketPlace;
+
+use super::super::WriteProgress;
+use crate::reader::Tree;
+use crate::sink::{FileSink, PageSink, Target, name_of};
+use crate::{Error, Result, pool};
+
+/// Bytes of baskets that are read together.
+const GROUP_BYTES: u64 = 16 << 20;
+
+/// Writes one tree that has the entries of other trees, one after the other. Their baskets are neither decoded nor, without
+/// another codec, decompressed. It must be finished before its file can be.
+#[derive(Debug)]
+pub struct MovedTreeWriter {
+    sink: FileSink,
+    path: String,
+    compression: Option<Compression>,
+    first: Option<MovableTree>,
+    new: MovedTree,
+    clusters: u64,
+    has_index: bool,
+    has_references: bool,
+    /// Why nothing more can be written.
+    closed: Option<String>,
+}
+
+/// A basket of the tree that is appended.
+struct Basket {
+    branch: usize,
+    /// Its number in the branch of that tree.
+    number: usize,
+    entries: Range<u64>,
+    /// The codec of its branch.
+    codec: Compression,
+    stored: Stored,
+}
+
+/// A basket on its way: its key and head, its payload, and bytes before compression.
+struct Moving {
+    branch: usize,
+    number: usize,
+    first_entry: u64,
+    basket: MovedBasket,
+    payload: Bytes,
+    object_bytes: u32,
+    codec: Compression,
+}
+
+impl MovedTreeWriter {
+    pub(in crate::writer) fn create(target: &dyn Target, path: &str, compression: Option<Compression>) -> Result<Self> {
+        let name = name_of(path);
+        if name.is_empty() || name.contains(';') {
+            return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
+        }
+        let new = MovedTree::new(name, compression.map(Compression::setting));
+        let sink = target.file()?.for_object();
+        Ok(Self {
+            sink,
+            path: path.to_owned(),
+            compression,
+            first: None,
+            new,
+            clusters: 0,
+            has_index: false,
+            has_references: false,
+            closed: None,
+        })
+    }
+
+    /// Appends all entries of a tree. `progress` receives the stored bytes that are done, and may end the work: the result
+    /// is then false, and the tree can only be abandoned.
+    ///
+    /// # Errors
+    /// Invalid argument for a tree with other branches than the first one; unsupported, with the reason, for one whose
+    /// baskets cannot be moved; those of reading and writing. After any of them the tree can only be abandoned.
+    pub fn append(&mut self, tree: &Tree, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<bool> {
+        self.check_open().map_err(|error| self.context(error))?;
+        self.try_append(tree, progress).inspect_err(|error| {
+            self.closed.get_or_insert_with(|| format!("an earlier write failed ({error})"));
+            self.sink.reported();
+        })
+    }
+
+    /// What of the trees so far is not in the new one.
+    pub fn left_out(&self) -> Vec<&'static str> {
+        let index = (self.has_index && self.new.trees > 1).then_some("its index, which has the entries of one file");
+        let references = self.has_references.then_some("its table of references between objects (TRef)");
+        index.into_iter().chain(references).collect()
+    }
+
+    /// Writes the tree itself, which becomes visible when its file is finished.
+    ///
+    /// # Errors
+    /// Invalid argument without any tree; storage errors, or an error if an earlier call failed; limit for a tree whose
+    /// record is longer than 1 GiB.
+    pub fn finish(&mut self) -> Result<WriteProgress> {
+        let finished = self.check_open().and_then(|()| self.try_finish());
+        finished.map_err(|error| self.context(error))
+    }
+
+    /// Abandons the tree: its name is free again. Other objects of the file are not affected.
+    ///
+    /// # Errors
+    /// Invalid argument in a process other than the one that began the tree.
+    pub fn abandon(self) -> Result<()> {
+        self.sink.abandon(&self.path).map_err(|error| self.context(error))
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match &self.closed {
+            Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
+            None => self.sink.check_open(),
+        }
+    }
+
+    fn try_append(&mut self, tree: &Tree, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<bool> {
+        let source = tree.source();
+        let (movable, infos) = source.movable().map_err(|error| tree.context(error))?;
+        match &self.first {
+            None => {
+                let record = &movable.tree;
+                let begun = self.sink.begin_object(&self.path, &record.class_name, &record.title);
+                begun.map_err(|error| self.context(error))?;
+                self.new.branches = vec![Default::default(); record.branches.len()];
+            }
+            Some(first) => {
+                if let Some(what) = first.difference(&movable) {
+                    let what = format!("cannot follow the first tree: {what}");
+                    return Err(tree.context(Error::invalid_argument(what)));
+                }
+            }
+        }
+        self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
+        let base = self.new.entries;
+        let mut slots: Vec<Vec<Option<BasketPlace>>> =
+            movable.tree.branches.iter().map(|branch| vec![None; branch.baskets.len()]).collect();
+        let mut done = 0;
+        for group in groups(&movable) {
+            pool::check()?;
+            let moving = self.read(tree, &group).map_err(|error| tree.context(error))?;
+            for it in moving {
+                done += it.payload.len() as u64 + it.basket.key_bytes() as u64;
+                let (branch, number) = (it.branch, it.number);
+                let place = self.put(it, base).map_err(|error| self.context(error))?;
+                if let Some(slot) = slots.get_mut(branch).and_then(|slots| slots.get_mut(number)) {
+                    *slot = Some(place);
+                }
+            }
+            if progress(done).is_break() {
+                return Ok(false);
+            }
+        }
+        for (new, (slots, branch)) in self.new.branches.iter_mut().zip(slots.into_iter().zip(&movable.tree.branches)) {
+            new.baskets.extend(slots.into_iter().flatten());
+            new.entries += branch.entries;
+        }
+        self.new.append(&movable.tree);
+        self.clusters += source.cluster_count() as u64;
+        self.has_index |= movable.has_index();
+        self.has_references |= movable.has_references();
+        let limits = movable.limits();
+        match self.new.limits.is_empty() {
+            true => self.new.limits = limits,
+            false => self.new.limits.iter_mut().zip(limits).for_each(|(own, other)| *own = (*own).max(other)),
+        }
+        self.first.get_or_insert(movable);
+        Ok(true)
+    }
+
+    /// Reads baskets and, if they get another codec, compresses them again.
+    fn read(&self, tree: &Tree, group: &[Basket]) -> Result<Vec<Moving>> {
+        let source = tree.source();
+        let range = |basket: &Basket| match basket.stored {
+            Stored::InFile { offset, bytes } => source.record(offset, bytes).map(Some),
+            Stored::Embedded(_) => Ok(None),
+        };
+        let ranges = group.iter().filter_map(|basket| range(basket).transpose()).collect::<Result<Vec<_>>>()?;
+        let total = ranges.iter().map(|range| range.end - range.start).sum();
+        let _reserved = source.session().budget().reserve(total, "baskets")?;
+        let mut records = source.fetch(&ranges)?.into_iter();
+        let mut moving = Vec::with_capacity(group.len());
+        for basket in group {
+            let read = match &basket.stored {
+                Stored::InFile { offset, .. } => records.next().map(|record| of_record(basket, &record, *offset)),
+                Stored::Embedded(bytes) => Some(of_embedded(basket, bytes)),
+            };
+            let named = |error: Error| {
+                let name = tree.source().tree().path(basket.branch);
+                error.within(format!("basket {}", basket.number)).within(format!("branch '{name}'"))
+            };
+            moving.extend(read.transpose().map_err(named)?);
+        }
+        let compression = self.compression;
+        pool::map(moving, total, |moving| sealed(moving, compression))
+    }
+
+    fn put(&mut self, moving: Moving, base: u64) -> Result<BasketPlace> {
+        let Moving { branch, first_entry, mut basket, mut payload, object_bytes, codec, .. } = moving;
+        if !basket.fits(self.sink.position()? + u64::from(u32::MAX >> 4)) {
+            // ROOT's own limit is lower than that of the key, so that there is room for other writers.
+            let mut object = vec![0; object_bytes as usize];
+            compression::decompress_into(&payload, &mut object)?;
+            let (longer, object) = basket.with_big_key(&object)?;
+            let mut packed = Vec::new();
+            compression::compress(codec, &object, &mut packed)?;
+            (basket, payload) = (longer, packed.into());
+        }
+        let key_bytes = basket.key_bytes() as u64;
+        let bytes = key_bytes + payload.len() as u64;
+        let offset = self.sink.put_record(|at, _| Ok(basket.head(at, payload.len())), &payload)?;
+        if let Some(new) = self.new.branches.get_mut(branch) {
+            new.bytes[0] += key_bytes + u64::from(object_bytes);
+            new.bytes[1] += bytes;
+        }
+        let bytes = u32::try_from(bytes).map_err(|_| Error::limit(format!("basket of {bytes} bytes is too long")))?;
+        Ok(BasketPlace { first_entry: base + first_entry, offset, bytes })
+    }
+
+    fn try_finish(&mut self) -> Result<WriteProgress> {
+        let first = self.first.as_ref().ok_or_else(|| Error::invalid_argument("no tree was appended"))?;
+        let names = [first.tree.class_name.as_str(), &first.tree.title];
+        let codec = self.compression.or_else(|| first.tree.branches.first().map(codec_of));
+        let compression = codec.unwrap_or(Compression::DEFAULT);
+        self.sink.publish_object(&self.path, names, |key_bytes| first.write(key_bytes, &self.new), compression)?;
+        self.sink.end(&self.path);
+        self.closed = Some("the tree is finished".to_owned());
+        let bytes = |which: usize| self.new.branches.iter().filter_map(|it| it.bytes.get(which)).sum();
+        let (entries, clusters) = (self.new.entries, self.clusters);
+        Ok(WriteProgress { entries, clusters, unpacked_bytes: bytes(0), stored_bytes: bytes(1) })
+    }
+
+    #[cold]
+    fn context(&self, error: Error) -> Error {
+        error.in_object("tree", &self.path).in_file(self.sink.name())
+    }
+}
+
+/// The codec and level of a branch. Before ROOT 5.30 there was only the level, of zlib.
+fn codec_of(branch: &Branch) -> Compression {
+    let setting = u32::try_from(branch.compression).unwrap_or(0);
+    let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
+    Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
+}
+
+/// The baskets of a tree in the order in which they are stored, in groups.
+fn groups(tree: &MovableTree) -> Vec<Vec<Basket>> {
+    let mut all = Vec::new();
+    for (index, branch) in tree.tree.branches.iter().enumerate() {
+        for (number, place) in branch.baskets.iter().enumerate().filter(|(_, place)| !place.entries.is_empty()) {
+            let (entries, stored) = (place.entries.clone(), place.stored.clone());
+            all.push(Basket { branch: index, number, entries, codec: codec_of(branch), stored });
+        }
+    }
+    all.sort_by_key(|basket| match basket.stored {
+        Stored::InFile { offset, .. } => offset,
+        Stored::Embedded(_) => u64::MAX,
+    });
+    let (mut groups, mut group, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for basket in all {
+        let own = basket.stored.bytes();
+        if bytes + own > GROUP_BYTES && !group.is_empty() {
+            groups.push(std::mem::take(&mut group));
+            bytes = 0;
+        }
+        bytes += own;
+        group.push(basket);
+    }
+    groups.push(group);
+    groups
+}
+
+fn of_record(place: &Basket, record: &Bytes, offset: u64) -> Result<Moving> {
+    let head = BasketHead::read(record, offset)?;
+    let key_bytes = usize::from(head.key_bytes);
+    let is_whole = head.stored_bytes as usize == record.len() && key_bytes <= record.len();
+    if !is_whole || u64::from(head.entries) != place.entries.end - place.entries.start {
+        let what = format!("found {} entries in {} bytes, expected others", head.entries, head.stored_bytes);
+        return Err(Error::corrupt(what));
+    }
+    Ok(Moving {
+        branch: place.branch,
+        number: place.number,
+        first_entry: place.entries.start,
+        basket: MovedBasket::of_record(&record[..key_bytes]),
+        payload: record.slice(key_bytes..),
+        object_bytes: head.object_bytes,
+        codec: place.codec,
+    })
+}
+
+fn of_embedded(place: &Basket, bytes: &[u8]) -> Result<Moving> {
+    let (basket, object) = MovedBasket::of_embedded(bytes)?;
+    let object_bytes = u32::try_from(object.len()).map_err(|_| Error::limit("basket exceeds 4 GiB"))?;
+    Ok(Moving {
+        branch: place.branch,
+        number: place.number,
+        first_entry: place.entries.start,
+        basket,
+        payload: object.into(),
+        object_bytes,
+        codec: place.codec,
+    })
+}
+
+/// The basket with its payload in a codec; those of the tree's own record are not compressed yet.
+fn sealed(moving: Moving, compression: Option<Compression>) -> Result<Moving> {
+    pool::check()?;
+    let is_raw = moving.payload.len() == moving.object_bytes as usize;
+    let wanted = match compression {
+        Some(compression) => compression,
+        None if is_raw && moving.basket.was_embedded() => moving.codec,
+        None => return Ok(moving),
+    };
+    let mut object = vec![0; moving.object_bytes as usize];
+    compression::decompress_into(&moving.payload, &mut object)?;
+    let mut packed = Vec::new();
+    compression::compress(wanted, &object, &mut packed)?;
+    Ok(Moving { payload: packed.into(), codec: wanted, ..moving })
+}
