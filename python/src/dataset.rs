@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::merge;
-use tupelo::{Error, Table as Source};
+use tupelo::{Error, MoveOptions, Table as Source};
 
 use crate::arrow;
 use crate::error::{OrRaise, cancellable, lock, telling};
@@ -121,8 +121,8 @@ pub(crate) fn merge_tree(
                 _ => Err(Error::invalid_argument(format!("{file}: '{name}' is not a tree"))),
             }
         };
-        let compression = options.compression()?;
-        to.with(|to| merge::merge_tree(path, trees.len(), open, to, compression, progress))
+        let options = MoveOptions::default().with_compression(options.compression()?);
+        to.with(|to| merge::merge_tree(path, trees.len(), open, to, options, progress))
     })?;
     let merged = merged.unwrap_or_default();
     let left_out = merged.left_out.into_iter().map(|it| it.reason).collect();

@@ -7,6 +7,7 @@ mod jobs;
 pub(super) mod merge;
 pub(super) mod operands;
 mod raw;
+mod trees;
 pub(super) mod target;
 
 use std::ops::ControlFlow;
@@ -14,14 +15,15 @@ use std::ops::ControlFlow;
 use tupelo::dataset::find;
 use tupelo::ops::copy::{Pages, copy, extend};
 use tupelo::ops::inspect;
-use tupelo::reader::{Location, Read};
+use tupelo::reader::{Location, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
-use tupelo::{ErrorKind, File, FileWriter};
+use tupelo::{ErrorKind, File, FileWriter, MoveOptions};
 
 use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::target::{Destination, NtupleOptions, Target, summarise};
+use self::trees::TreeJobs;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::{EntryRange, Selecting, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
@@ -35,13 +37,17 @@ const MAX_LISTED: usize = 5;
 /// Maximum length of names and classes in it, in characters.
 const MAX_NAME: usize = 60;
 
-/// Copy ntuples, with other fields, entries, columns, codec, page or cluster sizes
+/// Copy ntuples and trees, with other fields, entries, columns, codec, page or cluster sizes
 ///
-/// Without NAME, the newest cycle of every ntuple in IN is copied; a warning lists objects that are not copied (trees,
-/// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the
-/// same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with
+/// Without NAME, the newest cycle of every ntuple and tree in IN is copied; a warning lists objects that are not copied
+/// (histograms, older cycles). With several IN, ntuples or trees with the same name are concatenated; their fields must be
+/// the same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with
 /// --entries or --cut, the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of
 /// the inputs, except with --append under another name.
+///
+/// A tree stays a tree: its baskets are copied as they are stored, or compressed again with --compression, and classes,
+/// titles and user information are kept. --fields and --exclude choose branches, --inherits those of some classes. Options
+/// that need its entries decoded are refused: `tupelo import` makes an ntuple of them.
 ///
 /// Pages of whole clusters are copied as they are stored, without decompressing them, unless an option says how to store
 /// them or a cut selects entries. IN and OUT may be in object stores (ntpl+s3://BUCKET/PREFIX,
@@ -76,6 +82,9 @@ pub(crate) struct Args {
     skipping: Skipping,
     #[command(flatten)]
     fields: super::Fields,
+    /// Of trees, only the branches whose class is CLASS or inherits from it, and those of --fields
+    #[arg(long, value_name = "CLASS")]
+    inherits: Vec<String>,
     #[command(flatten)]
     range: EntryRange,
     #[command(flatten)]
@@ -91,8 +100,9 @@ pub(crate) struct Args {
 }
 
 /// The options that conflict with `--raw`.
-const DECODING: [&str; 18] = [
+const DECODING: [&str; 19] = [
     "union",
+    "inherits",
     "skip_errors",
     "fields",
     "exclude",
@@ -111,6 +121,32 @@ const DECODING: [&str; 18] = [
     "memory_budget",
     "skip_unreadable",
 ];
+
+impl Args {
+    /// Whether options need entries of trees decoded.
+    fn decodes(&self) -> bool {
+        !self.condition.is_empty() || !self.range.is_whole() || self.ntuple.has_sizes() || self.union
+    }
+
+    /// Refuses options that need entries of trees decoded.
+    fn check_trees(&self) -> Result<(), Failure> {
+        if !self.decodes() {
+            return Ok(());
+        }
+        let what = "a tree is copied with all entries, without --cut, --define, --union and sizes of pages and clusters";
+        Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
+    }
+
+    /// How trees are copied.
+    fn moving(&self) -> MoveOptions {
+        let (wanted, unwanted) = self.fields.chosen();
+        MoveOptions::default()
+            .with_compression(self.ntuple.given_compression())
+            .with_branches(wanted)
+            .without_branches(unwanted)
+            .with_heirs_of(self.inherits.iter().cloned())
+    }
+}
 
 /// An ntuple to write.
 struct Copy {
@@ -140,11 +176,22 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
-    let copies = copies(args, &locations, to.ntuple_name(), console)?;
+    let mut trees = TreeJobs::default();
+    let others = trees.take_named(&args.reading, &locations, to.ntuple_name());
+    if !trees.is_empty() {
+        args.check_trees()?;
+    }
+    let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
     args.operands.check(&to, &inputs, &args.target)?;
     check_single(copies.iter().map(|copy| &copy.job), &to)?;
-    let mut summaries = Vec::with_capacity(copies.len());
+    let (mut summaries, mut left_out) = (Vec::new(), Vec::new());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        let places = (&args.reading, &args.target);
+        let Some(written) = trees.write(places, &args.moving(), writer, interrupt, console)? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        left_out.extend(written.left_out);
+        summaries.extend(written.written);
         let names = copies.iter().map(|copy| copy.job.name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for (copy, destination) in copies.iter().zip(destinations) {
@@ -158,26 +205,33 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let Some(written) = written else {
                 return Ok(ControlFlow::Break(()));
             };
-            summaries.push((&copy.job.name, written));
+            summaries.push((copy.job.name.clone(), written));
         }
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    let left_out = args.skipping.left_out();
+    let skipped = args.skipping.left_out();
     for location in &locations {
-        let is_read = !left_out.iter().any(|(other, _)| other.file == location.file);
+        let is_read = !skipped.iter().any(|(other, _)| other.file == location.file);
         if location.object.is_none() && is_read {
-            warn_not_copied(&args.reading.open_uncounted(location)?, console);
+            warn_not_copied(&args.reading.open_uncounted(location)?, args.decodes(), console);
         }
     }
-    args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to.to_string())
+    left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
+    args.skip.check(copies.iter().map(|copy| copy.skipped).sum::<usize>() + left_out.len(), &to.to_string())
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
-fn copies(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Copy>, Failure> {
+fn copies(
+    args: &Args,
+    locations: &[Location],
+    name: Option<&str>,
+    trees: &mut TreeJobs,
+    console: &Console,
+) -> Result<Vec<Copy>, Failure> {
     let finding =
         JobSearch { reading: &args.reading, skipping: &args.skipping, policy: policy(args.union), name, console };
-    let names = |location: &Location| names(args, location);
+    let names = |location: &Location| names(args, location, trees);
     let jobs = finding.jobs(locations, names)?;
     check_complete(&jobs)?;
     let copy = |job: Job| {
@@ -214,11 +268,16 @@ fn check_complete(jobs: &[Job]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of the ntuples of a file.
-fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
+/// The names of the ntuples of a file, whose trees are added to the others.
+fn names(args: &Args, location: &Location, trees: &mut TreeJobs) -> Result<Vec<String>, Failure> {
     let file = args.reading.open_uncounted(location)?;
-    let names = file.ntuple_names()?;
-    if names.is_empty() {
+    let (names, of_trees) = (file.ntuple_names()?, file.tree_names()?);
+    if !args.decodes() {
+        trees.add_all(&of_trees, location);
+    } else if names.is_empty() && !of_trees.is_empty() {
+        args.check_trees()?;
+    }
+    if names.is_empty() && of_trees.is_empty() {
         // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
             Err(error) => Err(super::no_ntuple(error, location)),
@@ -287,12 +346,13 @@ fn write(
     }))
 }
 
-/// Warns about objects other than the newest cycles of ntuples.
-fn warn_not_copied(file: &File, console: &Console) {
+/// Warns about objects other than the newest cycles of ntuples and, unless their entries had to be decoded, of trees.
+fn warn_not_copied(file: &File, decodes: bool, console: &Console) {
     // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
-        let is_copied = object.class_name == NTUPLE_CLASS && object.is_newest;
+        let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
+        let is_copied = object.is_newest && (object.class_name == NTUPLE_CLASS || is_tree && !decodes);
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
     let named: Vec<_> = left

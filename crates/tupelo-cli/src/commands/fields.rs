@@ -83,6 +83,11 @@ impl Fields {
         patterns(&self.fields)
     }
 
+    /// The patterns of what is wanted, and of what is not.
+    pub(super) fn chosen(&self) -> (Vec<String>, Vec<String>) {
+        (patterns(&self.fields), patterns(&self.exclude))
+    }
+
     /// Refuses patterns that match nothing in any of several tables.
     pub(super) fn check_known(&self, tables: &[&Table]) -> Result<(), Failure> {
         let all = patterns(&self.fields).into_iter().chain(patterns(&self.exclude));

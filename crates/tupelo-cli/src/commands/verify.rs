@@ -1,5 +1,7 @@
 //! `tupelo verify`: verification and repair of files.
 
+mod salvage;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -49,6 +51,16 @@ pub(crate) struct Args {
     /// Symbolic links are followed.
     #[arg(long, conflicts_with_all = ["recover", "strict"])]
     repair: bool,
+    /// Copy what is whole of a damaged ntuple to a new file
+    ///
+    /// Clusters whose pages can all be read are copied as they are stored, with attribute sets and metadata. Each range of
+    /// entries that is lost is printed as one line, with the fields that are damaged there. Exit status: 0 if nothing is
+    /// lost, 1 otherwise.
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["repair", "strict", "deep"])]
+    salvage: Option<String>,
+    /// With --salvage, replace OUT if it exists
+    #[arg(long, requires = "salvage")]
+    force: bool,
     #[command(flatten)]
     reading: super::Reading,
 }
@@ -60,6 +72,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         inputs.extend(mirror_members(input).map_err(tupelo::Error::from)?);
     }
     let locations = find(&inputs, args.reading.storage()?)?;
+    if let Some(out) = &args.salvage {
+        return match locations.as_slice() {
+            [location] => salvage::run(args, location, out, console),
+            several => Err(Failure::usage(format_args!("--salvage needs one input, found {}", several.len()))),
+        };
+    }
     let mut without_ntuple = 0;
     super::for_each(&locations, console, args.json.then_some("verify"), |location| {
         let done = match args.repair {

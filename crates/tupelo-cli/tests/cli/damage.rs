@@ -340,3 +340,48 @@ fn damaged_baskets_are_found() {
     }
     assert!(damages > 5, "{damages} compressed baskets");
 }
+
+/// Whole clusters are saved, and what is lost is listed by entries and fields.
+#[test]
+fn what_is_whole_is_salvaged() {
+    let place = Place::new();
+    let (file, out, expected) = (place.b2hhh(), place.path("saved.root"), place.path("expected.root"));
+    let intact = place.path("intact.root");
+    std::fs::copy(&file, &intact).expect("a copy");
+    tupelo(&["verify", &file, "--salvage", &out]).ok();
+    tupelo(&["diff", &intact, &out]).ok();
+    let regions = regions(&file);
+    let of_cluster =
+        |cluster: u64| move |region: &&Value| region["field"] == json!("H1_PX") && region["cluster"] == json!(cluster);
+    let page = regions.iter().find(of_cluster(1)).expect("a page");
+    damage(&file, number(page, "offset") + 20);
+    let exists = tupelo(&["verify", &file, "--salvage", &out]).fails(2);
+    assert!(exists.contains("exists") && exists.contains("--force"), "{exists}");
+    let run = tupelo(&["verify", &file, "--salvage", &out, "--force", "--json"]);
+    assert_eq!(run.status, Some(1), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let lost = &report["lost"][0];
+    let (first, end) = (number(lost, "first"), number(lost, "end"));
+    assert!(0 < first && first < end && end < 3000, "{report}");
+    assert_eq!((number(&report, "lost_entries"), number(&report, "entries")), (end - first, 3000 - (end - first)));
+    assert_eq!(lost["fields"][0]["name"], json!("H1_PX"));
+    assert!(lost["fields"][0]["reason"].as_str().is_some_and(|it| it.contains("checksum mismatch")), "{lost}");
+    let parts = [format!(":{first}"), format!("{end}:")].map(|entries| {
+        let part = place.path(&format!("part{}.root", entries.len()));
+        tupelo(&["copy", &intact, "-o", &part, "-f", "--entries", &entries]).ok();
+        part
+    });
+    tupelo(&["merge", &expected, &parts[0], &parts[1]]).ok();
+    tupelo(&["diff", &expected, &out]).ok();
+    tupelo(&["verify", &out]).ok();
+    let lines = tupelo(&["verify", &file, "--salvage", &out, "--force"]);
+    assert!(lines.stdout.starts_with(&format!("lost: entries {first}:{end}: field 'H1_PX': ")), "{}", lines.stdout);
+    let itself = tupelo(&["verify", &file, "--salvage", &file, "--force"]).fails(2);
+    assert!(itself.contains("both input and output"), "{itself}");
+    // All of its entries are lost with the page list.
+    let list = regions.iter().find(|region| region["what"] == json!("page list")).expect("a page list");
+    damage(&file, number(list, "offset") + 20);
+    let run = tupelo(&["verify", &file, "--salvage", &out, "--force", "--json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((run.status, number(&report, "lost_entries"), number(&report, "entries")), (Some(1), 3000, 0));
+}

@@ -115,7 +115,58 @@ fn trees_are_merged_by_their_baskets() {
     tupelo(&["merge", &out, a, "--append", "--new-cycle"]).ok();
     tupelo(&["diff", &out, a]).ok();
     let itself = tupelo(&["merge", a, a, b, "--append"]).fails(2);
-    assert!(itself.contains("cannot be merged with themselves"), "{itself}");
+    assert!(itself.contains("already contains a tree"), "{itself}");
+}
+
+/// A tree stays a tree, with what options choose of it.
+#[test]
+fn trees_are_copied_with_chosen_branches() {
+    let place = Place::new();
+    let [part, tree, out] = ["part.root", "tree.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["copy", &place.nanoaod(), &part]).ok();
+    tupelo(&["export", "-q", &part, &tree, "--compression", "zstd:5"]);
+    tupelo(&["copy", &tree, &out]).ok();
+    tupelo(&["diff", &tree, &out]).ok();
+    let names = |file: &str| {
+        let fields = tupelo(&["schema", file, "--json"]).json()["fields"].clone();
+        let name = |field: &serde_json::Value| field["name"].as_str().map(str::to_owned);
+        fields.as_array().expect("fields").iter().filter_map(name).collect::<Vec<_>>()
+    };
+    tupelo(&["copy", "-o", &out, "-f", &tree, "--fields", "Muon_*,MET_pt", "--exclude", "Muon_charge", "--compression", "lz4:4"]).ok();
+    let kept = names(&out);
+    assert!(kept.iter().all(|name| name.contains("Muon") || name == "MET_pt") && kept.len() > 3, "{kept:?}");
+    assert!(kept.contains(&"nMuon".to_owned()) && !kept.contains(&"Muon_charge".to_owned()), "{kept:?}");
+    tupelo(&["diff", &tree, &out, "--fields", &kept.join(",")]).ok();
+    tupelo(&["verify", &out]).ok();
+    assert!(tupelo(&["ls", &out]).ok().contains("lz4:4"));
+    let unknown = tupelo(&["copy", "-o", &out, "-f", &tree, "--fields", "Moun_pt"]).fails(2);
+    assert!(unknown.contains("no branch named 'Moun_pt'") && unknown.contains("Muon_pt"), "{unknown}");
+    let none = tupelo(&["copy", "-o", &out, "-f", &tree, "--exclude", "*"]).fails(2);
+    assert!(none.contains("no branch is selected"), "{none}");
+    let class = tupelo(&["copy", "-o", &out, "-f", &tree, "--inherits", "Muon"]).fails(1);
+    assert!(class.contains("inherits from 'Muon'"), "{class}");
+    for options in [["--entries", ":10"], ["--cut", "MET_pt > 1"], ["--cluster-bytes", "1MB"]] {
+        let refused = tupelo(&[&["copy", "-o", &out, "-f", &tree], &options[..]].concat()).fails(2);
+        assert!(refused.contains("`tupelo import`"), "{refused}");
+    }
+}
+
+#[test]
+fn branches_are_chosen_by_their_class() {
+    let Some(file) = data().map(|folder| folder.join("atlas_daod_physlite_tree.root")).filter(|file| file.exists()) else {
+        return;
+    };
+    let place = Place::new();
+    let (out, file) = (place.path("out.root"), file.to_string_lossy().into_owned());
+    let tree = format!("{file}:CollectionTree");
+    tupelo(&["copy", &tree, &out, "--inherits", "xAOD::AuxContainerBase"]).ok();
+    let [all, kept] = [&file, &out].map(|file| {
+        let trees = tupelo(&["ls", file, "--json"]).json()["trees"].as_array().expect("trees").clone();
+        let tree = trees.into_iter().find(|tree| tree["name"] == "CollectionTree").expect("a tree");
+        tree["baskets"].as_u64().expect("a number")
+    });
+    assert!(0 < kept && kept < all / 2, "{kept} of {all} baskets");
+    tupelo(&["verify", &out]).ok();
 }
 
 #[test]

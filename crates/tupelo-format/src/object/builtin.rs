@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::classes::{array_item, has_own_format, layout_of, symmetric_matrix_item};
 use super::cpp::{Basic, Type};
 use super::reader::Reader;
-use super::value::{TracedMember, Value};
+use super::value::{ITEM, TracedMember, Value};
 use crate::streamer::Version;
 use crate::{Error, Result};
 
-/// Code of a `TString`.
+/// Codes of types.
+const INT: i32 = 3;
+const OBJECT_POINTER: i32 = 64;
 const STRING: i32 = 65;
 /// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
 const IS_MEMBER_WISE: u32 = 1 << 12;
@@ -59,20 +61,14 @@ impl Reader<'_> {
     fn named(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
         self.spend(4, size_of::<Value>())?;
+        let info = self.built_in("TNamed");
+        let traced = self.trace(&info)?;
         let object = self.root_object()?;
         let start = self.stream.cursor.position();
         let name = self.text()?;
-        let middle = self.stream.cursor.position();
+        self.trace_member(traced, "fName", STRING, start);
         let title = self.text()?;
-        let end = self.stream.cursor.position();
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TNamed");
-        if let Some(place) = self.trace(&info)?
-            && let Some(traced) = self.traced.as_mut().and_then(|objects| objects.get_mut(place))
-        {
-            let member = |name: &str, bytes| TracedMember { name: name.to_owned(), code: STRING, bytes };
-            traced.members = vec![member("fName", start..middle), member("fTitle", middle..end)];
-        }
         Ok(self.object(info, vec![object, name, title]))
     }
 
@@ -96,14 +92,22 @@ impl Reader<'_> {
         let version = self.stream.version()?;
         self.spend(5, size_of::<Value>())?;
         let (object, name) = self.head_of_collection(version.number)?;
+        let info = self.built_in("TObjArray");
+        let traced = self.trace(&info)?;
+        let start = self.stream.cursor.position();
         let count = self.stream.count()?;
+        self.trace_member(traced, "fSize", INT, start);
         let lower_bound = Value::Int(self.stream.cursor.i32_be()?.into());
         let mut list = self.list(count)?;
+        if traced.is_some() {
+            self.spend(count, size_of::<TracedMember>() + ITEM.len())?;
+        }
         for _ in 0..count {
+            let start = self.stream.cursor.position();
             list.push(self.pointer()?);
+            self.trace_member(traced, ITEM, OBJECT_POINTER, start);
         }
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TObjArray");
         Ok(self.object(info, vec![object, name, lower_bound, Value::List(list)]))
     }
 

@@ -24,13 +24,17 @@ impl Reader<'_> {
             let within = |error: Error| error.within(format_args!("{}::{}", info.name, element.name.escape_debug()));
             let start = self.stream.cursor.position();
             self.element(info, element, &mut objects, is_member_wise).map_err(within)?;
-            let end = self.stream.cursor.position();
-            if let Some(object) = traced.and_then(|place| self.traced.as_mut()?.get_mut(place)) {
-                let (name, code) = (element.name.clone(), element.code);
-                object.members.push(TracedMember { name, code, bytes: start..end });
-            }
+            self.trace_member(traced, &element.name, element.code, start);
         }
         Ok(objects)
+    }
+
+    /// Records a member that begins at a position and ends here.
+    pub(super) fn trace_member(&mut self, traced: Option<usize>, name: &str, code: i32, start: usize) {
+        let bytes = start..self.stream.cursor.position();
+        if let Some(object) = traced.and_then(|place| self.traced.as_mut()?.get_mut(place)) {
+            object.members.push(TracedMember { name: name.to_owned(), code, bytes });
+        }
     }
 
     /// Begins to record where the members of an object are, before those of objects in it.

@@ -48,6 +48,11 @@ impl Traced {
         &self.bytes
     }
 
+    /// Where the object begins that a reference at this place refers to.
+    pub fn target(&self, reference: usize) -> Option<usize> {
+        self.marks.target(reference, self.key_bytes)
+    }
+
     /// The object as it is, to replace parts of its bytes.
     pub fn edits(&self) -> Edits<'_> {
         Edits::new(&self.bytes, self.key_bytes, &self.marks).with_fixed(&self.opaque)

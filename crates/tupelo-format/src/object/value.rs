@@ -198,7 +198,15 @@ pub struct TracedMember {
     pub bytes: Range<usize>,
 }
 
+/// The name of the items of a collection.
+pub(super) const ITEM: &str = "[]";
+
 impl TracedObject {
+    /// The items of a collection of objects (`TObjArray`).
+    pub fn items(&self) -> impl Iterator<Item = &TracedMember> {
+        self.members.iter().filter(|member| member.name == ITEM)
+    }
+
     /// A member of the class itself, or a base.
     pub fn member(&self, name: &str) -> Option<&TracedMember> {
         self.members.iter().find(|member| member.name == name)

@@ -45,6 +45,13 @@ impl Marks {
         self.class_references.push((at, id));
     }
 
+    /// Where the object begins that a reference at this place refers to, behind a key of `key_bytes`.
+    pub fn target(&self, reference: usize, key_bytes: u16) -> Option<usize> {
+        let found = self.references.binary_search_by_key(&reference, |(at, _)| *at).ok()?;
+        let (_, id) = self.references.get(found)?;
+        id.checked_sub(usize::from(key_bytes))?.checked_sub(MAP_OFFSET)
+    }
+
     /// The numbers of marks so far.
     pub fn counts(&self) -> MarkCounts {
         MarkCounts([self.counts.len(), self.references.len(), self.classes.len(), self.class_references.len()])

@@ -230,13 +230,12 @@ impl FileWriter {
             .map_err(|error| error.in_object("tree", path).in_file(self.sink.name()))
     }
 
-    /// Begins a tree that takes the baskets of other trees as they are stored: see [`MovedTreeWriter::append`]. With a codec
-    /// they are compressed again.
+    /// Begins a tree that takes the baskets of other trees as they are stored: see [`MovedTreeWriter::append`].
     ///
     /// # Errors
     /// Unsupported for an object store; invalid argument for a name that is not valid.
-    pub fn moved_tree(&self, path: &str, compression: Option<Compression>) -> Result<MovedTreeWriter> {
-        MovedTreeWriter::create(&*self.sink, path, compression)
+    pub fn moved_tree(&self, path: &str, options: MoveOptions) -> Result<MovedTreeWriter> {
+        MovedTreeWriter::create(&*self.sink, path, options)
             .map_err(|error| error.in_object("tree", path).in_file(self.sink.name()))
     }
 

@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use tupelo::Table;
+use tupelo::MoveOptions;
 use tupelo::dataset::find;
-use tupelo::ops::merge::{has_others, merge_objects, merge_tree};
-use tupelo::reader::{Location, Read, Tree};
-use tupelo::storage::is_object_uri;
+use tupelo::ops::merge::{has_others, merge_objects};
+use tupelo::reader::{Location, Read};
 
 use super::super::{Selecting, policy, warn_of_repeated};
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::{without_cycle, write};
+use super::trees::TreeJobs;
+use super::write;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -81,13 +81,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if jobs.is_empty() && listed.with_objects.is_empty() && listed.trees.is_empty() {
         return Err(Failure::usage("the files contain no ntuples and no other objects that can be merged"));
     }
-    if is_own_target && !listed.trees.is_empty() {
-        let itself = format!("{to} is also an input: its trees cannot be merged with themselves");
-        return Err(Failure::usage(itself).with_hint("write to another file"));
-    }
     let reads = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Read>, Failure>>()?;
     let mut left_out: Vec<String> = Vec::new();
-    let mut summaries = Vec::with_capacity(jobs.len() + listed.trees.len());
+    let mut summaries = Vec::new();
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
@@ -100,18 +96,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 console.note(&format!("{objects} besides ntuples, {sums} of histograms among them"));
             }
         }
-        for (name, trees) in &listed.trees {
-            args.target.check_tree(writer, name)?;
-            let mut progress = console.progress(name, None::<u64>, "B");
-            let open = |number: usize| open_tree(args, &trees[number]);
-            let compression = args.ntuple.given_compression();
-            let mut report = progress.until(interrupt);
-            let Some(merged) = merge_tree(name, trees.len(), open, writer, compression, &mut report)? else {
-                return Ok(ControlFlow::Break(()));
-            };
-            left_out.extend(merged.left_out.iter().map(|it| format!("tree '{}': {}", it.name, it.reason)));
-            summaries.extend(merged.written.map(|written| (name, written)));
-        }
+        let options = MoveOptions::default().with_compression(args.ntuple.given_compression());
+        let places = (&args.reading, &args.target);
+        let Some(trees) = listed.trees.write(places, &options, writer, interrupt, console)? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        left_out.extend(trees.left_out);
+        summaries.extend(trees.written);
         let names = jobs.iter().map(|job| job.name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for ((job, read), destination) in jobs.iter().zip(&reads).zip(destinations) {
@@ -119,7 +110,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let Some(written) = write(what, destination, &args.ntuple, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
-            summaries.push((&job.name, written));
+            summaries.push((job.name.clone(), written));
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -136,26 +127,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// What files have besides ntuples.
 #[derive(Default)]
 struct Listed {
-    /// Trees by path, and where they are.
-    trees: Vec<(String, Vec<Location>)>,
+    trees: TreeJobs,
     /// The files with other objects.
     with_objects: Vec<Location>,
-}
-
-impl Listed {
-    fn add_tree(&mut self, path: &str, location: Location) {
-        match self.trees.iter_mut().find(|(known, _)| known == path) {
-            Some((_, locations)) => locations.push(location),
-            None => self.trees.push((path.to_owned(), vec![location])),
-        }
-    }
-}
-
-fn open_tree(args: &Args, location: &Location) -> Result<Tree, Failure> {
-    match args.reading.open_uncounted(location)?.table(location.object.as_deref())? {
-        Table::Tree(tree) => Ok(tree),
-        _ => Err(Failure::new(format_args!("{location} is not a tree"))),
-    }
 }
 
 /// The ntuples to write.
@@ -169,20 +143,10 @@ fn jobs(
     let policy = policy(args.mode == Mode::Union);
     let finding =
         JobSearch { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
-    let mut ntuples = Vec::with_capacity(locations.len());
-    for location in locations {
-        match &location.object {
-            Some(name) if is_tree(args, location, name) => {
-                listed.add_tree(to.ntuple_name().unwrap_or_else(|| without_cycle(name)), location.clone());
-            }
-            _ => ntuples.push(location.clone()),
-        }
-    }
+    let ntuples = listed.trees.take_named(&args.reading, locations, to.ntuple_name());
     let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
-        for tree in file.tree_names()? {
-            listed.add_tree(&tree, Location { object: Some(tree.clone()), ..location.clone() });
-        }
+        listed.trees.add_all(&file.tree_names()?, location);
         if has_others(&file)? {
             listed.with_objects.push(location.clone());
         }
@@ -190,12 +154,6 @@ fn jobs(
     })?;
     check_single(&jobs, to)?;
     Ok(jobs)
-}
-
-/// Whether an input is a tree. What cannot be opened is reported where it is read.
-fn is_tree(args: &Args, location: &Location, name: &str) -> bool {
-    let names = || args.reading.open_uncounted(location).ok()?.tree_names().ok();
-    !is_object_uri(&location.file) && names().is_some_and(|names| names.iter().any(|tree| tree == without_cycle(name)))
 }
 
 /// All entries of an ntuple, with the fields that the mode keeps.

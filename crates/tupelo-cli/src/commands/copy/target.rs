@@ -58,7 +58,12 @@ impl NtupleOptions {
 
     /// Whether options affect the pages.
     pub(crate) fn has_pages(&self) -> bool {
-        self.compression.is_some() || self.page_bytes.is_some() || self.cluster_bytes.is_some()
+        self.compression.is_some() || self.has_sizes()
+    }
+
+    /// Whether options give sizes of pages or clusters.
+    pub(crate) fn has_sizes(&self) -> bool {
+        self.page_bytes.is_some() || self.cluster_bytes.is_some()
     }
 
     /// The codec, if one is given.

@@ -2,10 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use tupelo_format::compression::Compression;
-
 use crate::reader::{Skipped, Tree};
-use crate::writer::{FileWriter, WriteProgress};
+use crate::writer::{FileWriter, MoveOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
 
 /// What became of the trees of a path.
@@ -20,22 +18,22 @@ pub struct MergedTree {
 
 /// Writes the entries of `count` trees as one tree. `open` opens them by number; one is open at a time.
 ///
-/// Baskets are copied as they are stored: with `compression` they are decompressed and compressed again. The tree keeps
-/// branches, classes and all else of the first one. What cannot be copied in this way is left out. `progress` receives the
-/// stored bytes that are done, and may end the work: the result is then `None`.
+/// Baskets are copied as they are stored, unless the options say otherwise. The tree keeps classes, titles and all else of the
+/// first one. What cannot be copied in this way is left out. `progress` receives the stored bytes that are done, and may end
+/// the work: the result is then `None`.
 ///
 /// # Errors
-/// Those of `open`; invalid argument for trees that have other branches than the first one; corrupt where a tree is damaged;
-/// those of writing.
+/// Those of `open`; invalid argument for trees that have other branches than the first one; not found, with near names, for
+/// options that match no branch; corrupt where a tree is damaged; those of writing.
 pub fn merge_tree<E: From<Error>>(
     path: &str,
     count: usize,
     mut open: impl FnMut(usize) -> Result<Tree, E>,
     to: &FileWriter,
-    compression: Option<Compression>,
+    options: MoveOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<MergedTree>, E> {
-    let mut writer = to.moved_tree(path, compression)?;
+    let mut writer = to.moved_tree(path, options)?;
     let (mut merged, mut before) = (MergedTree::default(), 0);
     for number in 0..count {
         let mut done = 0;

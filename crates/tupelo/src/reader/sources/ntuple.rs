@@ -199,6 +199,17 @@ impl Ntuple {
         Ok(clusters?.iter().map(Cluster::entry_range).collect())
     }
 
+    /// The entries of each cluster group with those of its clusters, unless its page list cannot be read.
+    pub(crate) fn listed_clusters(&self) -> impl Iterator<Item = (Range<u64>, Result<Vec<Range<u64>>>)> {
+        let groups = self.descriptor().cluster_groups().iter();
+        groups.map(|group| {
+            let entries = group.first_entry..group.first_entry.saturating_add(group.entries);
+            let clusters = self.in_any_store(&|ntuple| ntuple.source().clusters(entries.clone()));
+            let clusters = clusters.map(|clusters| clusters.iter().map(Cluster::entry_range).collect());
+            (entries, clusters)
+        })
+    }
+
     /// An identifier of this state of the file: 16 hexadecimal digits that change when the file is rewritten or
     /// appended to, and are the same for a copy. It is computed from the file header and size and the anchor and footer
     /// of the ntuple; no page is read.

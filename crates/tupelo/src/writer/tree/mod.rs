@@ -17,7 +17,7 @@ use tupelo_ttree::write::{
 };
 
 pub(crate) use self::forms::usual_counters;
-pub use self::moved::MovedTreeWriter;
+pub use self::moved::{MoveOptions, MovedTreeWriter};
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
