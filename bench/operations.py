@@ -120,13 +120,26 @@ def hadd(inputs: list[Path], out: Path) -> float:
     return float(done.stdout.split()[-1])
 
 
-def merge(rows: Rows, inputs: list[Path]) -> None:
+def trees(rows: Rows, inputs: list[Path]) -> None:
+    """Merging trees with the same values."""
+    exported = []
+    for path in inputs:
+        tree = path.with_name(f"{path.stem}-tree.root")
+        if not tree.exists() or rows.options.fresh:
+            # What has no branch is named and left out.
+            what = ["export", str(path), "-o", str(tree), "--force", "--compression", "zstd:5", "--skip-unreadable"]
+            rows.run(*what, threads=0)
+        exported.append(tree)
+    merge(rows, exported, "operations-trees")
+
+
+def merge(rows: Rows, inputs: list[Path], row: str = "operations-merge") -> None:
     """Merging all files."""
     size = sum(path.stat().st_size for path in inputs)
     ours, theirs, plain = (rows.scratch / f"{name}.root" for name in ("ours", "hadd", "cat"))
     names = list(map(str, inputs))
     times = rows.compare(
-        "operations-merge",
+        row,
         size,
         {
             "cat": lambda: concatenate(inputs, plain),
@@ -134,8 +147,8 @@ def merge(rows: Rows, inputs: list[Path]) -> None:
             "hadd": lambda: hadd(inputs, theirs),
         },
     )
-    rows.target("operations-merge", times, "Tupelo", "cat", CAT_FACTOR)
-    rows.target("operations-merge", times, "Tupelo", "hadd", HADD_FACTOR)
+    rows.target(row, times, "Tupelo", "cat", CAT_FACTOR)
+    rows.target(row, times, "Tupelo", "hadd", HADD_FACTOR)
     if theirs.exists():
         rows.run("diff", str(ours), str(theirs), threads=0)
     for out in (ours, theirs, plain):
@@ -214,7 +227,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
         rows = Rows(options, Path(scratch))
         inputs = parts(rows, options.events // 2)
-        for name, row in (("merge", merge), ("slim", slim), ("diff", difference)):
+        for name, row in (("merge", merge), ("trees", trees), ("slim", slim), ("diff", difference)):
             if rows.wanted(f"operations-{name}"):
                 row(rows, inputs)
         if rows.wanted("operations-many"):

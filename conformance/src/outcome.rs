@@ -1,5 +1,6 @@
 //! What a reader makes of bytes: data, or a reason.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -7,8 +8,8 @@ use bytes::Bytes;
 use tupelo::ops::{layout, verify};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::schema::Kind;
-use tupelo::{ErrorKind, File, Ntuple, Result, Table, Tree};
-use tupelo_storage::{ByteSource, MemorySource};
+use tupelo::{ErrorKind, File, FileWriter, MoveOptions, Ntuple, Result, Table, Tree};
+use tupelo_storage::{ByteSource, MemoryFile, MemorySink, MemorySource};
 
 use crate::memory::Near;
 
@@ -124,6 +125,13 @@ pub fn handle_trees(bytes: &Bytes, memory_budget: u64) -> Result<usize> {
                 let _objects = tree.objects(&field.name, ..);
             }
             count += usize::from(read.is_ok());
+        }
+        // Its baskets at other places, of all branches or of one.
+        for name in [None, tree.schema().fields.first().map(|field| field.name.clone())] {
+            let target = FileWriter::create_in(Box::new(MemorySink::create(&MemoryFile::new())), "moved")?;
+            let mut moved = target.moved_tree("t", MoveOptions::default().with_branches(name))?;
+            let _moved = moved.append(&tree, &mut |_| ControlFlow::Continue(())).and_then(|_| moved.finish());
+            target.abort()?;
         }
     }
     Ok(count)

@@ -56,7 +56,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
         lambda n: tupelo.open("f.root:Event"),
     ),
     (tupelo.StorageError, "is a directory", lambda n: tupelo.open(".")),
-    (tupelo.CorruptError, "not a ROOT file", lambda n: tupelo.open("text.root")),
+    (tupelo.OtherFormatError, "not a ROOT file", lambda n: tupelo.open("text.root")),
     (tupelo.UnsupportedError, "xyz://b/f.root: its scheme is", lambda n: tupelo.open("xyz://b/f.root:Events")),
     (tupelo.MissingFileError, "a.root", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
     (tupelo.InvalidArgumentError, "not 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def test_trees_are_merged(tmp_path: Path) -> None:
     write(tmp_path / "c.root", 1)
     out = tmp_path / "out.root"
     report = tupelo.merge([*files, tmp_path / "c.root"], out)
-    assert (dict(report.num_entries), report.skipped) == ({"t": 6, "Events": 3}, {})
+    assert (dict(report.num_entries), report.skipped) == ({"t": 6, "Events": 3, "dir/Runs": 1}, {})
     with uproot.open(f"{out}:t") as tree:
         assert tree["x"].array().tolist() == 2 * x.tolist()
         assert tree["v"].array().tolist() == 2 * v.tolist()

@@ -3,6 +3,7 @@
 //! The record of the tree stays as it was written, apart from the places of baskets, numbers of entries and bytes, limits of
 //! counters and ranges of clusters: names, classes, titles and whatever else is in it are kept.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use tupelo_format::object::{Traced, TracedMember, TracedObject};
@@ -35,6 +36,8 @@ pub struct MovableTree {
     traced: Traced,
     /// The `TBranch` of each branch, among the traced objects.
     branches: Vec<usize>,
+    /// Whether each branch is kept.
+    kept: Vec<bool>,
 }
 
 /// What is new of a branch.
@@ -97,6 +100,10 @@ impl MovedTree {
 
     /// Adds clusters of this size up to an entry.
     fn add_range(&mut self, end: u64, size: u64) {
+        // A file may list its ranges in any order.
+        if end <= self.open {
+            return;
+        }
         let start = match self.cluster_ranges.as_slice() {
             [.., (before, _), _] => before + 1,
             _ => 0,
@@ -105,10 +112,8 @@ impl MovedTree {
         if is_same && (self.open - start).is_multiple_of(size.max(1)) {
             self.cluster_ranges.pop();
         }
-        if end > 0 {
-            self.cluster_ranges.push((end - 1, size));
-            self.open = end;
-        }
+        self.cluster_ranges.push((end - 1, size));
+        self.open = end;
     }
 }
 
@@ -143,14 +148,51 @@ impl MovableTree {
                 tree.branches.len()
             )));
         }
-        let movable = Self { tree, traced, branches };
-        movable.check()?;
-        Ok(movable)
+        let kept = vec![true; branches.len()];
+        Ok(Self { tree, traced, branches, kept })
     }
 
-    /// Refuses what cannot be moved.
-    fn check(&self) -> Result<()> {
-        for (index, branch) in self.tree.branches.iter().enumerate() {
+    /// Keeps only the chosen branches, with all of their parts, what they are part of, and their counters.
+    pub fn keep(&mut self, chosen: impl Fn(usize) -> bool) {
+        let mut is_chosen: Vec<bool> = (0..self.branches.len()).map(chosen).collect();
+        let mut is_new = true;
+        while std::mem::take(&mut is_new) {
+            for (index, branch) in self.tree.branches.iter().enumerate() {
+                // Parents come before their parts.
+                let with_parent = branch.parent.and_then(|parent| is_chosen.get(parent)) == Some(&true);
+                let Some(own) = is_chosen.get_mut(index) else { continue };
+                *own |= with_parent;
+                if !*own {
+                    continue;
+                }
+                for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.counter) {
+                    if let Some(counter) = is_chosen.get_mut(counter).filter(|counter| !**counter) {
+                        (*counter, is_new) = (true, true);
+                    }
+                }
+            }
+        }
+        self.kept = is_chosen;
+        for (index, branch) in self.tree.branches.iter().enumerate().rev() {
+            if self.is_kept(index)
+                && let Some(parent) = branch.parent.and_then(|parent| self.kept.get_mut(parent))
+            {
+                *parent = true;
+            }
+        }
+    }
+
+    /// Whether a branch is kept.
+    pub fn is_kept(&self, index: usize) -> bool {
+        self.kept.get(index).copied().unwrap_or(false)
+    }
+
+    /// Refuses what cannot be moved of the branches that are kept.
+    ///
+    /// # Errors
+    /// Unsupported, with branch and reason.
+    pub fn check(&self) -> Result<()> {
+        for (index, branch) in self.tree.branches.iter().enumerate().filter(|(index, _)| self.is_kept(*index)) {
             let refused = |what: String| Err(Error::unsupported(format!("branch '{}' {what}", self.tree.path(index))));
             if branch.is_elsewhere() {
                 return refused(format!("has its baskets in another file, {}", branch.file_name));
@@ -163,9 +205,12 @@ impl MovableTree {
             if end != branch.entries && (end > 0 || branch.children.is_empty()) {
                 return refused(format!("has baskets of {end} entries, expected {}", branch.entries));
             }
-            let seeks = self.branch(index).and_then(|branch| branch.member("fBasketSeek"));
-            if seeks.is_none_or(|seeks| seeks.code != POINTER + LONG64) {
-                return refused("was written before ROOT 5".to_owned());
+            let has_offsets = |branch: &TracedObject| {
+                let is_wide = |seeks: &TracedMember| seeks.code == POINTER + LONG64;
+                stores_width(branch) || branch.member("fBasketSeek").is_some_and(is_wide)
+            };
+            if !self.branch(index).is_some_and(has_offsets) {
+                return refused("was written by a version of ROOT before 3".to_owned());
             }
         }
         Ok(())
@@ -198,7 +243,7 @@ impl MovableTree {
             return Some(format!("its class is {}, expected {}", others.class_name, own.class_name));
         }
         let lacks = |tree: &Tree, of: &Tree| {
-            let names: std::collections::HashSet<String> = (0..tree.branches.len()).map(|it| tree.path(it)).collect();
+            let names: HashSet<String> = (0..tree.branches.len()).map(|it| tree.path(it)).collect();
             (0..of.branches.len()).map(|it| of.path(it)).find(|path| !names.contains(path))
         };
         if let Some(path) = lacks(others, own) {
@@ -279,15 +324,50 @@ impl MovableTree {
                 edits.replace(member.bytes.clone(), vec![0; 4]);
             }
         }
+        let removed = self.remove(&mut edits, root)?;
         for ((member, bytes, _), limit) in self.limited().zip(&new.limits) {
+            if removed.contains(member.bytes.start) {
+                continue;
+            }
             let all = limit.to_be_bytes();
             edits.replace(member.bytes.clone(), all.get(all.len() - bytes..).unwrap_or_default().to_vec());
         }
-        for (index, moved) in new.branches.iter().enumerate() {
+        for (index, moved) in new.branches.iter().enumerate().filter(|(index, _)| self.is_kept(*index)) {
             let Some(branch) = self.branch(index) else { continue };
             self.put_branch(&mut edits, branch, moved, new)?;
         }
         edits.finish(key_bytes)
+    }
+
+    /// Removes the branches that are not kept from the lists of branches, and their leaves from that of the tree. Returns
+    /// where they are.
+    fn remove(&self, edits: &mut Edits<'_>, root: &TracedObject) -> Result<Removed> {
+        let mut removed = Removed::default();
+        if !self.kept.contains(&false) {
+            return Ok(removed);
+        }
+        let lists = Lists::of(&self.traced);
+        let owners =
+            self.tree.branches.iter().enumerate().map(|(index, branch)| (self.branch(index), &branch.children));
+        // Lists before those in their items.
+        for (owner, children) in std::iter::once((Some(root), &self.tree.top_level)).chain(owners) {
+            let Some(list) = owner.and_then(|owner| lists.of_member(owner, "fBranches")) else { continue };
+            let items = list.items().filter(|item| item.bytes.len() > 4).zip(children);
+            let lost: Vec<_> =
+                items.filter(|(_, child)| !self.is_kept(**child)).map(|(it, _)| it.bytes.clone()).collect();
+            if !lost.iter().all(|range| removed.contains(range.start)) {
+                shorten(edits, list, &lost)?;
+                removed.0.extend(lost.into_iter().map(|range| (range.start, range.end)));
+            }
+        }
+        if let Some(leaves) = lists.of_member(root, "fLeaves") {
+            let is_lost = |item: &&TracedMember| {
+                self.traced.target(item.bytes.start).is_some_and(|target| removed.contains(target))
+            };
+            let lost: Vec<_> = leaves.items().filter(is_lost).map(|item| item.bytes.clone()).collect();
+            shorten(edits, leaves, &lost)?;
+        }
+        Ok(removed)
     }
 
     fn put_branch(
@@ -324,6 +404,41 @@ impl MovableTree {
         edits.replace(baskets.bytes.clone(), empty_list());
         Ok(())
     }
+}
+
+/// Where removed objects were: starts and ends, which do not overlap.
+#[derive(Debug, Default)]
+struct Removed(BTreeMap<usize, usize>);
+
+impl Removed {
+    fn contains(&self, place: usize) -> bool {
+        self.0.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
+    }
+}
+
+/// The lists of objects (`TObjArray`) by where they begin.
+struct Lists<'t>(BTreeMap<usize, &'t TracedObject>);
+
+impl<'t> Lists<'t> {
+    fn of(traced: &'t Traced) -> Self {
+        let lists = traced.objects.iter().filter(|object| object.class_name == "TObjArray");
+        Self(lists.filter_map(|list| Some((list.member("fSize")?.bytes.start, list))).collect())
+    }
+
+    /// The list of a member.
+    fn of_member(&self, owner: &TracedObject, name: &str) -> Option<&'t TracedObject> {
+        self.0.range(owner.member(name)?.bytes.clone()).next().map(|(_, list)| *list)
+    }
+}
+
+/// Removes items of a list.
+fn shorten(edits: &mut Edits<'_>, list: &TracedObject, lost: &[Range<usize>]) -> Result<()> {
+    if lost.is_empty() {
+        return Ok(());
+    }
+    put_number(edits, list, "fSize", list.items().count() as i64 - lost.len() as i64)?;
+    lost.iter().for_each(|range| edits.replace(range.clone(), Vec::new()));
+    Ok(())
 }
 
 /// The object with the members of `TTree`.
@@ -378,13 +493,20 @@ fn put_number(edits: &mut Edits<'_>, object: &TracedObject, name: &str, number: 
     Ok(())
 }
 
+/// Whether a branch says itself whether its offsets have 32 or 64 bits, whatever the streamer info says (`TBranch::Streamer`).
+fn stores_width(branch: &TracedObject) -> bool {
+    branch.class_name == "TBranch" && (6..10).contains(&branch.version)
+}
+
 /// Replaces an array whose length another member is.
 fn put_numbers(edits: &mut Edits<'_>, object: &TracedObject, name: &str, numbers: &[u64]) -> Result<()> {
     let Some(member) = object.member(name) else { return Ok(()) };
     let mut out = Buffer::new();
-    out.u8(u8::from(!numbers.is_empty()));
+    let is_wide = name == "fBasketSeek" && stores_width(object);
+    out.u8(if numbers.is_empty() { 0 } else { 1 + u8::from(is_wide) });
     for &number in numbers {
         match member.code - POINTER {
+            _ if is_wide => out.u64_be(number),
             INT => out.u32_be(u32::try_from(number).unwrap_or(0)),
             LONG64 => out.u64_be(number),
             _ => {

@@ -134,7 +134,9 @@ pub use tupelo_format::compression::{Algorithm, Compression, compress};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
 pub use tupelo_storage::{self as storage, Storage};
-pub use writer::{FileWriter, MoveOptions, MovedTreeWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes};
+pub use writer::{
+    FileWriter, MoveOptions, MovedTreeWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes,
+};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {

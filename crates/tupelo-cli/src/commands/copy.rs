@@ -7,8 +7,8 @@ mod jobs;
 pub(super) mod merge;
 pub(super) mod operands;
 mod raw;
-mod trees;
 pub(super) mod target;
+mod trees;
 
 use std::ops::ControlFlow;
 
@@ -133,7 +133,8 @@ impl Args {
         if !self.decodes() {
             return Ok(());
         }
-        let what = "a tree is copied with all entries, without --cut, --define, --union and sizes of pages and clusters";
+        let what =
+            "a tree is copied with all entries, without --cut, --define, --union and sizes of pages and clusters";
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
@@ -182,6 +183,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         args.check_trees()?;
     }
     let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
+    if let Some(copy) = copies.first().filter(|_| !args.inherits.is_empty()) {
+        let what = format_args!("--inherits chooses branches of trees, but '{}' is an ntuple", copy.job.name);
+        return Err(Failure::usage(what).with_hint("select a tree as IN:NAME"));
+    }
     args.operands.check(&to, &inputs, &args.target)?;
     check_single(copies.iter().map(|copy| &copy.job), &to)?;
     let (mut summaries, mut left_out) = (Vec::new(), Vec::new());

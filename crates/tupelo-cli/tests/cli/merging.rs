@@ -132,10 +132,23 @@ fn trees_are_copied_with_chosen_branches() {
         let name = |field: &serde_json::Value| field["name"].as_str().map(str::to_owned);
         fields.as_array().expect("fields").iter().filter_map(name).collect::<Vec<_>>()
     };
-    tupelo(&["copy", "-o", &out, "-f", &tree, "--fields", "Muon_*,MET_pt", "--exclude", "Muon_charge", "--compression", "lz4:4"]).ok();
+    tupelo(&[
+        "copy",
+        "-o",
+        &out,
+        "-f",
+        &tree,
+        "--fields",
+        "Muon_*,MET_pt",
+        "--exclude",
+        "Muon_charge",
+        "--compression",
+        "lz4:4",
+    ])
+    .ok();
     let kept = names(&out);
     assert!(kept.iter().all(|name| name.contains("Muon") || name == "MET_pt") && kept.len() > 3, "{kept:?}");
-    assert!(kept.contains(&"nMuon".to_owned()) && !kept.contains(&"Muon_charge".to_owned()), "{kept:?}");
+    assert!(kept.contains(&"nMuon_pt".to_owned()) && !kept.contains(&"Muon_charge".to_owned()), "{kept:?}");
     tupelo(&["diff", &tree, &out, "--fields", &kept.join(",")]).ok();
     tupelo(&["verify", &out]).ok();
     assert!(tupelo(&["ls", &out]).ok().contains("lz4:4"));
@@ -145,6 +158,8 @@ fn trees_are_copied_with_chosen_branches() {
     assert!(none.contains("no branch is selected"), "{none}");
     let class = tupelo(&["copy", "-o", &out, "-f", &tree, "--inherits", "Muon"]).fails(1);
     assert!(class.contains("inherits from 'Muon'"), "{class}");
+    let of_ntuple = tupelo(&["copy", "-o", &out, "-f", &part, "--inherits", "Muon"]).fails(2);
+    assert!(of_ntuple.contains("--inherits chooses branches of trees"), "{of_ntuple}");
     for options in [["--entries", ":10"], ["--cut", "MET_pt > 1"], ["--cluster-bytes", "1MB"]] {
         let refused = tupelo(&[&["copy", "-o", &out, "-f", &tree], &options[..]].concat()).fails(2);
         assert!(refused.contains("`tupelo import`"), "{refused}");
@@ -153,7 +168,8 @@ fn trees_are_copied_with_chosen_branches() {
 
 #[test]
 fn branches_are_chosen_by_their_class() {
-    let Some(file) = data().map(|folder| folder.join("atlas_daod_physlite_tree.root")).filter(|file| file.exists()) else {
+    let Some(file) = data().map(|folder| folder.join("atlas_daod_physlite_tree.root")).filter(|file| file.exists())
+    else {
         return;
     };
     let place = Place::new();

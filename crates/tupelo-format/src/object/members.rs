@@ -46,7 +46,11 @@ impl Reader<'_> {
         self.spend(names + info.name.len(), 1)?;
         self.spend(info.elements.len(), size_of::<TracedMember>())?;
         let Some(objects) = &mut self.traced else { return Ok(None) };
-        objects.push(TracedObject { class_name: info.name.clone(), members: Vec::with_capacity(info.elements.len()) });
+        objects.push(TracedObject {
+            class_name: info.name.clone(),
+            version: info.version,
+            members: Vec::with_capacity(info.elements.len()),
+        });
         Ok(Some(objects.len() - 1))
     }
 

@@ -183,6 +183,8 @@ impl Value {
 pub struct TracedObject {
     /// The class.
     pub class_name: String,
+    /// Version of the class.
+    pub version: i32,
     /// Its bases and members.
     pub members: Vec<TracedMember>,
 }

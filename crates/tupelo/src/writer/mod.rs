@@ -40,8 +40,8 @@ pub use self::options::{
 };
 use self::transfer::Transfer;
 pub use self::tree::{
-    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MovedTreeWriter,
-    TreeOptions, TreeWriter,
+    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MoveOptions,
+    MovedTreeWriter, TreeOptions, TreeWriter,
 };
 pub(crate) use self::tree::{contradiction, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES};

@@ -161,7 +161,7 @@ def _is_tree(place: InputNtuple, remote: "_core.Storage | None") -> bool:
         return False
     with reopen(place.absolute_path, storage=remote) as file:
         classes = file.classnames(cycle=True) | file.classnames(cycle=False)
-        return classes.get(place.name) in TREE_CLASSES
+        return classes.get(place.name or "") in TREE_CLASSES
 
 
 def _how(remote: "_core.Storage | None", *, union: bool) -> dict[str, Any]:

@@ -89,15 +89,20 @@ impl MoveOptions {
         for pattern in &self.without {
             matching(pattern, &names)?.into_iter().for_each(|index| unwanted[index] = true);
         }
-        // What is left out in a chosen branch.
         for (index, branch) in tree.tree.branches.iter().enumerate() {
             if let Some(parent) = branch.parent {
                 wanted[index] |= wanted[parent];
                 unwanted[index] |= unwanted[parent];
             }
         }
-        let has_lost = |index: usize| (0..names.len()).any(|it| unwanted[it] && is_part(&tree.tree, it, index));
-        let whole: Vec<bool> = (0..names.len()).map(|it| wanted[it] && !unwanted[it] && !has_lost(it)).collect();
+        // Such a branch is not kept with all of its parts.
+        let mut has_lost = unwanted.clone();
+        for (index, branch) in tree.tree.branches.iter().enumerate().rev() {
+            if let Some(parent) = branch.parent {
+                has_lost[parent] |= has_lost[index];
+            }
+        }
+        let whole: Vec<bool> = wanted.iter().zip(&has_lost).map(|(wanted, lost)| *wanted && !lost).collect();
         if !whole.contains(&true) {
             return Err(Error::invalid_argument("no branch is selected; select at least one"));
         }
@@ -122,12 +127,6 @@ fn matching(pattern: &str, names: &[[String; 3]]) -> Result<Vec<usize>> {
         true => Err(Error::no_such("branch", pattern, names.iter().map(|names| names[0].as_str()))),
         false => Ok(found),
     }
-}
-
-/// Whether a branch is part of another one.
-fn is_part(tree: &tupelo_ttree::Tree, index: usize, of: usize) -> bool {
-    let parent = |index: &usize| tree.branches.get(*index).and_then(|branch| branch.parent);
-    std::iter::successors(parent(&index), parent).any(|above| above == of)
 }
 
 /// Whether a class is another one or has it as a base, however far.
