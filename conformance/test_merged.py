@@ -65,7 +65,7 @@ def real_trees() -> list[Path]:
     return sorted(path for folder in ("", "trees", "wild", "reports") for path in (REAL_DATA / folder).glob("*.root"))
 
 
-NOT_MERGED = re.compile("before 3|its index, which has the entries of one file")
+NOT_MERGED = re.compile("before 3|object of an unknown class|its index, which has the entries of one file")
 """Why trees are left out."""
 
 

@@ -3,15 +3,17 @@
 //! The record of the tree stays as it was written, apart from the places of baskets, numbers of entries and bytes, limits of
 //! counters and ranges of clusters: names, classes, titles and whatever else is in it are kept.
 
+mod basket;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use tupelo_format::object::{Traced, TracedMember, TracedObject};
 use tupelo_format::streamer::{Edits, StreamerInfos, Streaming};
-use tupelo_format::wire::{Buffer, Cursor, Memory};
+use tupelo_format::wire::{Buffer, Memory};
 use tupelo_format::{Error, Result};
 
-use crate::basket::{BasketHead, open_embedded};
+pub use self::basket::MovedBasket;
 use crate::tree::{Branch, Tree};
 use crate::write::BasketPlace;
 
@@ -153,26 +155,23 @@ impl MovableTree {
     }
 
     /// Keeps only the chosen branches, with all of their parts, what they are part of, and their counters.
-    pub fn keep(&mut self, chosen: impl Fn(usize) -> bool) {
-        let mut is_chosen: Vec<bool> = (0..self.branches.len()).map(chosen).collect();
-        let mut is_new = true;
-        while std::mem::take(&mut is_new) {
-            for (index, branch) in self.tree.branches.iter().enumerate() {
-                // Parents come before their parts.
-                let with_parent = branch.parent.and_then(|parent| is_chosen.get(parent)) == Some(&true);
-                let Some(own) = is_chosen.get_mut(index) else { continue };
-                *own |= with_parent;
-                if !*own {
-                    continue;
-                }
-                for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.counter) {
-                    if let Some(counter) = is_chosen.get_mut(counter).filter(|counter| !**counter) {
-                        (*counter, is_new) = (true, true);
-                    }
-                }
+    ///
+    /// # Errors
+    /// Unsupported for a `TNtuple`, which knows its branches.
+    pub fn keep(&mut self, chosen: impl Fn(usize) -> bool) -> Result<()> {
+        let mut kept = vec![false; self.branches.len()];
+        let mut next: Vec<usize> = (0..self.branches.len()).filter(|&index| chosen(index)).collect();
+        while let Some(index) = next.pop() {
+            let (Some(kept), Some(branch)) = (kept.get_mut(index), self.tree.branches.get(index)) else { continue };
+            if !std::mem::replace(kept, true) {
+                next.extend_from_slice(&branch.children);
+                next.extend(branch.leaves.iter().filter_map(|leaf| leaf.counter).map(|(counter, _)| counter));
             }
         }
-        self.kept = is_chosen;
+        if self.tree.class_name != "TTree" && kept.contains(&false) {
+            return Err(Error::unsupported(format!("branches of a {} cannot be left out", self.tree.class_name)));
+        }
+        self.kept = kept;
         for (index, branch) in self.tree.branches.iter().enumerate().rev() {
             if self.is_kept(index)
                 && let Some(parent) = branch.parent.and_then(|parent| self.kept.get_mut(parent))
@@ -180,6 +179,7 @@ impl MovableTree {
                 *parent = true;
             }
         }
+        Ok(())
     }
 
     /// Whether a branch is kept.
@@ -531,129 +531,6 @@ fn empty_list() -> Vec<u8> {
     out.buffer.into_vec()
 }
 
-/// A basket that was read, and can be written at another place.
-#[derive(Debug, Clone)]
-pub struct MovedBasket {
-    /// Its key and head.
-    head: Vec<u8>,
-    was_embedded: bool,
-}
-
-/// Places in the key of a basket, in bytes: stored bytes, version, bytes before compression, its own length, offsets.
-const STORED: Range<usize> = 0..4;
-const VERSION: Range<usize> = 4..6;
-const OBJECT: Range<usize> = 6..10;
-const KEY_BYTES: Range<usize> = 14..16;
-const OFFSETS: usize = 18;
-/// Keys with a higher version have offsets of 64 bits.
-const BIG: u16 = 1000;
-/// Where the first record of a file is, as whose part baskets are written.
-const PARENT: u32 = 100;
-
-impl MovedBasket {
-    /// One in a record of a file, whose key and head are these bytes.
-    pub fn of_record(head: &[u8]) -> Self {
-        Self { head: head.to_vec(), was_embedded: false }
-    }
-
-    /// One in the tree's own record, with its values and positions.
-    ///
-    /// # Errors
-    /// Unsupported for a form that records of baskets do not have; corrupt as [`open_embedded`].
-    pub fn of_embedded(bytes: &[u8]) -> Result<(Self, Vec<u8>)> {
-        let basket = open_embedded(bytes)?;
-        let head_bytes = usize::from(basket.key_bytes);
-        let mut object = Buffer::from(basket.data.to_vec());
-        if basket.has_positions() {
-            let count = u32::try_from(basket.entries).unwrap_or(u32::MAX);
-            object.u32_be(count.saturating_add(1));
-            for index in 0..basket.entries {
-                let start = basket.entry(index).map_or(0, |entry| entry.start) as u32;
-                object.u32_be(start + u32::from(basket.key_bytes));
-            }
-            object.u32_be(0);
-        }
-        let head = bytes.get(..head_bytes).ok_or_else(|| Error::corrupt("the key of a basket is incomplete"))?;
-        let mut head = head.to_vec();
-        if let Some(flag) = head.last_mut() {
-            // Neither positions nor values follow in the head.
-            *flag = 0;
-        }
-        let object = object.into_vec();
-        put(&mut head, OBJECT, &(object.len() as u32).to_be_bytes());
-        Ok((Self { head, was_embedded: true }, object))
-    }
-
-    /// Bytes of key and head.
-    pub fn key_bytes(&self) -> usize {
-        self.head.len()
-    }
-
-    /// Whether it was in the tree's own record.
-    pub fn was_embedded(&self) -> bool {
-        self.was_embedded
-    }
-
-    /// Whether the key has room for an offset in a file.
-    pub fn fits(&self, at: u64) -> bool {
-        self.is_big() || i32::try_from(at).is_ok()
-    }
-
-    fn is_big(&self) -> bool {
-        self.head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
-    }
-
-    /// The same with a key of 64-bit offsets and its values and positions, which count from the start of the key.
-    ///
-    /// # Errors
-    /// Corrupt where lengths contradict each other; limit for a key that would be too long.
-    pub fn with_big_key(&self, object: &[u8]) -> Result<(Self, Vec<u8>)> {
-        let head = BasketHead::parse(&mut Cursor::new(&self.head, 0))?;
-        let (key_bytes, last) = (usize::from(head.key_bytes), head.last());
-        let longer = u16::try_from(key_bytes + 8).map_err(|_| Error::limit("the key of a basket is too long"))?;
-        let split = OFFSETS + 8;
-        let mut new = self.head.get(..OFFSETS).unwrap_or_default().to_vec();
-        new.extend_from_slice(&[0; 16]);
-        new.extend_from_slice(self.head.get(split..).unwrap_or_default());
-        let version = self.head.get(VERSION).and_then(|it| it.first_chunk()).map_or(0, |it| u16::from_be_bytes(*it));
-        put(&mut new, VERSION, &(version + BIG).to_be_bytes());
-        put(&mut new, KEY_BYTES, &longer.to_be_bytes());
-        let at = new.len().saturating_sub(5);
-        put(&mut new, at..at + 4, &(last + 8).to_be_bytes());
-        let mut object = object.to_vec();
-        let border = (last as usize).saturating_sub(key_bytes);
-        if let Some(positions) = object.get_mut(border..).and_then(|rest| rest.get_mut(4..)) {
-            for position in positions.chunks_exact_mut(4).take(head.entries as usize) {
-                if let Ok(bytes) = <[u8; 4]>::try_from(&*position) {
-                    position.copy_from_slice(&u32::from_be_bytes(bytes).wrapping_add(8).to_be_bytes());
-                }
-            }
-        }
-        Ok((Self { head: new, was_embedded: self.was_embedded }, object))
-    }
-
-    /// Key and head in front of a payload of `payload_bytes` at an offset that [fits](Self::fits).
-    pub fn head(&self, at: u64, payload_bytes: usize) -> Vec<u8> {
-        let mut head = self.head.clone();
-        let stored = u32::try_from(head.len() + payload_bytes).unwrap_or(u32::MAX);
-        put(&mut head, STORED, &stored.to_be_bytes());
-        if self.is_big() {
-            put(&mut head, OFFSETS..OFFSETS + 8, &at.to_be_bytes());
-            put(&mut head, OFFSETS + 8..OFFSETS + 16, &u64::from(PARENT).to_be_bytes());
-        } else {
-            put(&mut head, OFFSETS..OFFSETS + 4, &(at as u32).to_be_bytes());
-            put(&mut head, OFFSETS + 4..OFFSETS + 8, &PARENT.to_be_bytes());
-        }
-        head
-    }
-}
-
-fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {
-    if let Some(place) = bytes.get_mut(place).filter(|place| place.len() == new.len()) {
-        place.copy_from_slice(new);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -706,55 +583,5 @@ mod tests {
         let mut many = MovedTree::new("t", None);
         (0..1000).for_each(|_| many.append(&tree(7, -1, &[])));
         assert_eq!(many.cluster_ranges, [(999 * 7 - 1, 7)]);
-    }
-
-    /// A basket of the entries `a`, `bc` and `` with a key of 32-bit offsets.
-    fn basket(is_big: bool) -> (Vec<u8>, Vec<u8>) {
-        let (key_bytes, data) = (if is_big { 65 } else { 57 }, b"abc");
-        let mut head = Buffer::new();
-        head.u32_be(0);
-        head.u16_be(if is_big { 1004 } else { 4 });
-        head.u32_be(data.len() as u32 + 20);
-        head.u32_be(7);
-        head.u16_be(key_bytes);
-        head.u16_be(1);
-        head.put(&vec![0; if is_big { 16 } else { 8 }]);
-        for text in ["TBasket", "b", "t"] {
-            head.string_be(text);
-        }
-        let last = u32::from(key_bytes) + data.len() as u32;
-        head.u16_be(3);
-        for number in [32_000, 1000, 3, last] {
-            head.u32_be(number);
-        }
-        head.u8(0);
-        let mut object = Buffer::from(data.to_vec());
-        object.u32_be(4);
-        [0, 1, 3].iter().for_each(|start| object.u32_be(start + u32::from(key_bytes)));
-        object.u32_be(0);
-        assert_eq!(head.len(), usize::from(key_bytes));
-        (head.into_vec(), object.into_vec())
-    }
-
-    #[test]
-    fn a_basket_can_be_anywhere_in_a_file() {
-        let (small, object) = basket(false);
-        let (big, big_object) = basket(true);
-        let at_once = |head: &[u8], object: &[u8]| {
-            let head = BasketHead::read(head, 0).unwrap();
-            let basket = head.open(object).unwrap();
-            (0..3).map(|entry| basket.data[basket.entry(entry).unwrap()].to_vec()).collect::<Vec<_>>()
-        };
-        let moved = MovedBasket::of_record(&small);
-        assert!(moved.fits(5) && !moved.fits(1 << 31) && MovedBasket::of_record(&big).fits(1 << 40));
-        let near = moved.head(0x1234, object.len());
-        assert_eq!((&near[..4], &near[18..22]), (&[0, 0, 0, 80][..], &[0, 0, 0x12, 0x34][..]));
-        let (longer, longer_object) = moved.with_big_key(&object).unwrap();
-        assert_eq!(longer_object, big_object);
-        let far = longer.head(1 << 40, longer_object.len());
-        assert_eq!(far, MovedBasket::of_record(&big).head(1 << 40, big_object.len()));
-        let expected = [&b"a"[..], b"bc", b""];
-        assert_eq!(at_once(&near, &object), expected);
-        assert_eq!(at_once(&far, &longer_object), expected);
     }
 }

@@ -145,6 +145,8 @@ enum Context {
     File(String),
     /// An ntuple, a tree or another object in a file.
     Object { class: &'static str, path: String },
+    /// A field, by its dotted path.
+    Field(String),
     /// Something within these.
     Part(String),
 }
@@ -154,6 +156,7 @@ impl fmt::Display for Context {
         match self {
             Self::File(name) | Self::Part(name) => f.write_str(name),
             Self::Object { class, path } => write!(f, "{class} '{path}'"),
+            Self::Field(path) => write!(f, "field '{path}'"),
         }
     }
 }
@@ -266,7 +269,8 @@ impl Error {
     #[must_use]
     pub(crate) fn in_field(mut self, path: &str) -> Self {
         self.0.place.field.get_or_insert_with(|| path.to_owned());
-        self.within(format!("field '{path}'"))
+        self.0.context.push(Context::Field(path.to_owned()));
+        self
     }
 
     /// The path or URI of the file that could not be read or written, if known.
@@ -336,8 +340,17 @@ impl Error {
 
     /// The text without file and object, for reports that name them.
     pub(crate) fn reason(&self) -> String {
-        let is_part = |context: &Context| matches!(context, Context::Part(_));
-        let parts = self.0.context.iter().rposition(is_part).map_or(0, |last| last + 1);
+        self.text_behind(|context| matches!(context, Context::File(_) | Context::Object { .. }))
+    }
+
+    /// The text without file, object and field.
+    pub(crate) fn reason_in_field(&self) -> String {
+        self.text_behind(|context| !matches!(context, Context::Part(_)))
+    }
+
+    /// The text without the outermost contexts that are named elsewhere.
+    fn text_behind(&self, is_named: impl Fn(&Context) -> bool) -> String {
+        let parts = self.0.context.iter().rposition(|context| !is_named(context)).map_or(0, |last| last + 1);
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = self.write_to(&mut Printable(&mut text), self.0.context.get(..parts).unwrap_or_default());
@@ -473,6 +486,8 @@ mod tests {
     fn a_reason_lacks_file_and_object() {
         let error = Error::corrupt("why").within("page 3").in_object("ntuple", "n").in_file("x.root");
         assert_eq!((error.reason().as_str(), error.file()), ("page 3: why", Some("x.root")));
+        let in_field = Error::corrupt("why").within("page 3").in_field("f").in_object("ntuple", "n").in_file("x.root");
+        assert_eq!([in_field.reason(), in_field.reason_in_field()], ["field 'f': page 3: why", "page 3: why"]);
         assert_eq!(error.to_string(), "x.root: ntuple 'n': page 3: why");
         let error = Error::corrupt("why").in_file("a.root").within("member 1").in_file("b.root");
         assert_eq!((error.reason().as_str(), error.file()), ("member 1: a.root: why", Some("a.root")));

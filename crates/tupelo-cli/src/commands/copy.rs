@@ -128,6 +128,11 @@ impl Args {
         !self.condition.is_empty() || !self.range.is_whole() || self.ntuple.has_sizes() || self.union
     }
 
+    /// Whether the trees of whole files are copied.
+    fn takes_trees(&self) -> bool {
+        !self.decodes() && !self.target.extends()
+    }
+
     /// Refuses options that need entries of trees decoded.
     fn check_trees(&self) -> Result<(), Failure> {
         if !self.decodes() {
@@ -219,7 +224,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for location in &locations {
         let is_read = !skipped.iter().any(|(other, _)| other.file == location.file);
         if location.object.is_none() && is_read {
-            warn_not_copied(&args.reading.open_uncounted(location)?, args.decodes(), console);
+            warn_not_copied(&args.reading.open_uncounted(location)?, args.takes_trees(), console);
         }
     }
     left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
@@ -277,12 +282,12 @@ fn check_complete(jobs: &[Job]) -> Result<(), Failure> {
 fn names(args: &Args, location: &Location, trees: &mut TreeJobs) -> Result<Vec<String>, Failure> {
     let file = args.reading.open_uncounted(location)?;
     let (names, of_trees) = (file.ntuple_names()?, file.tree_names()?);
-    if !args.decodes() {
+    if args.takes_trees() {
         trees.add_all(&of_trees, location);
     } else if names.is_empty() && !of_trees.is_empty() {
         args.check_trees()?;
     }
-    if names.is_empty() && of_trees.is_empty() {
+    if names.is_empty() && trees.is_empty() {
         // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
             Err(error) => Err(super::no_ntuple(error, location)),
@@ -351,13 +356,13 @@ fn write(
     }))
 }
 
-/// Warns about objects other than the newest cycles of ntuples and, unless their entries had to be decoded, of trees.
-fn warn_not_copied(file: &File, decodes: bool, console: &Console) {
+/// Warns about objects other than the newest cycles of ntuples and, if they were copied, of trees.
+fn warn_not_copied(file: &File, takes_trees: bool, console: &Console) {
     // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
         let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
-        let is_copied = object.is_newest && (object.class_name == NTUPLE_CLASS || is_tree && !decodes);
+        let is_copied = object.is_newest && (object.class_name == NTUPLE_CLASS || is_tree && takes_trees);
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
     let named: Vec<_> = left

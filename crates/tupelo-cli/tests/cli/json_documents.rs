@@ -41,7 +41,8 @@ fn the_guide_has_the_keys_of_all_documents() {
     tupelo(&["copy", &file, &uri]).ok();
     let speed = ["--latency", "1ms", "--bandwidth", "80Mbit/s"];
     let tune = [&["tune", &file, "--json"], &speed[..]].concat();
-    let runs: [&[&str]; 12] = [
+    let saved = place.path("saved.root");
+    let runs: [&[&str]; 13] = [
         &["ls", &file, "--json"],
         &["ls", &named, "--json"],
         &["ls", &tree, "--json"],
@@ -49,6 +50,7 @@ fn the_guide_has_the_keys_of_all_documents() {
         &["schema", &file, "--json"],
         &["verify", &file, &tree, "--json"],
         &["verify", "--repair", &file, "--json"],
+        &["verify", "--salvage", &saved, &file, "--json"],
         &["layout", &file, "--json"],
         &["explain", &file, "--json"],
         &["cost", &file, "--json"],

@@ -377,7 +377,7 @@ fn damaged_fields(read: &Read, cluster: &Range<u64>) -> Result<Vec<Skipped>> {
     for field in &read.schema().fields {
         let one = all.clone().with_fields([escaped(&field.name)]);
         if let Err(error) = damage_or(one.and_then(|one| one.to_batch()))? {
-            damaged.push(Skipped::new(&field.name, error.reason()));
+            damaged.push(Skipped::new(&field.name, error.reason_in_field()));
         }
     }
     Ok(damaged)

@@ -175,8 +175,8 @@ class _Checks:
         place = f"{place} ({file['uri']})"
         for key in ("entries", "schema"):
             self._count(file.get(key), f"{place}.{key}")
-        if file.get("size_bytes") is not None:
-            self._count(file["size_bytes"], f"{place}.size_bytes")
+        if file.get("size_bytes", False) is not None:
+            self._count(file.get("size_bytes"), f"{place}.size_bytes")
         if file["schema"] >= len(columns):
             self._refuse(f"{place}.schema", f"the index of one of {len(columns)} schemas", file["schema"])
         sizes = self._list(file.get("field_bytes"), f"{place}.field_bytes")

@@ -258,6 +258,11 @@ impl Target {
         }))
     }
 
+    /// Whether entries are added to an existing ntuple.
+    pub(crate) fn extends(&self) -> bool {
+        self.extend
+    }
+
     /// Checks that a tree can be added. An existing one is hidden only with `--new-cycle`.
     pub(crate) fn check_tree(&self, file: &FileWriter, name: &str) -> Result<(), Failure> {
         if self.extend {

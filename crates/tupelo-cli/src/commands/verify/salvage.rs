@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
     let lost: u64 = saved.lost.iter().map(|lost| lost.entries.end - lost.entries.start).sum();
     if args.json {
         let lost_of = |lost: &Lost| {
-            let field = |it: &tupelo::reader::Skipped| json!({ "field": it.name, "reason": it.reason });
+            let field = |it: &tupelo::reader::Skipped| json!({ "name": it.name, "reason": it.reason });
             let fields: Vec<_> = lost.fields.iter().map(field).collect();
             let reason = Some(&lost.reason).filter(|reason| !reason.is_empty());
             json!({ "first": lost.entries.start, "end": lost.entries.end, "fields": fields, "reason": reason })
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
             "file": file.name(), "ntuple": ntuple.path(), "output": shown, "entries": saved.written.entries,
             "lost_entries": lost, "lost": losses,
         });
-        console.print_json("salvage", document)?;
+        console.print_json("verify", document)?;
     } else {
         let mut text = console.text();
         saved.lost.iter().for_each(|lost| line(lost, &mut text));

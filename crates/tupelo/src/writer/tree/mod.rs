@@ -1,5 +1,6 @@
 //! Writing trees: the entries of Arrow batches to baskets and clusters.
 
+mod chosen;
 mod forms;
 mod moved;
 mod options;
@@ -16,8 +17,9 @@ use tupelo_ttree::write::{
     BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
 };
 
+pub use self::chosen::MoveOptions;
 pub(crate) use self::forms::usual_counters;
-pub use self::moved::{MoveOptions, MovedTreeWriter};
+pub use self::moved::MovedTreeWriter;
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };

@@ -4,7 +4,6 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
-use tupelo_format::streamer::{ElementKind, StreamerInfos};
 use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
@@ -12,132 +11,13 @@ use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::BasketPlace;
 
 use super::super::WriteProgress;
+use super::MoveOptions;
 use crate::reader::Tree;
-use crate::schema::Glob;
 use crate::sink::{FileSink, PageSink, Target, name_of};
 use crate::{Error, Result, pool};
 
 /// Bytes of baskets that are read together.
 const GROUP_BYTES: u64 = 16 << 20;
-/// Depth of base classes that are searched.
-const MAX_BASES: u32 = 64;
-
-/// How trees are moved.
-#[derive(Debug, Clone, Default)]
-pub struct MoveOptions {
-    compression: Option<Compression>,
-    branches: Vec<String>,
-    without: Vec<String>,
-    classes: Vec<String>,
-}
-
-impl MoveOptions {
-    /// Baskets are compressed again, by default not.
-    #[must_use]
-    pub fn with_compression(mut self, compression: Option<Compression>) -> Self {
-        self.compression = compression;
-        self
-    }
-
-    /// Only the branches with these paths or names, or that match these globs, with their parts, what they are part of, and
-    /// their counters. By default all.
-    #[must_use]
-    pub fn with_branches(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
-        self.branches.extend(patterns);
-        self
-    }
-
-    /// The same without these branches.
-    #[must_use]
-    pub fn without_branches(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
-        self.without.extend(patterns);
-        self
-    }
-
-    /// Only branches whose class is one of these or inherits from one of them, beside those that
-    /// [`with_branches`](Self::with_branches) chooses.
-    #[must_use]
-    pub fn with_heirs_of(mut self, classes: impl IntoIterator<Item = String>) -> Self {
-        self.classes.extend(classes);
-        self
-    }
-
-    /// Keeps the chosen branches of a tree.
-    fn choose(&self, tree: &mut MovableTree, infos: &StreamerInfos) -> Result<()> {
-        if self.branches.is_empty() && self.without.is_empty() && self.classes.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<[String; 3]> = (0..tree.tree.branches.len())
-            .map(|index| {
-                let (path, name) = (tree.tree.path(index), &tree.tree.branches[index].name);
-                [path.replace('/', "."), name.trim_end_matches('.').to_owned(), path]
-            })
-            .collect();
-        let mut wanted = vec![self.branches.is_empty() && self.classes.is_empty(); names.len()];
-        for pattern in &self.branches {
-            matching(pattern, &names)?.into_iter().for_each(|index| wanted[index] = true);
-        }
-        for class in &self.classes {
-            let is_heir = |index: &usize| inherits(infos, &tree.tree.branches[*index].class_name, class, 0);
-            let heirs: Vec<usize> = (0..names.len()).filter(is_heir).collect();
-            if heirs.is_empty() {
-                return Err(Error::not_found(format!("no branch has a class that inherits from '{class}'")));
-            }
-            heirs.into_iter().for_each(|index| wanted[index] = true);
-        }
-        let mut unwanted = vec![false; names.len()];
-        for pattern in &self.without {
-            matching(pattern, &names)?.into_iter().for_each(|index| unwanted[index] = true);
-        }
-        for (index, branch) in tree.tree.branches.iter().enumerate() {
-            if let Some(parent) = branch.parent {
-                wanted[index] |= wanted[parent];
-                unwanted[index] |= unwanted[parent];
-            }
-        }
-        // Such a branch is not kept with all of its parts.
-        let mut has_lost = unwanted.clone();
-        for (index, branch) in tree.tree.branches.iter().enumerate().rev() {
-            if let Some(parent) = branch.parent {
-                has_lost[parent] |= has_lost[index];
-            }
-        }
-        let whole: Vec<bool> = wanted.iter().zip(&has_lost).map(|(wanted, lost)| *wanted && !lost).collect();
-        if !whole.contains(&true) {
-            return Err(Error::invalid_argument("no branch is selected; select at least one"));
-        }
-        tree.keep(|index| whole[index]);
-        Ok(())
-    }
-}
-
-/// The branches that a pattern chooses.
-fn matching(pattern: &str, names: &[[String; 3]]) -> Result<Vec<usize>> {
-    let glob = Glob::new(pattern, '.')?;
-    let numbered = || names.iter().enumerate();
-    let exact: Vec<usize> =
-        numbered().filter(|(_, names)| names.iter().any(|name| name == pattern)).map(|(index, _)| index).collect();
-    let found = match (&glob, exact.is_empty()) {
-        (Some(glob), true) => {
-            numbered().filter(|(_, names)| glob.is_match(&names[0])).map(|(index, _)| index).collect()
-        }
-        _ => exact,
-    };
-    match found.is_empty() {
-        true => Err(Error::no_such("branch", pattern, names.iter().map(|names| names[0].as_str()))),
-        false => Ok(found),
-    }
-}
-
-/// Whether a class is another one or has it as a base, however far.
-fn inherits(infos: &StreamerInfos, class: &str, base: &str, depth: u32) -> bool {
-    if class == base {
-        return true;
-    }
-    let Some(info) = infos.newest(class).filter(|_| depth < MAX_BASES) else { return false };
-    let bases = info.elements.iter().filter(|element| matches!(element.kind, ElementKind::Base { .. }));
-    bases.into_iter().any(|element| inherits(infos, &element.name, base, depth + 1))
-}
 
 /// Writes one tree that has the entries of other trees, one after the other. Their baskets are neither decoded nor, without
 /// another codec, decompressed. It must be finished before its file can be.
@@ -183,7 +63,7 @@ impl MovedTreeWriter {
         if name.is_empty() || name.contains(';') {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
-        let new = MovedTree::new(name, options.compression.map(Compression::setting));
+        let new = MovedTree::new(name, options.compression().map(Compression::setting));
         let sink = target.file()?.for_object();
         Ok(Self {
             sink,
@@ -323,7 +203,7 @@ impl MovedTreeWriter {
             };
             moving.extend(read.transpose().map_err(named)?);
         }
-        let compression = self.options.compression;
+        let compression = self.options.compression();
         pool::map(moving, total, |moving| sealed(moving, compression))
     }
 
@@ -352,7 +232,7 @@ impl MovedTreeWriter {
     fn try_finish(&mut self) -> Result<WriteProgress> {
         let first = self.first.as_ref().ok_or_else(|| Error::invalid_argument("no tree was appended"))?;
         let names = [first.tree.class_name.as_str(), &first.tree.title];
-        let codec = self.options.compression.or_else(|| first.tree.branches.first().map(codec_of));
+        let codec = self.options.compression().or_else(|| first.tree.branches.first().map(codec_of));
         let compression = codec.unwrap_or(Compression::DEFAULT);
         self.sink.publish_object(&self.path, names, |key_bytes| first.write(key_bytes, &self.new), compression)?;
         self.sink.end(&self.path);
