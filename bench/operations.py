@@ -30,7 +30,7 @@ MANY_FILES = 1000
 MANY_FILES_LIMITS = (256 << 20, 10)
 """Its memory in bytes, and open files besides those of any program."""
 COMMON_FILES = 16
-SLIM = "Jet_*,nJet,Muon_*,nMuon"
+SLIM = "Jet_*,Muon_*"
 CAT_FACTOR, HADD_FACTOR, DIFF_FACTOR = 0.9, 3.0, 0.5
 JOB_SECONDS = 900
 
