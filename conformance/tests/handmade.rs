@@ -298,7 +298,7 @@ fn empty_clusters_and_empty_groups_hold_nothing() {
     assert_eq!(memory::ntuple(&bytes).unwrap().clusters(), 3);
 }
 
-/// Each lz4 block has a checksum of its own, which costs as much time as decompressing it.
+/// Each lz4 block has its own checksum; comparing it takes as long as decompressing the block.
 #[test]
 fn checksums_of_blocks_are_compared_where_those_of_pages_are_not() {
     let x: ArrayRef = Arc::new(Float32Array::from(vec![1.5; 1000]));

@@ -39,8 +39,8 @@ impl Options {
             .with_checkpoint_bytes(self.checkpoint_bytes)
             .with_checkpoint_clusters(self.checkpoint_clusters)
             .with_checkpoint_time(seconds);
-        if let Some(text) = &self.compression {
-            options = options.with_compression(parse_compression(text)?);
+        if let Some(compression) = self.compression()? {
+            options = options.with_compression(compression);
         }
         if let Some(bytes) = self.page_bytes {
             options = options.with_page_bytes(bytes);

@@ -9,7 +9,7 @@ use tupelo_format::wire::Cursor;
 use tupelo_format::{Error, Result};
 
 /// Keys with a higher version have offsets of 64 bits.
-const BIG: u16 = 1000;
+pub(crate) const BIG: u16 = 1000;
 /// Larger baskets are refused, in bytes: 1 GiB, which is ROOT's own limit for a buffer.
 pub const MAX_BASKET_BYTES: u64 = 1 << 30;
 /// Bit of a basket's features: offsets of entries are generated, or stored as sizes

@@ -8,27 +8,15 @@ mod basket;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use tupelo_format::object::{Traced, TracedMember, TracedObject};
-use tupelo_format::streamer::{Edits, StreamerInfos, Streaming};
+use tupelo_format::object::{Basic, Traced, TracedMember, TracedObject};
+use tupelo_format::streamer::{Edits, StreamerInfos, Streaming, code};
 use tupelo_format::wire::{Buffer, Memory};
 use tupelo_format::{Error, Result};
 
 pub use self::basket::MovedBasket;
 use crate::tree::{Branch, Tree};
 use crate::write::BasketPlace;
-
-/// ROOT's numbers of places for baskets are at least this.
-const MIN_PLACES: usize = 10;
-/// Codes of types in ROOT's streamer info.
-const INT: i32 = 3;
-const LONG: i32 = 4;
-const COUNTER: i32 = 6;
-const DOUBLE: i32 = 8;
-const UNSIGNED: i32 = 13;
-const LONG64: i32 = 16;
-const POINTER: i32 = 40;
-/// Leaves of integers and texts, whose limits ROOT keeps: of signed types of 1, 2, 4 and 8 bytes.
-const LIMITS: [i32; 6] = [1, 2, INT, LONG, COUNTER, LONG64];
+use crate::write::record::{MIN_PLACES, list};
 
 /// A tree whose record can be written again for other baskets.
 #[derive(Debug)]
@@ -206,7 +194,7 @@ impl MovableTree {
                 return refused(format!("has baskets of {end} entries, expected {}", branch.entries));
             }
             let has_offsets = |branch: &TracedObject| {
-                let is_wide = |seeks: &TracedMember| seeks.code == POINTER + LONG64;
+                let is_wide = |seeks: &TracedMember| element(seeks) == Some(Basic::I64);
                 stores_width(branch) || branch.member("fBasketSeek").is_some_and(is_wide)
             };
             if !self.branch(index).is_some_and(has_offsets) {
@@ -281,7 +269,7 @@ impl MovableTree {
             let length = base.and_then(|base| base.member("fLen"));
             own.into_iter().chain(length).filter_map(|member| {
                 let bytes = self.traced.bytes().get(member.bytes.clone())?;
-                Some((member, bytes.len(), integer(bytes).filter(|_| LIMITS.contains(&member.code))?))
+                Some((member, bytes.len(), integer(bytes).filter(|_| is_limit(member))?))
             })
         })
     }
@@ -475,16 +463,32 @@ fn integer(bytes: &[u8]) -> Option<i64> {
     }
 }
 
+/// Whether a number of this type is a limit that ROOT keeps: leaves of integers and texts have them, of signed types.
+fn is_limit(member: &TracedMember) -> bool {
+    matches!(Basic::from_code(member.code), Some(Basic::I8 | Basic::I16 | Basic::I32 | Basic::I64))
+}
+
+/// The type of the items of an array whose length another member is.
+fn element(member: &TracedMember) -> Option<Basic> {
+    Basic::from_code(member.code.checked_sub(code::POINTER)?)
+}
+
+#[cold]
+fn other_type(object: &TracedObject, member: &TracedMember) -> Error {
+    let (class, name, code) = (&object.class_name, &member.name, member.code);
+    Error::unsupported(format!("{class}::{name} has a type with code {code}"))
+}
+
 /// Replaces a number, if the class has such a member in its version.
 fn put_number(edits: &mut Edits<'_>, object: &TracedObject, name: &str, number: i64) -> Result<()> {
     let Some(member) = object.member(name) else { return Ok(()) };
     let mut out = Buffer::new();
-    match member.code {
-        INT | COUNTER => out.i32_be(i32::try_from(number).unwrap_or(i32::MAX)),
-        UNSIGNED => out.u32_be(u32::try_from(number).unwrap_or(0)),
-        LONG64 | LONG => out.i64_be(number),
-        DOUBLE => out.f64_be(number as f64),
-        code => return Err(Error::unsupported(format!("{}::{name} has a type with code {code}", object.class_name))),
+    match Basic::from_code(member.code) {
+        Some(Basic::I32) => out.i32_be(i32::try_from(number).unwrap_or(i32::MAX)),
+        Some(Basic::U32) => out.u32_be(u32::try_from(number).unwrap_or(0)),
+        Some(Basic::I64) => out.i64_be(number),
+        Some(Basic::F64) => out.f64_be(number as f64),
+        _ => return Err(other_type(object, member)),
     }
     if out.len() != member.bytes.len() {
         return Err(Error::unsupported(format!("{}::{name} has {} bytes", object.class_name, member.bytes.len())));
@@ -505,14 +509,11 @@ fn put_numbers(edits: &mut Edits<'_>, object: &TracedObject, name: &str, numbers
     let is_wide = name == "fBasketSeek" && stores_width(object);
     out.u8(if numbers.is_empty() { 0 } else { 1 + u8::from(is_wide) });
     for &number in numbers {
-        match member.code - POINTER {
+        match element(member) {
             _ if is_wide => out.u64_be(number),
-            INT => out.u32_be(u32::try_from(number).unwrap_or(0)),
-            LONG64 => out.u64_be(number),
-            _ => {
-                let what = format!("{}::{name} has a type with code {}", object.class_name, member.code);
-                return Err(Error::unsupported(what));
-            }
+            Some(Basic::I32) => out.u32_be(u32::try_from(number).unwrap_or(0)),
+            Some(Basic::I64) => out.u64_be(number),
+            _ => return Err(other_type(object, member)),
         }
     }
     edits.replace(member.bytes.clone(), out.into_vec());
@@ -522,12 +523,7 @@ fn put_numbers(edits: &mut Edits<'_>, object: &TracedObject, name: &str, numbers
 /// A `TObjArray` without objects.
 fn empty_list() -> Vec<u8> {
     let mut out = Streaming::without_references();
-    out.versioned(3, |out| {
-        out.object(0);
-        out.buffer.string_be("");
-        out.buffer.i32_be(0);
-        out.buffer.i32_be(0);
-    });
+    list(&mut out, 0, |_| ());
     out.buffer.into_vec()
 }
 

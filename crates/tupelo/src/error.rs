@@ -250,6 +250,12 @@ impl Error {
         self
     }
 
+    /// The same error in this file, unless it names one.
+    #[must_use]
+    pub(crate) fn or_in_file(self, name: impl fmt::Display) -> Self {
+        if self.file().is_some() { self } else { self.in_file(name) }
+    }
+
     /// The same error in an object of a file: `ntuple 'Events'`.
     #[must_use]
     pub(crate) fn in_object(mut self, class: &'static str, path: impl fmt::Display) -> Self {

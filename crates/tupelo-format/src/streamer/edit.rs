@@ -48,7 +48,7 @@ impl<'a> Edits<'a> {
         // What names classes that are mentioned later is kept elsewhere.
         let classes = self.first_mentions(&Places::of(&self.replaced)?);
         for (before, now) in classes.iter().filter(|(before, now)| before != now) {
-            let Some((_, name)) = self.marks.classes.iter().find(|(at, _)| at == before) else { continue };
+            let Some(name) = self.marks.class_at(*before) else { continue };
             let mut named = NEW_CLASS.to_be_bytes().to_vec();
             named.extend_from_slice(name.as_bytes());
             named.push(0);

@@ -52,6 +52,12 @@ impl Marks {
         id.checked_sub(usize::from(key_bytes))?.checked_sub(MAP_OFFSET)
     }
 
+    /// The name of the class that is first mentioned at this place.
+    pub(super) fn class_at(&self, place: usize) -> Option<&str> {
+        let found = self.classes.binary_search_by_key(&place, |(at, _)| *at).ok()?;
+        self.classes.get(found).map(|(_, name)| name.as_str())
+    }
+
     /// The numbers of marks so far.
     pub fn counts(&self) -> MarkCounts {
         MarkCounts([self.counts.len(), self.references.len(), self.classes.len(), self.class_references.len()])

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tupelo_format::wire::{Buffer, Cursor};
 use tupelo_format::{Error, Result};
 
-use crate::basket::{BasketHead, open_embedded};
+use crate::basket::{BIG, BasketHead, open_embedded};
 
 /// A basket that was read, and can be written at another place.
 #[derive(Debug, Clone)]
@@ -21,8 +21,6 @@ const VERSION: Range<usize> = 4..6;
 const OBJECT: Range<usize> = 6..10;
 const KEY_BYTES: Range<usize> = 14..16;
 const OFFSETS: usize = 18;
-/// Keys with a higher version have offsets of 64 bits.
-const BIG: u16 = 1000;
 /// Where the first record of a file is, as whose part baskets are written.
 const PARENT: u32 = 100;
 

@@ -11,7 +11,7 @@ const IO_FEATURES: [u8; 11] = [0x40, 0, 0, 7, 0, 0, 0x1a, 0xa1, 0x2f, 0x10, 0];
 /// Number of positions for which ROOT makes room in a basket at first.
 const POSITIONS: i32 = 1000;
 /// ROOT's numbers of places for baskets are at least this.
-const MIN_PLACES: usize = 10;
+pub(crate) const MIN_PLACES: usize = 10;
 /// `TTree`'s limits of entries (`fMaxEntries`, `fMaxEntryLoop`) and of the estimate for drawing.
 const MAX_ENTRIES: i64 = 1_000_000_000_000;
 const ESTIMATE: i64 = 1_000_000;
@@ -273,7 +273,7 @@ fn fill(out: &mut Streaming) {
 }
 
 /// A `TObjArray`.
-fn list(out: &mut Streaming, length: usize, content: impl FnOnce(&mut Streaming)) {
+pub(crate) fn list(out: &mut Streaming, length: usize, content: impl FnOnce(&mut Streaming)) {
     out.versioned(3, |out| {
         out.object(0);
         out.buffer.string_be("");

@@ -153,15 +153,7 @@ impl Report {
 /// Not found if the file lacks the name; corrupt if the ntuples cannot be reached; storage errors.
 /// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    check(file, name, false, progress).map_err(|error| named(error, file))
-}
-
-/// Adds the name of the file to an error that lacks it.
-fn named(error: Error, file: &File) -> Error {
-    match error.file() {
-        Some(_) => error,
-        None => error.in_file(file.name()),
-    }
+    check(file, name, false, progress).map_err(|error| error.or_in_file(file.name()))
 }
 
 fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMut(u64)) -> Result<Report> {
@@ -213,7 +205,7 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
 /// # Errors
 /// As [`verify`].
 pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    let mut report = check(file, None, true, progress).map_err(|error| named(error, file))?;
+    let mut report = check(file, None, true, progress).map_err(|error| error.or_in_file(file.name()))?;
     if file.stored_objects().is_some() {
         return Ok(report);
     }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Error, Result};
 use tupelo_format::store::daos::{
     ANCHOR_AKEY, FOOTER_AKEY, HEADER_AKEY, METADATA_DKEY, METADATA_OBJECT, PAGE_AKEY, PAGE_LIST_OBJECT, RESERVED_INDEX,
     ntuple_index,
 };
+
+use crate::{Error, Result};
 
 /// A ROOT file, or an object of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

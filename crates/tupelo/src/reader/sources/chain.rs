@@ -357,7 +357,7 @@ impl EntrySource for Chain {
 
     /// Errors of parts name the part only.
     fn context(&self, error: Error) -> Error {
-        if error.file().is_some() { error } else { error.in_file(self.file_name()) }
+        error.or_in_file(self.file_name())
     }
 
     fn identity(&self) -> Result<String> {

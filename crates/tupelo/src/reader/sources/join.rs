@@ -185,7 +185,7 @@ impl EntrySource for Join {
 
     /// Errors of sides name the side only.
     fn context(&self, error: Error) -> Error {
-        if error.file().is_some() { error } else { error.in_file(self.file_name()) }
+        error.or_in_file(self.file_name())
     }
 
     fn identity(&self) -> Result<String> {
