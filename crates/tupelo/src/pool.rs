@@ -3,6 +3,7 @@
 //! There is one pool per process. It is created on first use, and again in a forked child, which does not inherit the
 //! threads of its parent.
 
+mod ahead;
 mod background;
 
 use std::cell::RefCell;
@@ -16,6 +17,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tupelo_storage::cancel::{self, POLL_INTERVAL, Scope, with_flag};
 
+pub(crate) use self::ahead::Ahead;
 pub(crate) use self::background::{Background, is_concurrent};
 use crate::{Error, ErrorKind, Result};
 

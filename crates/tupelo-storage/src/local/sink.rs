@@ -14,8 +14,8 @@ use super::target::{Target, directory_of, follow_links, open_locked, sync_direct
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
-/// Size of the write buffer of a local file (4 MiB); larger appends bypass it.
-pub const LOCAL_WRITE_BUFFER_BYTES: usize = 4 << 20;
+/// Size of the write buffer of a local file (512 KiB); larger appends bypass it. It stays in the cache of a core.
+pub const LOCAL_WRITE_BUFFER_BYTES: usize = 512 << 10;
 
 /// Maximum part of a file name in the name of its temporary file, in characters; names have at most 255 bytes.
 const TEMPORARY_NAME_CHARS: usize = 50;

@@ -433,9 +433,8 @@ impl ColumnWriter {
     pub(crate) fn take_sealed(&mut self) -> SealedColumn {
         debug_assert!(self.packed.is_empty() && self.stored.is_empty(), "pages are left behind");
         self.end_cluster();
-        let PageOptions { encoding, compression, .. } = self.options;
         let pages = self.pages.drain(..).flatten().collect();
-        SealedColumn { encoding, compression: compression.setting(), pages }
+        SealedColumn { compression: self.options.compression.setting(), pages }
     }
 
     fn end_cluster(&mut self) {

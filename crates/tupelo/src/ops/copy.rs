@@ -243,15 +243,15 @@ impl<'f> Copier<'f> {
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.pages == Pages::Keep);
         while keeps_pages && next < range.end {
             let Sealed { end, cluster } = read.sealed(order, &(next..range.end))?;
-            match cluster.map(|cluster| self.writer.check_sealed(cluster)) {
+            match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster), pages)) {
                 None => {}
                 // Other clusters of the file hardly have other encodings.
-                Some(Err(_)) => keeps_pages = false,
-                Some(Ok(cluster)) => {
+                Some((Err(_), _)) => keeps_pages = false,
+                Some((Ok(cluster), pages)) => {
                     if !self.decode(read, done..next, order, places, progress)? {
                         return Ok(false);
                     }
-                    self.writer.append_sealed(cluster)?;
+                    self.writer.append_sealed(cluster, pages)?;
                     places.pass_all(end, end - next);
                     done = end;
                     if progress(done - range.start).is_break() {

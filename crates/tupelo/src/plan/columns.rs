@@ -49,7 +49,7 @@ pub(crate) struct ColumnSlices {
 #[derive(Debug)]
 pub(crate) struct ClusterColumn {
     pub(crate) cluster: u64,
-    id: ColumnId,
+    pub(crate) id: ColumnId,
     pub(crate) encoding: Encoding,
     pub(crate) info: ColumnPages,
     /// Index of each page's first element in the cluster, and the end.

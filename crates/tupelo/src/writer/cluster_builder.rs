@@ -7,9 +7,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::AddedFields;
-use super::sealed;
+use super::sealed::{self, CheckedCluster, ClusterFiller};
 use crate::encode::{
-    ColumnWriter, FieldWriter, PackedPage, PageOptions, SealedCluster, SealedColumn, SealedPage, StoredColumn,
+    ColumnWriter, FieldWriter, ListedCluster, PackedPage, PageOptions, SealedColumn, SealedPage, StoredColumn,
 };
 use crate::pool::{self, Background};
 use crate::sink::PageSink;
@@ -275,27 +275,15 @@ impl ClusterBuilder {
         Ok(FullCluster { entries: std::mem::take(&mut self.entries), pages, unpacked_bytes, stored_bytes })
     }
 
-    /// Checks a cluster whose pages are sealed; returns its columns in the order of the builder's own.
-    pub(super) fn check_sealed(&self, cluster: SealedCluster) -> Result<Vec<SealedColumn>> {
+    /// Checks a cluster whose pages are sealed.
+    pub(super) fn check_sealed(&self, cluster: ListedCluster) -> Result<CheckedCluster> {
         sealed::check(cluster, &self.fields, &self.columns)
     }
 
-    /// Stores a checked cluster, after the open one was flushed.
-    pub(super) fn append_sealed(
-        &mut self,
-        entries: u64,
-        columns: Vec<SealedColumn>,
-        commit: impl FnOnce(FullCluster) -> Result<WriteProgress>,
-    ) -> Result<()> {
+    /// Takes the pages of a checked cluster, after the open one was flushed.
+    pub(super) fn fill_sealed(&self, cluster: CheckedCluster) -> ClusterFiller {
         debug_assert_eq!(self.entries, 0, "the open cluster is flushed first");
-        let unpacked_bytes = columns.iter().map(SealedColumn::unpacked_bytes).sum();
-        let stored_bytes = columns.iter().map(SealedColumn::stored_bytes).sum();
-        let pages = match self.sink.stores_whole_clusters() {
-            true => ClusterPages::Sealed(columns),
-            false => ClusterPages::Stored(store(&*self.sink, 0, &columns)?),
-        };
-        self.progress = commit(FullCluster { entries, pages, unpacked_bytes, stored_bytes })?;
-        Ok(())
+        ClusterFiller::new(Arc::clone(&self.sink), cluster)
     }
 
     /// Keeps the memory of sealed pages within [`WRITE_BYTES`] and a piece, unless the sink needs whole clusters.

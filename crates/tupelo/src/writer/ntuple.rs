@@ -9,7 +9,8 @@ use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
 use super::cluster_builder::{ClusterBuilder, WriteProgress};
 use super::committer::{AnchorPlace, Committer, SharedSet};
-use crate::encode::{SealedCluster, SealedColumn};
+use super::sealed::CheckedCluster;
+use crate::encode::{ListedCluster, ReadPages};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::sink::NullSink;
@@ -69,27 +70,36 @@ impl NtupleWriter {
         write(&self.shared, &mut self.builder, batches)
     }
 
-    /// A whole cluster whose pages are sealed already, for [`NtupleWriter::append_sealed`]. Its columns must have the
+    /// Checks a whole cluster whose pages are sealed already, for [`NtupleWriter::append_sealed`]. Its columns must have the
     /// encodings of the ntuple's.
     ///
     /// # Errors
     /// Invalid argument for a cluster that does not match the ntuple.
-    pub(crate) fn check_sealed(&self, cluster: SealedCluster) -> Result<CheckedCluster> {
-        let entries = cluster.entries;
+    pub(crate) fn check_sealed(&self, cluster: ListedCluster) -> Result<CheckedCluster> {
         let committer = lock(&self.shared);
         let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster));
-        Ok(CheckedCluster { entries, columns: checked.map_err(|e| committer.context(e))? })
+        checked.map_err(|e| committer.context(e))
     }
 
-    /// Appends a whole cluster as it is, after flushing the open one.
+    /// Appends a whole cluster with its pages as they are, after flushing the open one.
     ///
     /// # Errors
-    /// Storage errors, after which the ntuple cannot be finished.
-    pub(crate) fn append_sealed(&mut self, CheckedCluster { entries, columns }: CheckedCluster) -> Result<()> {
+    /// Those of `pages`: then nothing of the cluster is in the ntuple. Storage errors, after which the ntuple cannot be
+    /// finished.
+    pub(crate) fn append_sealed(
+        &mut self,
+        cluster: CheckedCluster,
+        pages: impl Iterator<Item = Result<ReadPages>>,
+    ) -> Result<()> {
         self.flush_cluster()?;
+        let mut filler = self.builder.fill_sealed(cluster);
+        let poisoned = |error| lock(&self.shared).poison(error);
+        for read in pages {
+            filler.put(read?).map_err(poisoned)?;
+        }
         let commit = |cluster| lock(&self.shared).commit(cluster);
-        let appended = self.builder.append_sealed(entries, columns, commit);
-        appended.map_err(|e| lock(&self.shared).poison(e))
+        self.builder.progress = filler.finish().and_then(commit).map_err(poisoned)?;
+        Ok(())
     }
 
     /// Writes an ntuple that is encoded and compressed but stored nowhere: [`NtupleWriter::finish`] returns its size.
@@ -270,13 +280,6 @@ impl NtupleWriter {
         let mut committer = lock(&self.shared);
         committer.abandon().map_err(|e| committer.context(e))
     }
-}
-
-/// A sealed cluster that matches the ntuple, with its columns in the order of their writers.
-#[derive(Debug)]
-pub(crate) struct CheckedCluster {
-    entries: u64,
-    columns: Vec<SealedColumn>,
 }
 
 /// Fills clusters of an ntuple from one of several threads.

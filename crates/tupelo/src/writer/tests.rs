@@ -1,5 +1,6 @@
 //! Builders and committers over sinks in memory, and whole files in memory.
 
+use std::iter;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -7,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArr
 use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
-use tupelo_format::envelope::{Footer, Header, PageInfo, PageList};
+use tupelo_format::envelope::{Footer, Header, PageList};
 use tupelo_format::locator::Locator;
 use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
@@ -16,7 +17,7 @@ use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 use super::cluster_builder::ClusterBuilder;
 use super::committer::{AnchorPlace, Committer};
 use super::{FileWriter, NtupleWriter, WriteOptions};
-use crate::encode::{SealedCluster, SealedColumn};
+use crate::encode::{ListedCluster, ListedColumn, ReadPages};
 use crate::reader::{File, Ntuple};
 use crate::schema::{Schema, tighten};
 use crate::sink::MemorySink;
@@ -244,32 +245,33 @@ pub(crate) fn open(file: &MemoryFile) -> Ntuple {
 }
 
 /// A cluster of an ntuple as it is stored, with its first columns.
-fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) -> SealedCluster {
+fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) -> (ListedCluster, ReadPages) {
     let bytes = file.bytes().unwrap();
     let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
     let groups = 0..descriptor.cluster_groups().len();
     let clusters: Vec<_> = groups.flat_map(|group| source.group_clusters(group).unwrap()).collect();
-    let column = |index: usize| {
+    let mut read = Vec::new();
+    let mut listed = Vec::new();
+    for index in 0..columns {
         let id = ColumnId::from(index as u32);
-        let pages = source.column_pages(&clusters[cluster], id).unwrap()?;
-        let page = |page: &PageInfo| {
+        let Some(pages) = source.column_pages(&clusters[cluster], id).unwrap() else { continue };
+        for (number, page) in pages.pages.iter().enumerate() {
             let (offset, stored) = page.locator.in_file().unwrap();
             let bytes = bytes[offset as usize..][..stored as usize + 8].to_vec();
-            encode::SealedPage {
-                elements: page.elements,
-                digest: bytes.last_chunk().copied().map(u64::from_le_bytes),
-                bytes: bytes.into(),
-            }
-        };
+            read.push(((listed.len(), number), encode::SealedPage::of_stored(page, bytes.into()).unwrap()));
+        }
         let encoding = descriptor.column(id).unwrap().encoding.unwrap();
-        Some(SealedColumn { encoding, compression: pages.compression, pages: pages.pages.iter().map(page).collect() })
-    };
-    SealedCluster { entries: clusters[cluster].entries, columns: (0..columns).filter_map(column).collect() }
+        let pages_of = pages.pages.iter().map(Into::into).collect();
+        listed.push(ListedColumn { encoding, compression: pages.compression, pages: pages_of });
+    }
+    (ListedCluster { entries: clusters[cluster].entries, columns: listed }, read)
 }
 
-fn append(ntuple: &mut NtupleWriter, cluster: SealedCluster) {
+fn append(ntuple: &mut NtupleWriter, (cluster, mut read): (ListedCluster, ReadPages)) {
     let checked = ntuple.check_sealed(cluster).unwrap();
-    ntuple.append_sealed(checked).unwrap();
+    // In pieces, in another order.
+    let rest = read.split_off(read.len() / 2);
+    ntuple.append_sealed(checked, [rest, read].into_iter().map(Ok)).unwrap();
 }
 
 #[test]
@@ -310,23 +312,36 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     let target = MemoryFile::new();
     let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
     let mut copy = file.ntuple("events", ntuple.schema(), WriteOptions::default()).unwrap();
-    let refused = |copy: &NtupleWriter, change: &dyn Fn(&mut SealedCluster), expected: &str| {
-        let mut cluster = sealed(&original, &ntuple, 3, all);
+    let refused = |copy: &NtupleWriter, change: &dyn Fn(&mut ListedCluster), expected: &str| {
+        let (mut cluster, _) = sealed(&original, &ntuple, 3, all);
         change(&mut cluster);
         let error = copy.check_sealed(cluster).unwrap_err().to_string();
         assert!(error.contains(expected), "{error} lacks {expected}");
     };
-    fn pages(cluster: &mut SealedCluster, column: usize) -> &mut Vec<encode::SealedPage> {
+    fn pages(cluster: &mut ListedCluster, column: usize) -> &mut Vec<encode::ListedPage> {
         &mut cluster.columns[column].pages
     }
     refused(&copy, &|cluster| cluster.entries = 0, "has no entries");
     refused(&copy, &|cluster| drop(cluster.columns.pop()), "columns, expected");
     refused(&copy, &|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");
-    refused(&copy, &|cluster| drop(pages(cluster, 0).pop()), "field 'numbers'");
-    refused(&copy, &|cluster| drop(pages(cluster, 1).pop()), "field 'lists'");
+    refused(&copy, &|cluster| pages(cluster, 0).truncate(0), "field 'numbers'");
+    refused(&copy, &|cluster| pages(cluster, 1).truncate(0), "field 'lists'");
     refused(&copy, &|cluster| cluster.entries += 1, "values in column 0 for 1001 entries");
-    refused(&copy, &|cluster| pages(cluster, 2)[0].digest = Some(1), "column 2: page 0");
+    refused(&copy, &|cluster| pages(cluster, 2)[0].bytes = 0, "column 2: page 0");
     refused(&copy, &|cluster| pages(cluster, 2)[0].elements = 1, "column 2: page 0");
+    // Pages that are missing, and those of no column.
+    let mut other = file.ntuple("other", ntuple.schema(), WriteOptions::default()).unwrap();
+    let (cluster, mut read) = sealed(&original, &ntuple, 3, all);
+    let (_, missing) = read.pop().unwrap();
+    let checked = other.check_sealed(cluster).unwrap();
+    let error = other.append_sealed(checked, iter::once(Ok(read))).unwrap_err();
+    assert!(error.to_string().contains("a page of the cluster is missing"), "{error}");
+    other.abandon().unwrap();
+    let mut other = file.ntuple("other", ntuple.schema(), WriteOptions::default()).unwrap();
+    let checked = other.check_sealed(sealed(&original, &ntuple, 3, all).0).unwrap();
+    let error = other.append_sealed(checked, iter::once(Ok(vec![((all, 0), missing)]))).unwrap_err();
+    assert!(error.to_string().contains("is not in the cluster"), "{error}");
+    other.abandon().unwrap();
     append(&mut copy, sealed(&original, &ntuple, 3, all));
     copy.finish().unwrap();
     file.finish().unwrap();

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
@@ -15,12 +14,11 @@ use tupelo_format::locator::{EnvelopeLink, Locator};
 use super::committer::{FORMAT_VERSION, put_envelope};
 use super::groups::{self, Listed};
 use super::{WRITE_BYTES, WriteProgress};
-use crate::encode::SealedPage;
 use crate::error::Remedy;
-use crate::reader::Ntuple;
+use crate::reader::{Ntuple, StoredPage, fetch};
 use crate::sink::{PageBytes, PageSink, name_of};
-use crate::source::{BlobRange, Extents, Metadata};
-use crate::{Error, Result, pool};
+use crate::source::{BlobRange, Cluster, Extents, Metadata};
+use crate::{Error, Result};
 
 /// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what they are stored in are not
 /// written; with the second one where columns cannot share pages.
@@ -35,25 +33,6 @@ pub(super) struct Transfer<'a> {
     /// Where the pages that were copied are stored, and how many times as many bytes are written at most.
     extents: Extents,
     max_growth: u64,
-}
-
-/// A cluster.
-#[derive(Clone, Copy)]
-struct ClusterPosition {
-    /// Its group, and its index in the page list of the group.
-    group: usize,
-    index: usize,
-    /// Counted through all groups.
-    cluster: u64,
-}
-
-/// A page, and where it was stored when its cluster was listed.
-struct Page {
-    column: u32,
-    /// Number of the page in the column.
-    number: usize,
-    info: PageInfo,
-    range: BlobRange,
 }
 
 impl<'a> Transfer<'a> {
@@ -98,16 +77,16 @@ impl<'a> Transfer<'a> {
             (self.put(EnvelopeType::Header, envelope)?, checksum)
         };
         footer.header_checksum = header_checksum;
-        let mut cluster = 0;
         for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
-            let summaries = ntuple.in_any_store(&|it| Ok(it.source().page_list(group)?.clusters().to_vec()))?;
+            let listed = |it: &Ntuple| {
+                let summaries = it.source().page_list(group)?.clusters().to_vec();
+                Ok((summaries, it.source().group_clusters(group)?))
+            };
+            let (summaries, found) = ntuple.in_any_store(&listed)?;
             let mut clusters: Vec<Listed> = Vec::with_capacity(summaries.len());
-            for (index, summary) in summaries.into_iter().enumerate() {
-                let Some(columns) = self.cluster(ntuple, ClusterPosition { group, index, cluster })? else {
-                    return Ok(None);
-                };
+            for (summary, cluster) in summaries.into_iter().zip(found) {
+                let Some(columns) = self.cluster(ntuple, &cluster)? else { return Ok(None) };
                 clusters.push((summary, columns));
-                cluster += 1;
             }
             record.page_list = self.put(EnvelopeType::PageList, groups::write(header_checksum, &clusters))?;
         }
@@ -132,17 +111,17 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies the pages of a cluster; returns where they are stored then, and `None` if the caller ended the copy.
-    fn cluster(&mut self, ntuple: &Ntuple, place: ClusterPosition) -> Result<Option<Vec<ColumnPages>>> {
+    fn cluster(&mut self, ntuple: &Ntuple, cluster: &Cluster) -> Result<Option<Vec<ColumnPages>>> {
         let shares_pages = self.sink.shares_pages();
         let mut known: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
         // The listed pages, by their place among those to store.
-        let (mut pages, mut listed): (Vec<Page>, Vec<usize>) = Default::default();
+        let (mut pages, mut listed): (Vec<StoredPage>, Vec<usize>) = Default::default();
         let mut columns = Vec::new();
-        let (from, listed_columns) = ntuple.in_any_store(&|it| Ok((it.clone(), stored_columns(it, place)?)))?;
+        let (from, listed_columns) = ntuple.in_any_store(&|it| Ok((it.clone(), stored_columns(it, cluster)?)))?;
         for (column, (own, ranges)) in (0..).zip(listed_columns) {
-            for ((number, info), range) in own.pages.iter().enumerate().zip(ranges) {
+            for ((number, info), range) in (0..).zip(&own.pages).zip(ranges) {
                 let place = known.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
-                    pages.push(Page { column, number, info: *info, range });
+                    pages.push(StoredPage { column: ColumnId::from(column), number, info: *info, range });
                     pages.len() - 1
                 });
                 listed.push(*place);
@@ -159,7 +138,7 @@ impl<'a> Transfer<'a> {
                 self.sink.stores_whole_clusters() || bytes <= WRITE_BYTES
             });
             let (batch, others) = rest.split_at(fits.count().max(1));
-            stored.extend(self.pages(ntuple, &from, place, batch)?);
+            stored.extend(self.pages(ntuple, &from, cluster, batch)?);
             rest = others;
             if (self.progress)(self.done.stored_bytes).is_break() {
                 return Ok(None);
@@ -177,66 +156,40 @@ impl<'a> Transfer<'a> {
         &mut self,
         ntuple: &Ntuple,
         from: &Ntuple,
-        place: ClusterPosition,
-        pages: &[Page],
+        cluster: &Cluster,
+        pages: &[StoredPage],
     ) -> Result<Vec<(Locator, Option<u64>)>> {
-        pool::check()?;
-        let ranges: Vec<BlobRange> = pages.iter().map(|page| page.range).collect();
-        let bytes: u64 = ranges.iter().map(BlobRange::bytes).sum();
+        let bytes: u64 = pages.iter().map(|page| page.range.bytes()).sum();
         let left = ntuple.source().session().budget().left();
         if bytes > left {
             let what = format!("cluster of {bytes} stored bytes exceeds the {left} bytes of memory left");
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
         }
         self.done.stored_bytes += bytes;
-        ranges.iter().for_each(|range| self.extents.add(range));
+        pages.iter().for_each(|page| self.extents.add(&page.range));
         if self.done.stored_bytes > self.extents.bytes().saturating_mul(self.max_growth) {
             return Err(Error::corrupt("its pages overlap: their total size exceeds the stored bytes"));
         }
-        let fetched = ntuple.in_any_store(&|it| {
-            let fetched = if std::ptr::eq(it.source(), from.source()) {
-                it.source().store().fetch(&ranges)?
-            } else {
-                // Another store of a mirror has the pages elsewhere.
-                let columns = stored_columns(it, place)?;
-                let range =
-                    |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();
-                let ranges: Option<Vec<BlobRange>> = pages.iter().map(range).collect();
-                it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("the page lists have changed"))?)?
-            };
-            pages
-                .iter()
-                .zip(fetched)
-                .map(|(page, bytes)| sealed(page, place.cluster, bytes))
-                .collect::<Result<Vec<_>>>()
-        })?;
+        let fetched = fetch(ntuple, from, cluster, pages)?;
+        let column = |page: &StoredPage| page.column.index() as u32;
         let sealed: Vec<PageBytes<'_>> =
-            pages.iter().zip(&fetched).map(|(page, fetched)| fetched.as_stored(page.column)).collect();
+            pages.iter().zip(&fetched).map(|(page, fetched)| fetched.as_stored(column(page))).collect();
         let digests = fetched.iter().map(|page| page.digest);
-        Ok(self.sink.put_pages(place.cluster, &sealed)?.into_iter().zip(digests).collect())
+        Ok(self.sink.put_pages(cluster.number, &sealed)?.into_iter().zip(digests).collect())
     }
 }
 
-/// A page that was fetched, which must match its checksum.
-fn sealed(page: &Page, cluster: u64, bytes: Bytes) -> Result<SealedPage> {
-    SealedPage::of_stored(&page.info, bytes).map_err(|error| {
-        let context = format!("column {}, cluster {cluster}, page {}", page.column, page.number);
-        error.within(context).at_page(page.column, cluster, page.number as u64)
-    })
-}
-
 /// The columns of a cluster, each with the stored bytes of its pages.
-fn stored_columns(ntuple: &Ntuple, place: ClusterPosition) -> Result<Vec<(ColumnPages, Vec<BlobRange>)>> {
+fn stored_columns(ntuple: &Ntuple, cluster: &Cluster) -> Result<Vec<(ColumnPages, Vec<BlobRange>)>> {
     let source = ntuple.source();
-    let list = source.page_list(place.group)?;
-    let columns = (0..list.columns(place.index)).filter_map(|column| list.pages(place.index, column).transpose());
-    let with_ranges = |(column, pages): (u32, _)| {
-        let pages: ColumnPages = pages?;
-        let range = |info| source.store().page_range(place.cluster, column, info);
+    let mut columns = Vec::new();
+    for column in 0..source.listed_columns(cluster)? as u32 {
+        let Some(pages) = source.column_pages(cluster, ColumnId::from(column))? else { continue };
+        let range = |info| source.store().page_range(cluster.number, column, info);
         let ranges = pages.pages.iter().map(range).collect::<Result<_>>()?;
-        Ok((pages, ranges))
-    };
-    (0..).zip(columns).map(with_ranges).collect()
+        columns.push((pages, ranges));
+    }
+    Ok(columns)
 }
 
 /// Bytes of the pages of a column before compression.

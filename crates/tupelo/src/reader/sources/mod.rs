@@ -19,7 +19,7 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
-use crate::encode::SealedCluster;
+use crate::encode::ListedCluster;
 use crate::evolution::{Selection, SourceSchema};
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
@@ -29,6 +29,8 @@ pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
 pub use join::Join;
 pub use ntuple::{FormatVersion, Ntuple};
+use sealed::SealedPages;
+pub(crate) use sealed::{StoredPage, fetch};
 pub use tree::{Tree, TreeSizes};
 
 /// Clusters by which the cost of a request is judged.
@@ -83,7 +85,7 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation>;
 
     /// The cluster that begins with the first of the entries and ends before they end, with the pages of stored fields as
-    /// they are. Their checksums are compared.
+    /// they are. Their checksums are compared when they are read.
     fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
         let _ = fields;
         Ok(Sealed::none(entries.end))
@@ -147,8 +149,8 @@ fn add_new<T: PartialEq>(known: &mut Vec<T>, items: impl IntoIterator<Item = T>)
 pub(crate) struct Sealed {
     /// The end of the cluster that has the first entry, or of the entries if they end earlier.
     pub(crate) end: u64,
-    /// The cluster; `None` if it must be decoded.
-    pub(crate) cluster: Option<SealedCluster>,
+    /// The cluster and its pages; `None` if it must be decoded.
+    pub(crate) cluster: Option<(ListedCluster, SealedPages)>,
 }
 
 impl Sealed {
@@ -296,7 +298,7 @@ impl EntrySource for Ntuple {
     }
 
     fn sealed(&self, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
-        self.in_any_store(&|ntuple| sealed::sealed(ntuple, fields, entries))
+        sealed::sealed(self, fields, entries)
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

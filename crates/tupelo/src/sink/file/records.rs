@@ -48,14 +48,33 @@ impl FileSink {
         head: impl FnOnce(u64, u32) -> tupelo_format::Result<Vec<u8>>,
         payload: &[u8],
     ) -> Result<u64> {
+        let mut head = Some(head);
+        let head = |_, at, datime| head.take().map_or(Ok(Vec::new()), |head| head(at, datime));
+        Ok(self.put_records(&[payload], head)?.first().copied().unwrap_or_default())
+    }
+
+    /// Appends records by one call: `head` makes the key of the record of a number for the place and the time of writing.
+    /// Returns the places.
+    pub(crate) fn put_records(
+        &self,
+        payloads: &[&[u8]],
+        mut head: impl FnMut(usize, u64, u32) -> tupelo_format::Result<Vec<u8>>,
+    ) -> Result<Vec<u64>> {
         let mut state = self.lock()?;
         let datime = state.datime;
         let sink = state.change()?;
-        let at = sink.position();
-        let head = head(at, datime)?;
-        sink.append_vectored(&[&head, payload])?;
-        self.note(at..sink.position());
-        Ok(at)
+        let start = sink.position();
+        let (mut at, mut places, mut heads) = (start, Vec::new(), Vec::new());
+        for (number, payload) in payloads.iter().enumerate() {
+            let head = head(number, at, datime)?;
+            places.push(at);
+            at += (head.len() + payload.len()) as u64;
+            heads.push(head);
+        }
+        let pieces: Vec<&[u8]> = heads.iter().zip(payloads).flat_map(|(head, payload)| [&head[..], payload]).collect();
+        sink.append_vectored(&pieces)?;
+        self.note(start..sink.position());
+        Ok(places)
     }
 
     /// Writes an object of another file under the path that it has there: its bytes, behind a key of the same length. It

@@ -12,12 +12,14 @@ use tupelo_ttree::write::BasketPlace;
 
 use super::super::WriteProgress;
 use super::MoveOptions;
+use crate::pool::{self, Ahead};
 use crate::reader::Tree;
 use crate::sink::{FileSink, PageSink, Target, name_of};
-use crate::{Error, Result, pool};
+use crate::source::TreeSource;
+use crate::{Error, Result};
 
-/// Bytes of baskets that are read together.
-const GROUP_BYTES: u64 = 16 << 20;
+/// Bytes of baskets that are read together from storage that is read in place, and from other storage.
+const GROUP_BYTES: [u64; 2] = [1 << 20, 16 << 20];
 
 /// Writes one tree that has the entries of other trees, one after the other. Their baskets are neither decoded nor, without
 /// another codec, decompressed. It must be finished before its file can be.
@@ -148,13 +150,12 @@ impl MovedTreeWriter {
         let mut slots: Vec<Vec<Option<BasketPlace>>> =
             movable.tree.branches.iter().map(|branch| vec![None; branch.baskets.len()]).collect();
         let mut done = 0;
-        for group in groups(&movable) {
-            pool::check()?;
-            let moving = self.read(tree, &group).map_err(|error| tree.context(error))?;
-            for it in moving {
-                done += it.payload.len() as u64 + it.basket.key_bytes() as u64;
-                let (branch, number) = (it.branch, it.number);
-                let place = self.put(it, base).map_err(|error| self.context(error))?;
+        let (compression, from) = (self.options.compression(), tree.clone());
+        let read = move |group: Vec<Basket>| read(&from, &group, compression).map_err(|error| from.context(error));
+        for moving in Ahead::new(groups(&movable, source).into_iter(), read) {
+            let put = self.put(moving?, base).map_err(|error| self.context(error))?;
+            for (branch, number, place) in put {
+                done += u64::from(place.bytes);
                 if let Some(slot) = slots.get_mut(branch).and_then(|slots| slots.get_mut(number)) {
                     *slot = Some(place);
                 }
@@ -180,53 +181,30 @@ impl MovedTreeWriter {
         Ok(true)
     }
 
-    /// Reads baskets and, if they get another codec, compresses them again.
-    fn read(&self, tree: &Tree, group: &[Basket]) -> Result<Vec<Moving>> {
-        let source = tree.source();
-        let range = |basket: &Basket| match basket.stored {
-            Stored::InFile { offset, bytes } => source.record(offset, bytes).map(Some),
-            Stored::Embedded(_) => Ok(None),
+    /// Writes baskets; returns the branch, the number and the place of each.
+    fn put(&mut self, moving: Vec<Moving>, base: u64) -> Result<Vec<(usize, usize, BasketPlace)>> {
+        // ROOT's own limit is lower than that of the key, so that there is room for other writers.
+        let end = self.sink.position()? + u64::from(u32::MAX >> 4);
+        let fitting = |it: Moving| if it.basket.fits(end) { Ok(it) } else { with_big_key(it) };
+        let moving: Vec<Moving> = moving.into_iter().map(fitting).collect::<Result<_>>()?;
+        let payloads: Vec<&[u8]> = moving.iter().map(|it| &it.payload[..]).collect();
+        let head = |number: usize, at, _| {
+            let basket = moving.get(number).zip(payloads.get(number));
+            Ok(basket.map(|(it, payload)| it.basket.head(at, payload.len())).unwrap_or_default())
         };
-        let ranges = group.iter().filter_map(|basket| range(basket).transpose()).collect::<Result<Vec<_>>>()?;
-        let total = ranges.iter().map(|range| range.end - range.start).sum();
-        let _reserved = source.session().budget().reserve(total, "baskets")?;
-        let mut records = source.fetch(&ranges)?.into_iter();
-        let mut moving = Vec::with_capacity(group.len());
-        for basket in group {
-            let read = match &basket.stored {
-                Stored::InFile { offset, .. } => records.next().map(|record| of_record(basket, &record, *offset)),
-                Stored::Embedded(bytes) => Some(of_embedded(basket, bytes)),
-            };
-            let named = |error: Error| {
-                let name = tree.source().tree().path(basket.branch);
-                error.within(format!("basket {}", basket.number)).within(format!("branch '{name}'"))
-            };
-            moving.extend(read.transpose().map_err(named)?);
-        }
-        let compression = self.options.compression();
-        pool::map(moving, total, |moving| sealed(moving, compression))
-    }
-
-    fn put(&mut self, moving: Moving, base: u64) -> Result<BasketPlace> {
-        let Moving { branch, first_entry, mut basket, mut payload, object_bytes, codec, .. } = moving;
-        if !basket.fits(self.sink.position()? + u64::from(u32::MAX >> 4)) {
-            // ROOT's own limit is lower than that of the key, so that there is room for other writers.
-            let mut object = vec![0; object_bytes as usize];
-            compression::decompress_into(&payload, &mut object)?;
-            let (longer, object) = basket.with_big_key(&object)?;
-            let mut packed = Vec::new();
-            compression::compress(codec, &object, &mut packed)?;
-            (basket, payload) = (longer, packed.into());
-        }
-        let key_bytes = basket.key_bytes() as u64;
-        let bytes = key_bytes + payload.len() as u64;
-        let offset = self.sink.put_record(|at, _| Ok(basket.head(at, payload.len())), &payload)?;
-        if let Some(new) = self.new.branches.get_mut(branch) {
-            new.bytes[0] += key_bytes + u64::from(object_bytes);
-            new.bytes[1] += bytes;
-        }
-        let bytes = u32::try_from(bytes).map_err(|_| Error::limit(format!("basket of {bytes} bytes is too long")))?;
-        Ok(BasketPlace { first_entry: base + first_entry, offset, bytes })
+        let offsets = self.sink.put_records(&payloads, head)?;
+        let place = |(it, offset): (&Moving, u64)| {
+            let key_bytes = it.basket.key_bytes() as u64;
+            let bytes = key_bytes + it.payload.len() as u64;
+            if let Some(new) = self.new.branches.get_mut(it.branch) {
+                new.bytes[0] += key_bytes + u64::from(it.object_bytes);
+                new.bytes[1] += bytes;
+            }
+            let bytes =
+                u32::try_from(bytes).map_err(|_| Error::limit(format!("basket of {bytes} bytes is too long")))?;
+            Ok((it.branch, it.number, BasketPlace { first_entry: base + it.first_entry, offset, bytes }))
+        };
+        moving.iter().zip(offsets).map(place).collect()
     }
 
     fn try_finish(&mut self) -> Result<WriteProgress> {
@@ -255,8 +233,44 @@ fn codec_of(branch: &Branch) -> Compression {
     Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
 }
 
+/// Reads baskets and, if they get another codec, compresses them again.
+fn read(tree: &Tree, group: &[Basket], compression: Option<Compression>) -> Result<Vec<Moving>> {
+    let source = tree.source();
+    let range = |basket: &Basket| match basket.stored {
+        Stored::InFile { offset, bytes } => source.record(offset, bytes).map(Some),
+        Stored::Embedded(_) => Ok(None),
+    };
+    let ranges = group.iter().filter_map(|basket| range(basket).transpose()).collect::<Result<Vec<_>>>()?;
+    let total = ranges.iter().map(|range| range.end - range.start).sum();
+    let _reserved = source.session().budget().reserve(total, "baskets")?;
+    let mut records = source.fetch(&ranges)?.into_iter();
+    let mut moving = Vec::with_capacity(group.len());
+    for basket in group {
+        let read = match &basket.stored {
+            Stored::InFile { offset, .. } => records.next().map(|record| of_record(basket, &record, *offset)),
+            Stored::Embedded(bytes) => Some(of_embedded(basket, bytes)),
+        };
+        let named = |error: Error| {
+            let name = tree.source().tree().path(basket.branch);
+            error.within(format!("basket {}", basket.number)).within(format!("branch '{name}'"))
+        };
+        moving.extend(read.transpose().map_err(named)?);
+    }
+    pool::map(moving, total, |moving| sealed(moving, compression))
+}
+
+/// The basket with a key that holds places behind 2 GiB.
+fn with_big_key(moving: Moving) -> Result<Moving> {
+    let mut object = vec![0; moving.object_bytes as usize];
+    compression::decompress_into(&moving.payload, &mut object)?;
+    let (basket, object) = moving.basket.with_big_key(&object)?;
+    let mut packed = Vec::new();
+    compression::compress(moving.codec, &object, &mut packed)?;
+    Ok(Moving { basket, payload: packed.into(), ..moving })
+}
+
 /// The baskets of a tree in the order in which they are stored, in groups.
-fn groups(tree: &MovableTree) -> Vec<Vec<Basket>> {
+fn groups(tree: &MovableTree, source: &TreeSource) -> Vec<Vec<Basket>> {
     let mut all = Vec::new();
     for (index, branch) in tree.tree.branches.iter().enumerate().filter(|(index, _)| tree.is_kept(*index)) {
         for (number, place) in branch.baskets.iter().enumerate().filter(|(_, place)| !place.entries.is_empty()) {
@@ -268,10 +282,15 @@ fn groups(tree: &MovableTree) -> Vec<Vec<Basket>> {
         Stored::InFile { offset, .. } => offset,
         Stored::Embedded(_) => u64::MAX,
     });
+    let is_in_place = all.iter().all(|basket| match basket.stored {
+        Stored::InFile { offset, bytes } => source.is_read_in_place(&(offset..offset.saturating_add(bytes.into()))),
+        Stored::Embedded(_) => true,
+    });
+    let group_bytes = GROUP_BYTES[usize::from(!is_in_place)];
     let (mut groups, mut group, mut bytes) = (Vec::new(), Vec::new(), 0);
     for basket in all {
         let own = basket.stored.bytes();
-        if bytes + own > GROUP_BYTES && !group.is_empty() {
+        if bytes + own > group_bytes && !group.is_empty() {
             groups.push(std::mem::take(&mut group));
             bytes = 0;
         }
