@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::merge;
+use tupelo::reader::Unmatched;
 use tupelo::{Error, MoveOptions, Table as Source};
 
 use crate::arrow;
@@ -66,6 +67,30 @@ pub(crate) fn chain(
         }
     };
     Ok(cancellable(py, || Source::chain(count, at_once, policy, open))?.into())
+}
+
+/// The fields of several tables side by side, each with a prefix: by entry, or by keys.
+#[pyfunction]
+#[pyo3(signature = (tables, prefixes, *, on, unmatched))]
+pub(crate) fn join(
+    py: Python<'_>,
+    tables: Vec<Py<Table>>,
+    prefixes: Vec<String>,
+    on: Vec<String>,
+    unmatched: &str,
+) -> PyResult<Table> {
+    let unmatched = match unmatched {
+        "null" => Unmatched::Null,
+        "drop" => Unmatched::Drop,
+        _ => Unmatched::Error,
+    };
+    let tables: Vec<Source> = tables.iter().map(|table| table.get().inner().clone()).collect();
+    let sides = prefixes.into_iter().zip(tables);
+    let joined = cancellable(py, || match on.is_empty() {
+        true => Source::join(sides),
+        false => Source::join_by(sides, on, unmatched),
+    })?;
+    Ok(joined.into())
 }
 
 /// What became of the objects of several files.

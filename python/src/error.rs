@@ -23,6 +23,7 @@ fn text(error: &Error) -> String {
         Some(Remedy::MemoryBudget | Remedy::FewerEntries) => format!("{error} (memory_budget)"),
         Some(Remedy::BinaryStrings) => format!("{error} (binary_strings)"),
         Some(Remedy::UnionFields) => format!("{error} (fields='union')"),
+        Some(Remedy::Prefix) => format!("{error} (a mapping of prefixes to tables)"),
         _ => error.to_string(),
     }
 }

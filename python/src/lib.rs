@@ -32,7 +32,9 @@ mod _core {
     #[pymodule_export]
     use super::attributes::{AttributeSetWriter, Attributes};
     #[pymodule_export]
-    use super::dataset::{CommonFields, MergedObjects, UnionFields, chain, matching_files, merge_objects, merge_tree};
+    use super::dataset::{
+        CommonFields, MergedObjects, UnionFields, chain, join, matching_files, merge_objects, merge_tree,
+    };
     #[pymodule_export]
     use super::file::{File, Location, parse_location};
     #[pymodule_export]

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
-use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArray, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArray, RecordBatch, UInt64Array};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use conformance::memory;
 use tupelo::dataset::FieldPolicy;
-use tupelo::reader::Read;
+use tupelo::reader::{Read, Unmatched};
 use tupelo::schema::Schema;
 use tupelo::writer::TreeOptions;
 use tupelo::{FileWriter, Table, WriteOptions};
@@ -69,12 +70,29 @@ fn sources() -> Vec<(&'static str, Table)> {
         ("chain of ntuples and trees", chain(vec![ntuple(0, 40), tree(40, 1), ntuple(41, 49)], FieldPolicy::Common)),
         ("chain of chains", chain(nested(), FieldPolicy::Common)),
         ("join", joined(ntuple(0, 90), tree(0, 90))),
+        ("join by keys", by_keys(ntuple(0, 90), reversed(120), Unmatched::Error)),
+        ("join by keys with nulls", by_keys(tree(0, 90), ntuple(0, 90), Unmatched::Null)),
+        ("join by keys that drops", by_keys(ntuple(-20, 130), reversed(90), Unmatched::Drop)),
         ("join of a chain", joined(chain(three(ntuple), FieldPolicy::Common), ntuple(0, 90))),
         (
             "chain of joins",
             chain(three(|first, count| joined(ntuple(first, count), tree(first, count))), FieldPolicy::Common),
         ),
     ]
+}
+
+/// An ntuple with the entries from the last to 0.
+fn reversed(count: i32) -> Table {
+    let all = batch(0, count);
+    let places: UInt64Array = (0..count as u64).rev().collect();
+    let reversed = take_record_batch(&all, &places).expect("rows");
+    let bytes = memory::write(&schema(&all), &[reversed], WriteOptions::default(), true).expect("a file");
+    memory::ntuple(&bytes).expect("an ntuple").into()
+}
+
+/// Fields of one table, and those of another with a prefix, where `i` is the same.
+fn by_keys(one: Table, other: Table, unmatched: Unmatched) -> Table {
+    Table::join_by([("", one), ("other_", other)], ["i"], unmatched).expect("a join")
 }
 
 /// Fields of one table, and those of another with a prefix.
@@ -118,4 +136,33 @@ fn laws(what: &str, read: &Read, all: &RecordBatch) {
     let entries = [89, 0, 40, 40, 41, 3];
     let taken = take_record_batch(all, &UInt64Array::from(entries.to_vec())).expect("rows");
     assert_eq!(read.take(&entries).expect("entries"), taken, "{what}");
+}
+
+/// Entries without a counterpart are errors, null or left out; repeated keys and keys of other types are errors.
+#[test]
+fn joins_by_keys_tell_what_does_not_match() {
+    let join = |one: Table, other: Table, unmatched| Table::join_by([("", one), ("o_", other)], ["i"], unmatched);
+    let error = join(ntuple(0, 90), ntuple(0, 60), Unmatched::Error).expect_err("60 has no counterpart").to_string();
+    assert!(error.contains("has no entry with i = 60, which is entry 60 of"), "{error}");
+    let kept = join(ntuple(30, 60), ntuple(0, 60), Unmatched::Drop).expect("a join");
+    assert_eq!(kept.entries(), 30);
+    let nulls = join(ntuple(30, 60), reversed(60), Unmatched::Null).expect("a join");
+    let read = nulls.read(["i", "o_f", "o_v"]).expect("fields").to_batch().expect("values");
+    assert_eq!((read.num_rows(), read.column(1).null_count(), read.column(2).null_count()), (60, 30, 30));
+    let other = read.column(1).as_primitive::<Float32Type>();
+    assert!((0..30).all(|entry| other.value(entry) == (30 + entry) as f32 / 8.0));
+    // Many entries may have the counterpart of one.
+    let twice = chain(vec![ntuple(0, 30), ntuple(0, 30), ntuple(30, 3)], FieldPolicy::Common);
+    let both = join(twice.clone(), reversed(40), Unmatched::Error).expect("a join");
+    let read = both.read(["o_f"]).expect("fields").to_batch().expect("values");
+    let values = read.column(0).as_primitive::<Float32Type>();
+    assert!((0..30).all(|entry| values.value(entry) == values.value(entry + 30)));
+    let error = join(ntuple(0, 30), twice, Unmatched::Null).expect_err("two entries have i = 0").to_string();
+    assert!(error.contains("entries 0 and 30 have the same i = 0"), "{error}");
+    let by =
+        |keys: &[&str]| Table::join_by([("", ntuple(0, 3)), ("o_", ntuple(0, 3))], keys.to_vec(), Unmatched::Error);
+    let error = by(&["f"]).expect_err("floats").to_string();
+    assert!(error.contains("key 'f' has type Float32, expected an integer"), "{error}");
+    assert!(by(&["j"]).expect_err("no such field").is_not_found());
+    assert!(by(&[]).expect_err("no key").to_string().contains("at least one key"));
 }

@@ -57,6 +57,7 @@ impl From<tupelo::Error> for Failure {
         let file = error.file().unwrap_or("FILE");
         match (error.kind(), error.remedy()) {
             (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint("--union reads the fields of all files"),
+            (_, Some(Remedy::Prefix)) => Self::usage(error).with_hint("--prefix TEXT renames the fields of an input"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
             (tupelo::ErrorKind::Corrupt, _) => {
                 let hint = format!("`tupelo verify {file}` {VERIFY_HINT}");

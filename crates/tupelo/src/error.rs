@@ -96,6 +96,8 @@ pub enum Remedy {
     BinaryStrings,
     /// Read the union of the fields of several files (`FieldPolicy::Union`).
     UnionFields,
+    /// Give the names of the fields of one table of a join a prefix (`Table::join`).
+    Prefix,
 }
 
 impl fmt::Display for Remedy {
@@ -105,6 +107,7 @@ impl fmt::Display for Remedy {
             Self::FewerEntries => "read fewer entries at a time, or allow a larger memory budget",
             Self::BinaryStrings => "read them with binary strings",
             Self::UnionFields => "read the union of the fields, with missing values",
+            Self::Prefix => "give the names of one of the tables a prefix",
         })
     }
 }

@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING:
     from .ntuple._with_columns import NtupleWithColumns
     from .reading._chain import Chain, ChainPart
     from .reading._file import File
+    from .reading._join import Join, join
     from .reading._opening import open
     from .writing._attributes import AttributeSetWriter
     from .writing._creating import abort, create, recreate, update
@@ -89,6 +90,7 @@ __all__ = [
     "ImportedField",
     "Instance",
     "InvalidArgumentError",
+    "Join",
     "LimitError",
     "MergeReport",
     "Metadata",
@@ -121,6 +123,7 @@ __all__ = [
     "import_trees",
     "index",
     "iterate",
+    "join",
     "merge",
     "num_entries",
     "open",
@@ -148,6 +151,7 @@ _MODULE_OF = {
     "ImportReport": "_many.importing",
     "ImportedField": "_many.importing",
     "Instance": "fields._objects",
+    "Join": "reading._join",
     "MergeReport": "_many.merging",
     "Metadata": "writing._filling",
     "Metrics": "ntuple._metrics",
@@ -172,6 +176,7 @@ _MODULE_OF = {
     "import_trees": "_many.importing",
     "index": "_many.manifest",
     "iterate": "_many.verbs",
+    "join": "reading._join",
     "merge": "_many.merging",
     "num_entries": "_many.verbs",
     "open": "reading._opening",

@@ -54,6 +54,7 @@ __all__ = [
     "expression_names",
     "is_object_uri",
     "is_remote",
+    "join",
     "matching_files",
     "merge_objects",
     "merge_tree",
@@ -268,6 +269,7 @@ def chain(
     memory_budget: int | None,
     storage: Storage | None = None,
 ) -> Table: ...
+def join(tables: list[Table], prefixes: list[str], *, on: list[str], unmatched: str) -> Table: ...
 def matching_files(pattern: str, storage: Storage | None = None) -> list[str] | None: ...
 def merge_objects(
     files: list[str], to: FileWriter, options: dict[str, Any], storage: Storage | None = None

@@ -4,6 +4,7 @@ pub(super) mod diff;
 pub(super) mod export;
 pub(super) mod import;
 mod jobs;
+pub(super) mod join;
 pub(super) mod merge;
 pub(super) mod operands;
 mod raw;

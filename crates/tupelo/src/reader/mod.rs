@@ -6,6 +6,7 @@ mod computed;
 mod decoded;
 mod explain;
 mod file;
+mod keys;
 mod location;
 mod objects;
 mod open;
@@ -27,6 +28,7 @@ pub(crate) use file::Listed;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
 };
+pub use keys::Unmatched;
 pub use location::Location;
 pub use objects::Objects;
 pub use open::OpenOptions;

@@ -6,6 +6,7 @@ use arrow_schema::SchemaRef;
 use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
+use super::keys::{Unmatched, matched};
 use super::read::Read;
 use super::skipped::Skipped;
 use super::sources::{Chain, EntrySource, Join, Ntuple, Tree, no_ntuples};
@@ -97,7 +98,43 @@ impl Table {
     /// Invalid argument if they have different numbers of entries, if two fields would have the same name, and for none.
     pub fn join<P: Into<String>>(tables: impl IntoIterator<Item = (P, Self)>) -> Result<Self> {
         let sides = tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).collect();
-        Join::new(sides).map(Self::Join)
+        Join::new(sides, &[]).map(Self::Join)
+    }
+
+    /// The fields of several tables side by side, where entries with the same values of some integer fields belong together,
+    /// such as `run` and `event`. The entries are those of the first table, in its order; several of them may have the same
+    /// keys, as all events of a run. In each other table, all keys must differ. Keys are dotted paths, and are fields of the
+    /// first table only.
+    /// ```no_run
+    /// use tupelo::Table;
+    /// use tupelo::reader::Unmatched;
+    ///
+    /// let open = |name| tupelo::open(name).table();
+    /// let tables = [("", open("events.root:Events")?), ("nn_", open("scores.root:Scores")?)];
+    /// let events = Table::join_by(tables, ["run", "event"], Unmatched::Drop)?;
+    /// println!("{} events have scores", events.entries());
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// The keys of all tables are read now and kept in memory, with 8 bytes for each and for each entry.
+    ///
+    /// # Errors
+    /// Not found for a key that a table lacks; invalid argument for keys that are not integers, without keys, for entries
+    /// of another table with the same keys, for unmatched entries unless `unmatched` says what becomes of them, and as
+    /// [`Table::join`]; those of reading.
+    pub fn join_by<P: Into<String>, K: Into<String>>(
+        tables: impl IntoIterator<Item = (P, Self)>,
+        keys: impl IntoIterator<Item = K>,
+        unmatched: Unmatched,
+    ) -> Result<Self> {
+        let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
+        if keys.is_empty() {
+            return Err(Error::invalid_argument("a join by keys needs at least one key"));
+        }
+        let (prefixes, sources): (Vec<String>, Vec<_>) =
+            tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).unzip();
+        let sources = matched(sources, &keys, unmatched)?;
+        Join::new(prefixes.into_iter().zip(sources).collect(), &keys).map(Self::Join)
     }
 
     pub(super) fn as_source(&self) -> &dyn EntrySource {

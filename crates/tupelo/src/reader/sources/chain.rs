@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, iter};
 
-use arrow_array::{ArrayRef, make_array, new_empty_array, new_null_array};
-use arrow_schema::DataType;
+use arrow_array::{ArrayRef, new_empty_array, new_null_array};
 use arrow_select::concat::concat;
 use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
@@ -18,11 +17,11 @@ use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
 use super::{
     Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection, each_once,
+    type_of, typed,
 };
-use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
+use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
-use crate::schema::arrow::data_type;
 use crate::schema::{Combination, Differing, Field, FieldPolicy, Schema};
 use crate::{Error, ErrorKind, Result};
 
@@ -250,12 +249,6 @@ impl Chain {
         parts.map(own).filter(|(_, own): &(usize, EntrySet)| own.len() > 0).collect()
     }
 
-    /// The type of decoded values of a field.
-    fn data_type(&self, field: &Field, binary_strings: bool) -> DataType {
-        let stored = data_type(field, self.inner.known.schema.is_compressed());
-        if binary_strings { binary_type(&stored) } else { stored }
-    }
-
     /// The values of a part in the types of the chain.
     fn decode_part(
         &self,
@@ -270,7 +263,7 @@ impl Chain {
             let arrays = decode_selection(&*source, &selection, entries, options)?;
             let mut own = places.into_iter().zip(arrays).peekable();
             let array = |(place, field): (usize, &Field)| {
-                let data_type = self.data_type(field, options.binary_strings);
+                let data_type = type_of(field, &self.inner.known.schema, options.binary_strings);
                 let Some((_, array)) = own.next_if(|(next, _)| *next == place) else {
                     return Ok(new_null_array(&data_type, entries.len() as usize));
                 };
@@ -307,18 +300,6 @@ fn own_fields<'f>(
         own.push(field.restricted(stored).ok_or_else(changed)?);
     }
     Ok((places, source.schema().choose(Schema { fields: own })?))
-}
-
-/// An array under the type of the chain, which has other metadata and nullability.
-fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if array.data_type() == data_type {
-        return Ok(Arc::clone(array));
-    }
-    match relabel(&array.to_data(), data_type) {
-        Ok(data) => Ok(make_array(data)),
-        // Strings that are not UTF-8 are bytes.
-        Err(_) => Ok(make_array(relabel(&array.to_data(), &binary_type(data_type))?)),
-    }
 }
 
 impl EntrySource for Chain {
@@ -388,7 +369,10 @@ impl EntrySource for Chain {
             decoded = decode(DecodeOptions { binary_strings: true, ..options })?;
         }
         match decoded.len() {
-            0 => Ok(fields.iter().map(|it| new_empty_array(&self.data_type(it, options.binary_strings))).collect()),
+            0 => Ok(fields
+                .iter()
+                .map(|it| new_empty_array(&type_of(it, &self.inner.known.schema, options.binary_strings)))
+                .collect()),
             1 => Ok(decoded.swap_remove(0)),
             _ => {
                 let mut columns: Vec<Vec<ArrayRef>> = iter::repeat_with(Vec::new).take(fields.len()).collect();

@@ -15,6 +15,7 @@ use tupelo_format::streamer::StreamerInfos;
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
 use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, add_new, decode_selection, each_once};
+use crate::error::Remedy;
 use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
 use crate::schema::{Field, Schema};
@@ -53,7 +54,8 @@ struct Chosen {
 }
 
 impl Join {
-    pub(in crate::reader) fn new(sides: Vec<(String, Arc<dyn EntrySource>)>) -> Result<Self> {
+    /// Joins sources, each with a prefix for the names of its fields. The fields of `keys` are those of the first one only.
+    pub(in crate::reader) fn new(sides: Vec<(String, Arc<dyn EntrySource>)>, keys: &[String]) -> Result<Self> {
         let sides: Vec<Side> = sides.into_iter().map(|(prefix, source)| Side { source, prefix }).collect();
         let Some(first) = sides.first() else {
             return Err(Error::invalid_argument("a join needs at least one source"));
@@ -71,11 +73,12 @@ impl Join {
                 return Err(source.context(Error::invalid_argument(what)));
             }
             let fields_of_side = source.schema().schema().fields.iter().enumerate();
-            for (index, field) in fields_of_side.filter(|(_, field)| !field.hidden) {
+            let is_own = |field: &Field| !field.hidden && (number == 0 || !keys.contains(&field.name));
+            for (index, field) in fields_of_side.filter(|(_, field)| is_own(field)) {
                 let name = format!("{}{}", side.prefix, field.name);
                 if let Some(other) = known.insert(name.clone(), file.clone()) {
                     let what = format!("field '{name}' is also in {other}; give one of them a prefix");
-                    return Err(source.context(Error::invalid_argument(what)));
+                    return Err(source.context(Error::invalid_argument(what).with_remedy(Remedy::Prefix)));
                 }
                 let id = u32::try_from(fields.len()).map(FieldId::from).ok();
                 let mut field = Field { id, name, ..field.clone() };

@@ -2,6 +2,7 @@
 
 mod chain;
 mod join;
+mod matched;
 mod ntuple;
 mod parts;
 mod sealed;
@@ -9,9 +10,11 @@ mod tree;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, iter};
 
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, make_array};
+use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
@@ -20,14 +23,16 @@ use tupelo_format::streamer::StreamerInfos;
 use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
 use crate::encode::ListedCluster;
-use crate::evolution::{Selection, SourceSchema};
+use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
+use crate::schema::arrow::data_type;
 use crate::source::Cluster;
 use crate::{Error, ErrorKind, Result};
 pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
 pub use join::Join;
+pub(in crate::reader) use matched::{Matched, NO_ENTRY};
 pub use ntuple::{FormatVersion, Ntuple};
 use sealed::SealedPages;
 pub(crate) use sealed::{StoredPage, fetch};
@@ -127,6 +132,24 @@ fn decode_selection(
 ) -> Result<Vec<ArrayRef>> {
     let arrays = source.decode(selection.stored_fields(), entries, options)?;
     source.schema().evolve(selection, arrays, options.binary_strings, |place| entries.get(place as u64))
+}
+
+/// The type of decoded values of a field.
+fn type_of(field: &Field, schema: &SourceSchema, binary_strings: bool) -> DataType {
+    let stored = data_type(field, schema.is_compressed());
+    if binary_strings { binary_type(&stored) } else { stored }
+}
+
+/// An array under a type that has other metadata and nullability.
+fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(Arc::clone(array));
+    }
+    match relabel(&array.to_data(), data_type) {
+        Ok(data) => Ok(make_array(data)),
+        // Strings that are not UTF-8 are bytes.
+        Err(_) => Ok(make_array(relabel(&array.to_data(), &binary_type(data_type))?)),
+    }
 }
 
 /// Fields without those that were listed before.

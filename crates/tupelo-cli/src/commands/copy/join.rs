@@ -1,0 +1,142 @@
+//! `tupelo join`: the fields of several ntuples as one ntuple.
+
+use std::ops::ControlFlow;
+
+use clap::ValueEnum;
+use tupelo::Table;
+use tupelo::dataset::find;
+use tupelo::reader::{Location, Unmatched};
+
+use super::super::{Condition, EntryRange, Fields, Reading, Selecting, SkipUnreadable, policy};
+use super::operands::Skipping;
+use super::target::{NtupleOptions, Target, summarise};
+use super::{without_cycle, write};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::inputs::Inputs;
+use crate::table::{count, things};
+
+/// Join the fields of several ntuples or trees into one ntuple, by entry or by keys
+///
+/// Entries of the same number belong together, and all inputs have as many; or, with --on, entries with the same values of
+/// integer fields such as run and event, in the order of the first input. Fields of the same name need a --prefix. OUT
+/// appears when it is complete. Attribute sets and metadata are those of all inputs whose entries stay in their order.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "tupelo join [OPTIONS] <OUT[:NAME]> <IN[:NAME]>...")]
+#[command(after_help = "Examples:
+  tupelo join all.root events.root scores.root --prefix nn_
+  tupelo join all.root 'run*.root:Events' scores.root:Scores --on run,event --unmatched drop
+  tupelo join dimuons.root events.root scores.root --on event --cut 'nMuon == 2 and score > 0.9' --fields 'Muon_*,score'")]
+pub(crate) struct Args {
+    /// Output
+    #[arg(value_name = "OUT[:NAME]")]
+    output: String,
+    /// Inputs, each as FILE or FILE:NAME; wildcards match files, whose entries follow each other
+    #[arg(value_name = "IN[:NAME]", required = true)]
+    inputs: Vec<String>,
+    /// Integer fields that say which entries belong together; they are read and kept in memory first
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    on: Vec<String>,
+    /// What to do with entries of the first input whose keys another input lacks [default: error]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "on")]
+    unmatched: Option<WhatUnmatched>,
+    /// Text before the names of the fields of an input; given more than once, for the second, third, ... input
+    #[arg(long, value_name = "TEXT")]
+    prefix: Vec<String>,
+    #[command(flatten)]
+    skipping: Skipping,
+    #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
+    range: EntryRange,
+    #[command(flatten)]
+    condition: Condition,
+    #[command(flatten)]
+    skip: SkipUnreadable,
+    #[command(flatten)]
+    ntuple: NtupleOptions,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// What is done with entries that have no counterpart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WhatUnmatched {
+    /// End with an error that names the first
+    Error,
+    /// Keep them, with nulls in the fields of the other input
+    Null,
+    /// Leave them out
+    Drop,
+}
+
+impl From<WhatUnmatched> for Unmatched {
+    fn from(what: WhatUnmatched) -> Self {
+        match what {
+            WhatUnmatched::Error => Self::Error,
+            WhatUnmatched::Null => Self::Null,
+            WhatUnmatched::Drop => Self::Drop,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let storage = args.reading.storage()?;
+    let to = args.target.locate(&args.output, args.inputs.first().map(String::as_str))?;
+    args.ntuple.check_checkpoint(&to)?;
+    let mut prefixes = args.prefix.iter();
+    if args.prefix.len() >= args.inputs.len() {
+        let what = format_args!("found {} prefixes for {} inputs", args.prefix.len(), args.inputs.len());
+        return Err(Failure::usage(what).with_hint("the fields of the first input keep their names"));
+    }
+    let (mut tables, mut locations): (Vec<(String, Table)>, Vec<Location>) = Default::default();
+    for (number, input) in args.inputs.iter().enumerate() {
+        let found = find(std::slice::from_ref(input), storage)?;
+        let table = args.reading.chain(&found, policy(false), None, &args.skipping, console)?;
+        args.skipping.finish(found.len(), console)?;
+        let prefix = if number == 0 { None } else { prefixes.next() };
+        tables.push((prefix.cloned().unwrap_or_default(), table));
+        locations.extend(found);
+    }
+    let first = tables.first().map(|(_, table)| table.clone());
+    let joined = match args.on.as_slice() {
+        [] => Table::join(tables),
+        keys => Table::join_by(tables, keys, args.unmatched.map(Into::into).unwrap_or_default()),
+    };
+    let table = joined?;
+    let all = first.map_or(0, |first| first.entries());
+    let left_out = all.saturating_sub(table.entries());
+    let inputs = Inputs::of(&locations);
+    let chosen = args.fields.select(
+        &table,
+        Some(&args.condition),
+        &Selecting { with_counters: true, ..Selecting::default() },
+    )?;
+    chosen.tell(&table, console);
+    let read = args.condition.apply(chosen.read)?.entries(args.range.of(table.entries()));
+    if read.schema_with_computed()?.fields.is_empty() {
+        return Err(Failure::usage("no field is selected; select at least one"));
+    }
+    let name = to.ntuple_name().unwrap_or_else(|| without_cycle(table.path())).to_owned();
+    let is_own_target = inputs.contain(&to);
+    let mut summary = None;
+    args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        let names = std::iter::once(name.as_str());
+        let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
+        for destination in destinations {
+            let what = (name.as_str(), &read);
+            summary = write(what, destination, &args.ntuple, writer, interrupt, console)?;
+        }
+        Ok(if summary.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    if left_out > 0 {
+        let entries = things(all, "entry");
+        console.note(&format!("{} of {entries} of the first input were left out: no counterpart", count(left_out)));
+    }
+    if let Some(written) = summary {
+        summarise(&name, &written, console);
+    }
+    args.skip.check(chosen.skipped.len(), &to.to_string())
+}
