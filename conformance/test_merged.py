@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tupelo
 from panel import REAL_DATA, TUPELO, WORK, agree, judge, real_ntuples, report, root_error, tupelo_dump
 
 FOLDER = WORK / "merged"
@@ -58,6 +59,42 @@ def test_merged_ntuples_are_read_by_others(merged: dict[str, tuple[str, Path]], 
             found[uri] = dump.messages + agree(ours, dump)
     report(found)
     summary.append(f"{len(found)} real ntuples merged from their halves, read by {tool}")
+
+
+@pytest.fixture(scope="module")
+def widened() -> dict[str, tuple[str, Path]]:
+    """Real ntuples, and files with the first half of their fields to which the others were added."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    made = {}
+    for number, (path, name) in enumerate(real_ntuples()):
+        uri = f"{path}:{name}"
+        fields = [field for field in tupelo.open(path)[name].keys(recursive=False)]
+        if len(fields) < 2:
+            continue
+        out = FOLDER / f"{number}-wide.root"
+        halves = [",".join(half) for half in (fields[: len(fields) // 2], fields[len(fields) // 2 :])]
+        run("copy", "-q", uri, "-o", str(out), "--force", "--fields", halves[0])
+        run("append", "-q", f"{out}:{name}", uri, "--as-fields", "--fields", halves[1])
+        run("verify", "-q", str(out))
+        made[uri] = (name, out)
+    if not made:
+        pytest.skip("no real files")
+    return made
+
+
+@pytest.mark.parametrize("tool", ["root", "uproot"])
+def test_late_fields_are_read_by_others(widened: dict[str, tuple[str, Path]], tool: str, summary: list[str]) -> None:
+    """The judge reads the values of the original, in which all fields were written together."""
+    if tool == "root" and (error := root_error()):
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    dumps = judge(tool, [{"file": str(out), "ntuple": name} for name, out in widened.values()], "widened")
+    found = {}
+    for uri, dump in zip(widened, dumps, strict=True):
+        ours = tupelo_dump(uri, "widened")
+        if tool != "uproot" or Path(uri.rpartition(":")[0]).name not in NOT_FOR_UPROOT:
+            found[uri] = dump.messages + agree(ours, dump)
+    report(found)
+    summary.append(f"{len(found)} real ntuples whose fields were added in two steps, read by {tool}")
 
 
 def real_trees() -> list[Path]:

@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use super::tree::{BranchInfo, TreeInfo};
     #[pymodule_export]
-    use super::writer::{FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
+    use super::writer::{FieldsWriter, FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
     use super::*;
 
     /// Sets the number of threads that decode and encode; 0 means one per core.

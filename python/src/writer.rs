@@ -71,6 +71,15 @@ impl FileWriter {
         self.begin(py, |file| file.append(path, options.to_write()?))
     }
 
+    /// Adds fields to an existing ntuple of the file, with values for all of its entries.
+    fn append_fields(&self, py: Python<'_>, path: &str, schema: PySchema, options: Options) -> PyResult<FieldsWriter> {
+        let begin = || {
+            let schema = Schema::from_arrow(&schema.into_inner())?;
+            self.with(|file| file.append_fields(path, &schema, options.to_write()?))
+        };
+        Ok(FieldsWriter { inner: Mutex::new(Some(py.detach(begin).or_raise(py)?)) })
+    }
+
     /// Writes a histogram of a class from the values of its members; see `objects::of_members`. `compression` is that of
     /// ntuples, None for the default.
     fn histogram(
@@ -243,6 +252,43 @@ impl NtupleWriter {
         let written = self.with(py, tupelo::NtupleWriter::finish)?;
         py.detach(|| lock(&self.inner).map(|mut writer| drop(writer.take()))).or_raise(py)?;
         Ok(written.entries)
+    }
+}
+
+/// Fields that are being added to an ntuple.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct FieldsWriter {
+    inner: Mutex<Option<tupelo::writer::FieldsWriter>>,
+}
+
+impl FieldsWriter {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut tupelo::writer::FieldsWriter) -> tupelo::Result<T> + Send,
+    ) -> PyResult<T> {
+        cancellable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("ntuple"))?))
+    }
+}
+
+#[pymethods]
+impl FieldsWriter {
+    /// Values of the next entries: an object with the Arrow C data or stream interface.
+    fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
+        let batches = data.into_reader()?.collect::<Result<Vec<_>, _>>().map_err(Error::from).or_raise(py)?;
+        self.with(py, |writer| batches.iter().try_for_each(|batch| writer.write(batch)))
+    }
+
+    /// Adds the fields; returns the number of entries.
+    fn finish(&self, py: Python<'_>) -> PyResult<u64> {
+        let written = self.with(py, tupelo::writer::FieldsWriter::finish)?;
+        Ok(written.entries)
+    }
+
+    /// Leaves the ntuple as it was.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| lock(&self.inner)?.take().map_or(Ok(()), tupelo::writer::FieldsWriter::abandon)).or_raise(py)
     }
 }
 

@@ -634,3 +634,45 @@ def test_values_out_of_range_name_their_field(entries: int) -> None:
 
     with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'v\.q': value 7 is outside the range"):
         write_all()
+
+
+def test_fields_are_added_with_values(tmp_path):
+    """Late fields have values for entries that were written before, in all clusters."""
+    path = tmp_path / "late.root"
+    with tupelo.recreate(path) as file:
+        events = file.mkrntuple("Events", {"x": "int"})
+        for first in range(0, 1000, 100):
+            events.extend({"x": range(first, first + 100)})
+            events.flush_cluster()
+    size = path.stat().st_size
+    with tupelo.update(path) as file:
+        file.append_fields("Events", {"y": np.arange(1000.0), "hits": [[i] * (i % 3) for i in range(1000)]})
+    events = tupelo.open(f"{path}:Events")
+    assert events.num_clusters == 10 and path.stat().st_size < size + 20_000
+    arrays = events.arrays(library="np")
+    assert (arrays["x"] == arrays["y"]).all()
+    assert [list(hits) for hits in arrays["hits"]] == [[i] * (i % 3) for i in range(1000)]
+    # From a stream of itself, and entries after that.
+    computed = events.with_columns({"double": arrays["x"] * 2})
+    with tupelo.update(path) as file:
+        file.append_fields("Events", computed.stream(["double"], step_size=333))
+    with tupelo.update(path) as file:
+        file["Events"].extend({"x": [1], "y": [2.0], "hits": [[3]], "double": [4]})
+    events = tupelo.open(f"{path}:Events")
+    assert events.arrays(["x", "double"], entry_start=-2).tolist() == [{"x": 999, "double": 1998}, {"x": 1, "double": 4}]
+    for data, message in [
+        ({"z": [1.0, 2.0]}, "values for 2 of its 1001 entries"),
+        ({"z": np.zeros(1002)}, "more values than its 1001 entries"),
+        ({"x": np.zeros(1001)}, "already exists|duplicate|x"),
+        ({"z": "float"}, "expected data, not types"),
+    ]:
+        with tupelo.update(path) as file, pytest.raises(tupelo.InvalidArgumentError, match=message):
+            file.append_fields("Events", data)
+    assert tupelo.open(f"{path}:Events").keys() == ["x", "y", "hits", "double"]
+    with tupelo.update(path) as file, pytest.raises(tupelo.NotFoundError, match="Evnts"):
+        file.append_fields("Evnts", {"z": [1.0]})
+    with tupelo.update(path) as file:
+        file["Events"].add_fields({"late": "int"})
+        file["Events"].extend({"x": [1], "y": [2.0], "hits": [[3]], "double": [4], "late": [5]})
+    with tupelo.update(path) as file, pytest.raises(tupelo.UnsupportedError, match="copy the ntuple"):
+        file.append_fields("Events", {"z": np.zeros(1002)})

@@ -1,5 +1,6 @@
 //! `tupelo copy`: decodes ntuples and writes them again.
 
+pub(super) mod append;
 pub(super) mod diff;
 pub(super) mod export;
 pub(super) mod import;

@@ -1,4 +1,4 @@
-//! `join`: the fields of several files as one ntuple.
+//! `join` and `append`: the fields of several files as one ntuple, and entries and fields of a file that has others.
 
 use super::{Place, tupelo};
 
@@ -68,4 +68,69 @@ fn keys_say_which_entries_belong_together() {
     }
     let refused = tupelo(&["join", &out, &muons, &both, "--prefix", "a", "--prefix", "b"]).fails(2);
     assert!(refused.contains("2 prefixes for 2 inputs"), "{refused}");
+}
+
+#[test]
+fn entries_are_added_in_place() {
+    let place = Place::new();
+    let all = place.b2hhh();
+    let (out, rest) = (place.path("out.root"), place.path("rest.root"));
+    tupelo(&["copy", &all, &out, "--entries", ":1000"]).ok();
+    tupelo(&["copy", &all, &rest, "--entries", "1000:"]).ok();
+    tupelo(&["append", &out, &rest]).ok();
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["diff", &all, &out]).ok();
+    let refused = tupelo(&["append", &out, &out]).fails(2);
+    assert!(refused.contains("cannot be extended with itself"), "{refused}");
+    let refused = tupelo(&["append", &out]).fails(2);
+    assert!(refused.contains("found nothing to add"), "{refused}");
+    let refused = tupelo(&["append", &out, &rest, "--define", "x=1"]).fails(2);
+    assert!(refused.contains("--define adds a field to all entries"), "{refused}");
+    let refused = tupelo(&["append", &out, &place.nanoaod()]).fails(2);
+    assert!(refused.contains("B_FlightDistance") || refused.contains("field"), "{refused}");
+    tupelo(&["diff", &all, &out]).ok();
+    let refused = tupelo(&["append", "s3://bucket/out.root", &rest]).fails(2);
+    assert!(refused.contains("only local files can be added to"), "{refused}");
+}
+
+#[test]
+fn fields_are_added_in_place() {
+    let place = Place::new();
+    let (all, [muons, jets]) = sides(&place);
+    let pages_before = std::fs::read(&muons).expect("a file");
+    tupelo(&["append", &muons, "--define", "n=len(Muon_pt)", "--define", "m=2 * n"]).ok();
+    let computed = tupelo(&["dump", &muons, "--fields", "n,m", "--cut", "m != 2 * len(Muon_pt)"]).ok();
+    assert_eq!(computed, "");
+    assert!(std::fs::read(&muons).expect("a file").len() < pages_before.len() + 20_000);
+    tupelo(&["append", &muons, &jets, "--as-fields", "--fields", "Jet_pt"]).ok();
+    tupelo(&["verify", &muons]).ok();
+    tupelo(&["diff", &all, &muons, "--fields", "run,event,Muon_pt,Jet_pt"]).ok();
+    // By keys, from a file with more entries in another order.
+    let (half, both) = (place.path("half.root"), place.path("both.root"));
+    tupelo(&["copy", &all, &half, "--entries", "250:", "--fields", "run,event"]).ok();
+    tupelo(&["merge", &both, &half, &jets]).fails(2);
+    let parts = [["250:", "one.root"], [":250", "two.root"]].map(|[entries, name]| {
+        let path = place.path(name);
+        tupelo(&["copy", &jets, &path, "--entries", entries]).ok();
+        path
+    });
+    tupelo(&["merge", &both, &parts[0], &parts[1]]).ok();
+    let mut arguments = vec!["append", &half, &both, "--as-fields", "--on", "run,event", "--prefix", "j_"];
+    tupelo(&arguments).ok();
+    let [own, other] = [(&half, "j_Jet_pt"), (&all, "Jet_pt")].map(|(file, field)| {
+        let entries = if field == "Jet_pt" { "250:" } else { ":" };
+        tupelo(&["dump", file, "--fields", field, "--entries", entries, "--format", "csv"]).ok()
+    });
+    assert_eq!(own.lines().skip(1).collect::<Vec<_>>(), other.lines().skip(1).collect::<Vec<_>>());
+    let refused = tupelo(&arguments).fails(2);
+    assert!(refused.contains("j_Jet_pt"), "{refused}");
+    arguments.extend(["--fields", "j_Muon_pt"]);
+    assert!(tupelo(&arguments).fails(1).contains("no field named 'j_Muon_pt'"));
+    // Entries are added to all fields after that.
+    let more = place.path("more.root");
+    tupelo(&["copy", &half, &more, "--entries", ":10"]).ok();
+    tupelo(&["append", &half, &more]).ok();
+    tupelo(&["verify", &half]).ok();
+    let last = |file: &str, entries: &str| tupelo(&["dump", file, "--entries", entries]).ok();
+    assert_eq!(last(&half, "250:"), last(&half, ":10"));
 }

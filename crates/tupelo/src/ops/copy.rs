@@ -400,7 +400,7 @@ pub(super) fn schema(read: &Read) -> Result<Schema> {
 }
 
 /// The read with everything needed for writing it, and what is left out: one sentence each.
-fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
+pub(super) fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     if !read.source().schema().is_of_tree() {
         return Ok((read.with_projected_sources(), Vec::new()));
     }

@@ -1,5 +1,6 @@
 //! Operations on whole ntuples and files.
 
+pub mod append;
 pub mod copy;
 pub mod cost;
 pub mod diff;

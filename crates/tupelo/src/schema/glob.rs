@@ -37,7 +37,10 @@ impl Glob {
 }
 
 /// A name as a pattern that matches only itself.
-pub(crate) fn escaped(name: &str) -> String {
+/// ```
+/// assert_eq!(tupelo::schema::escaped("x[0]*"), "x[[]0[]][*]");
+/// ```
+pub fn escaped(name: &str) -> String {
     name.chars()
         .flat_map(|c| if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') { vec!['[', c, ']'] } else { vec![c] })
         .collect()

@@ -113,6 +113,11 @@ impl ClusterBuilder {
         }
     }
 
+    /// The same, whose cluster is never full.
+    pub(super) fn without_end(self) -> Self {
+        Self { cluster_bytes: u64::MAX, max_unpacked_cluster_bytes: u64::MAX, ..self }
+    }
+
     /// An empty builder of the same fields, for another context.
     pub(super) fn another(&self) -> Self {
         Self {

@@ -3,8 +3,8 @@
 
 use tupelo_format::envelope::{ClusterGroupRecord, ClusterSummary, ColumnPages, PageList};
 
-use crate::Result;
 use crate::reader::Ntuple;
+use crate::{Error, Result};
 
 /// Groups are merged when together they have this many times the clusters of the largest of them, rounded up to a power
 /// of it.
@@ -88,6 +88,16 @@ impl Groups {
             }
         }
         Ok(true)
+    }
+
+    /// The clusters of an existing group.
+    pub(super) fn listed(&self, group: usize, record: &ClusterGroupRecord) -> Result<Vec<Listed>> {
+        match self.read(group, record)? {
+            List::Known(clusters) => Ok(clusters),
+            _ => Err(Error::unsupported(format!(
+                "the page list of cluster group {group} has content that this version does not know"
+            ))),
+        }
     }
 
     fn read(&self, group: usize, record: &ClusterGroupRecord) -> Result<List> {

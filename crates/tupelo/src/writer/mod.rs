@@ -5,6 +5,7 @@ mod cluster_builder;
 mod committer;
 mod entry_sink;
 mod groups;
+mod late_fields;
 mod mirror;
 mod ntuple;
 mod options;
@@ -29,9 +30,11 @@ use tupelo_storage::{
 };
 
 pub use self::attributes::AttributeSetWriter;
+use self::cluster_builder::ClusterBuilder;
 pub use self::cluster_builder::WriteProgress;
 use self::committer::{AnchorPlace, Committer};
 pub use self::entry_sink::EntrySink;
+pub use self::late_fields::FieldsWriter;
 use self::mirror::Copies;
 pub use self::ntuple::{FillContext, NtupleWriter};
 pub use self::options::{
@@ -256,15 +259,44 @@ impl FileWriter {
     /// cycle, options for single fields, and a file that is not updated.
     pub fn append(&self, path: &str, options: WriteOptions) -> Result<NtupleWriter> {
         let open = || {
-            let file = self.existing.as_ref();
-            let file =
-                file.ok_or_else(|| Error::invalid_argument("entries can only be added to a file opened for update"))?;
-            let (ntuple, cycle) = file.newest_ntuple(path)?;
-            let place = AnchorPlace::Listed(ntuple.path().to_owned());
-            let (committer, builder) = Committer::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
+            let (committer, builder, ntuple) = self.reopen(path, options)?;
             NtupleWriter::new(committer, builder, Some(ntuple))
         };
         open().map_err(|e| self.context(path, e))
+    }
+
+    /// Adds fields to an ntuple of a file that is updated, with values for all entries that it has, which the writer takes.
+    /// The values that it has stay where they are; what lists them is written again.
+    /// ```no_run
+    /// use tupelo::WriteOptions;
+    /// use tupelo::ops::append::append_fields;
+    ///
+    /// let events = tupelo::open("events.root:Events").open()?;
+    /// let computed = events.read_all().without_fields().with_defined("ht", &"sum(Jet_pt)".parse()?)?;
+    /// let file = tupelo::update("events.root")?;
+    /// append_fields(computed, &file, "Events", WriteOptions::default(), &mut |_| std::ops::ControlFlow::Continue(()))?;
+    /// file.finish()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`FileWriter::append`]; invalid argument for names that exist and fields that cannot be written; unsupported if
+    /// fields were added to the ntuple after its first entries.
+    pub fn append_fields(&self, path: &str, fields: &Schema, options: WriteOptions) -> Result<FieldsWriter> {
+        let open = || {
+            let (committer, _, ntuple) = self.reopen(path, options)?;
+            FieldsWriter::new(committer, &ntuple, fields)
+        };
+        open().map_err(|e| self.context(path, e))
+    }
+
+    fn reopen(&self, path: &str, options: WriteOptions) -> Result<(Committer, ClusterBuilder, Ntuple)> {
+        let file = self.existing.as_ref();
+        let file = file.ok_or_else(|| Error::invalid_argument("nothing can be added unless the file is updated"))?;
+        let (ntuple, cycle) = file.newest_ntuple(path)?;
+        let place = AnchorPlace::Listed(ntuple.path().to_owned());
+        let (committer, builder) = Committer::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
+        Ok((committer, builder, ntuple))
     }
 
     /// Copies a whole ntuple with its attribute sets, pages as they are stored: they are compared with their checksums, and

@@ -13,6 +13,7 @@ from .. import _core
 from .._base import arrow
 from .._base.checks import check_name, check_path, file_and_ntuple
 from .._base.messages import short_repr
+from .._to_arrow.cast import cast_table
 from .._to_arrow.declarations import is_declaration, schema_and_data
 from .._to_arrow.tables import normalize_schema
 from ..errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning
@@ -220,6 +221,54 @@ class WritableFile:
         )
         inner = core.append(name, own.over(self._options).options())
         return self._register_writer(name, inner, inner.arrow_schema(), None)
+
+    def append_fields(
+        self,
+        name: str,
+        data: Any,
+        *,
+        compression: str | int | None = None,
+        page_bytes: int | str | None = None,
+    ) -> None:
+        """Adds fields to an existing ntuple of an updated file, with values for all of its entries.
+
+        ``data`` is that of `mkrntuple`, with a value for each entry of the ntuple: arrays, or an Arrow stream, such as
+        a `Join` or what `Ntuple.stream` returns, which is read batch by batch. Options are those of `mkrntuple`. The
+        values that the ntuple has stay where they are. Readers see it as it was, or, once the file is closed, with the
+        new fields. `NtupleWriter.add_fields` adds fields for later entries only.
+
+        Raises `InvalidArgumentError` for names that exist, for data that cannot be written or have another number of
+        entries, and while the ntuple is being written; `NotFoundError` (a `KeyError`) if it does not exist;
+        `UnsupportedError` if fields were added after its first entries. The ntuple is then as it was.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("append_fields.root") as file:
+        ...     file["Events"] = {"x": [0.5, 1.5]}
+        >>> with tupelo.update("append_fields.root") as file:
+        ...     file.append_fields("Events", {"score": [0.25, 0.75], "hits": [[1], []]})
+        >>> tupelo.open("append_fields.root:Events").arrays().tolist()
+        [{'x': 0.5, 'score': 0.25, 'hits': [1]}, {'x': 1.5, 'score': 0.75, 'hits': []}]
+        """
+        state, core = self._state(), self._writer()
+        check_name(name)
+        if name in self._writers:
+            raise InvalidArgumentError(
+                f"{self._path}: ntuple '{name}' was begun in this file; add fields to it in an update() of the file"
+            )
+        if isinstance(data, pa.Schema) or is_declaration(data):
+            raise InvalidArgumentError(f"ntuple '{name}': expected data, not types; NtupleWriter.add_fields takes types")
+        own = WriteOptions(compression=compression, page_bytes=page_bytes)
+        schema, tables = schema_and_data(data)
+        schema = normalize_schema(schema)
+        with state.call():
+            fields = core.append_fields(name, schema, own.over(self._options).options())
+            try:
+                for table in tables:
+                    fields.write(cast_table(table, schema))
+                fields.finish()
+            except BaseException:
+                fields.abandon()
+                raise
 
     def mkrntuple(
         self,

@@ -122,6 +122,11 @@ pub(crate) enum Destination {
 }
 
 impl Target {
+    /// An existing file to which something is added.
+    pub(crate) fn adding() -> Self {
+        Self { append: true, force: false, name: None, extend: true, new_cycle: false, mapping: None }
+    }
+
     /// Whether an existing file may be added to.
     pub(crate) fn can_append(&self) -> bool {
         self.append
