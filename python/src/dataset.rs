@@ -35,14 +35,14 @@ pub(crate) enum TableSource {
     Stored(String, Option<String>),
 }
 
-/// The tables of several files, one after the other. With `union`, it has the fields that any of them has. With
-/// `allow_missing`, files without such a table are left out.
+/// The tables of several files, one after the other. `fields` is "common", "union" or "defaults". With `allow_missing`, files
+/// without such a table are left out.
 #[pyfunction]
-#[pyo3(signature = (places, *, union, allow_missing, page_checksums, memory_budget, storage=None))]
+#[pyo3(signature = (places, *, fields, allow_missing, page_checksums, memory_budget, storage=None))]
 pub(crate) fn chain(
     py: Python<'_>,
     places: Vec<TableSource>,
-    union: bool,
+    fields: &str,
     allow_missing: bool,
     page_checksums: bool,
     memory_budget: Option<u64>,
@@ -54,7 +54,11 @@ pub(crate) fn chain(
         TableSource::Stored(file, _) => Some(file.as_str()),
     });
     let (count, at_once) = (places.len(), opened_at_once(files));
-    let policy = if union { FieldPolicy::Union } else { FieldPolicy::Common };
+    let policy = match fields {
+        "union" => FieldPolicy::Union,
+        "defaults" => FieldPolicy::Defaults,
+        _ => FieldPolicy::Common,
+    };
     let open = move |number: usize| {
         let (file, object) = match &places[number] {
             TableSource::Open(table) => return Ok(Some(table.get().inner().clone())),

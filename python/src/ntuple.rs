@@ -193,6 +193,11 @@ impl Table {
         self.inner.files()?.missing_text::<&str>(&[], &[])
     }
 
+    /// The fields whose numbers have a narrower type in some files of a chain: one sentence each.
+    fn promoted_fields(&self) -> Vec<String> {
+        self.inner.files().map(|chain| chain.promoted().to_vec()).unwrap_or_default()
+    }
+
     /// Whether a path or glob names only fields that are left out because the files of a chain differ.
     fn is_differing(&self, pattern: &str) -> bool {
         self.inner.files().is_some_and(|chain| chain.lacks(pattern))

@@ -66,6 +66,7 @@ fn sources() -> Vec<(&'static str, Table)> {
         ("tree", tree(0, 90)),
         ("chain of ntuples", chain(three(ntuple), FieldPolicy::Common)),
         ("union of ntuples", chain(three(ntuple), FieldPolicy::Union)),
+        ("union of ntuples with defaults", chain(three(ntuple), FieldPolicy::Defaults)),
         ("chain of trees", chain(three(tree), FieldPolicy::Common)),
         ("chain of ntuples and trees", chain(vec![ntuple(0, 40), tree(40, 1), ntuple(41, 49)], FieldPolicy::Common)),
         ("chain of chains", chain(nested(), FieldPolicy::Common)),

@@ -252,6 +252,7 @@ fn copies(
         if !args.union {
             let hint = "--union copies them with nulls for the other files; --exclude FIELDS leaves them out";
             chosen.check_missing(&job.table, hint)?;
+            chosen.check_types(&job.table, "--union copies them in the type that holds all values")?;
         }
         chosen.tell(&job.table, console);
         // Checks the expressions before the output is created.

@@ -58,6 +58,14 @@ impl Chosen {
         }
     }
 
+    /// Refuses several files whose numbers have different types.
+    pub(super) fn check_types(&self, table: &Table, hint: &str) -> Result<(), Failure> {
+        match table.files().and_then(|files| files.promoted().first()) {
+            None => Ok(()),
+            Some(promoted) => Err(Failure::usage(promoted).with_hint(hint)),
+        }
+    }
+
     /// Prints what is left out, and the counters that are added.
     pub(super) fn tell(&self, table: &Table, console: &Console) {
         console.warn_of_read(table, &self.skipped);

@@ -61,7 +61,39 @@ fn the_mode_decides_about_missing_fields() {
     tupelo(&["merge", &out, &a, &b, &part, "--mode", "union", "--force"]).ok();
     tupelo(&["diff", &all, &out, "--exclude", "H1_PX"]).ok();
     let missing = tupelo(&["dump", &out, "--fields", "H1_PX", "--entries", "2999:"]).ok();
+    assert_eq!(missing, "{\"H1_PX\":0.0}\n");
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["diff", &all, &out, "--fields", "H1_PX", "--entries", ":2500"]).ok();
+    // The pages of a file that lacks a field stay as they are, too.
+    let clusters =
+        |file: &str| tupelo(&["ls", file, "--json"]).json()["ntuples"][0]["clusters"].as_u64().expect("a number");
+    assert_eq!(clusters(&out), [&a, &b, &part].map(|file| clusters(file)).iter().sum::<u64>());
+    // With nulls, as by copy.
+    tupelo(&["copy", &a, &part, "-o", &out, "--union", "--force"]).ok();
+    let missing = tupelo(&["dump", &out, "--fields", "H1_PX", "--entries", "-1:"]).ok();
     assert_eq!(missing, "{\"H1_PX\":null}\n");
+}
+
+/// Numbers get the type that holds the values of all files, if that is wanted.
+#[test]
+fn numbers_of_different_types_are_merged() {
+    let place = Place::new();
+    let all = place.nanoaod();
+    let (narrow, wide, out) = (place.path("narrow.root"), place.path("wide.root"), place.path("out.root"));
+    tupelo(&["copy", &all, &narrow, "--fields", "nMuon,Muon_pt", "--define", "x=Muon_pt"]).ok();
+    tupelo(&["copy", &all, &wide, "--fields", "nMuon,Muon_pt", "--define", "x=Muon_pt * 1.0"]).ok();
+    for inputs in [[&narrow, &wide], [&wide, &narrow]] {
+        let refused = tupelo(&["merge", &out, inputs[0], inputs[1], "--force"]).fails(2);
+        assert!(refused.contains("field 'x' has type") && refused.contains("--mode union"), "{refused}");
+        let merged = tupelo(&["merge", &out, inputs[0], inputs[1], "--mode", "union", "--force"]);
+        assert!(merged.stderr.contains("written in the wider type"), "{}", merged.stderr);
+        merged.ok();
+        tupelo(&["verify", &out]).ok();
+        let schema = tupelo(&["schema", &out]).ok();
+        assert!(schema.contains("std::vector<double>"), "{schema}");
+        let half = |entries: &str| tupelo(&["dump", &out, "--fields", "x", "--entries", entries]).ok();
+        assert_eq!(half(":500"), half("500:"));
+    }
 }
 
 /// Files that were written in another way are decoded where their pages cannot stay as they are.

@@ -7,6 +7,7 @@ mod sealed;
 mod tests;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -36,6 +37,12 @@ pub(crate) struct FieldWriter {
 }
 
 impl FieldWriter {
+    /// The places of its columns and those of its subfields, which follow each other.
+    pub(crate) fn all_columns(&self) -> Range<usize> {
+        let end = self.children.iter().map(|child| child.all_columns().end).max();
+        self.column..end.unwrap_or(0).max(self.column + self.columns())
+    }
+
     /// The kinds of a field's own columns.
     pub(crate) fn columns_of(field: &Field) -> Vec<ColumnKind> {
         Self::columns_of_kind(&field.kind)

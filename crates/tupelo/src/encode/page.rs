@@ -9,6 +9,7 @@ use tupelo_format::encoding::{Encoding, MAX_PAGE_BYTES};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
+use super::sealed::ListedPage;
 use crate::source::checked;
 use crate::{Error, Result, sink};
 
@@ -90,6 +91,12 @@ impl SealedPage {
         let has_checksum = checked(listed, &bytes, true)?.len() < bytes.len();
         let digest = bytes.last_chunk().filter(|_| has_checksum).copied().map(u64::from_le_bytes);
         Ok(Self { elements: listed.elements, bytes, digest })
+    }
+
+    /// What a list of pages knows of it.
+    pub(crate) fn listed(&self) -> ListedPage {
+        let bytes = self.bytes.len().saturating_sub(self.checksum_bytes()) as u64;
+        ListedPage { elements: self.elements, bytes, has_checksum: self.digest.is_some() }
     }
 
     /// Bytes of the checksum among those of the page.

@@ -242,8 +242,8 @@ impl<'f> Copier<'f> {
         let range = read.range();
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.pages == Pages::Keep);
         while keeps_pages && next < range.end {
-            let Sealed { end, cluster } = read.sealed(order, &(next..range.end))?;
-            match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster), pages)) {
+            let Sealed { end, cluster, lacking } = read.sealed(order, &(next..range.end))?;
+            match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, lacking), pages)) {
                 None => {}
                 // Other clusters of the file hardly have other encodings.
                 Some((Err(_), _)) => keeps_pages = false,

@@ -1,10 +1,11 @@
 //! The fields of several sources as those of one.
 
 use std::collections::{BTreeSet, HashMap};
+use std::mem::discriminant;
 
 use tupelo_format::descriptor::FieldId;
 
-use super::{Field, Kind, Schema};
+use super::{Field, Kind, Primitive, Schema};
 
 /// Which fields to read where sources differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,6 +15,21 @@ pub enum FieldPolicy {
     Common,
     /// Those that any has, with nulls for sources that lack them.
     Union,
+    /// Those that any has, with zeros, empty texts and empty lists for sources that lack them: what fields of an ntuple have
+    /// that were added late, as by ROOT's merger.
+    Defaults,
+}
+
+/// The fields of several sources as those of one.
+#[derive(Debug, Default)]
+pub(crate) struct CombinedSchema {
+    pub(crate) schema: Schema,
+    /// Fields that some sources lack, each with the name of one of these.
+    pub(crate) partial: HashMap<String, String>,
+    /// What is left out.
+    pub(crate) differing: Vec<Differing>,
+    /// What some sources have in a narrower type: one sentence each.
+    pub(crate) promoted: Vec<String>,
 }
 
 /// A field that is left out because sources differ.
@@ -38,6 +54,7 @@ pub(crate) struct Combination {
     /// Name of the source that was added last.
     last: Option<String>,
     differing: Vec<Differing>,
+    promoted: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -101,7 +118,16 @@ impl Combination {
         }
         let mut missing = BTreeSet::new();
         match combined(&known.field, &field, self.policy, &field.name, &mut missing) {
-            Ok(field) => known.field = field,
+            Ok(both) => {
+                if [&known.field, &field].iter().any(|own| own.is_narrower(&both)) {
+                    let told = [&known.field, &field].map(|field| field.display_type().to_owned());
+                    let [own, other] = told;
+                    let what =
+                        format!("field '{}' has type {own} in {} and {other} in {source}", both.name, known.first);
+                    self.promoted.push(what);
+                }
+                known.field = both;
+            }
             // It is read under the names of its projected fields.
             Err(_) if known.field.hidden => known.is_left_out = true,
             Err(difference) => {
@@ -134,15 +160,14 @@ impl Combination {
         }
     }
 
-    /// The fields to read, the fields that some sources lack with the name of one of these, and what is left out. Fields to
-    /// read that some sources lack are optional.
-    pub(crate) fn finish(self) -> (Schema, HashMap<String, String>, Vec<Differing>) {
+    /// The fields to read. Those that some sources lack are optional, unless they have defaults.
+    pub(crate) fn finish(self) -> CombinedSchema {
         let (mut fields, mut partial): (Vec<Field>, _) = (Vec::with_capacity(self.fields.len()), HashMap::new());
         for mut known in self.fields {
             if let Some(source) = known.lacking {
                 partial.insert(known.field.name.clone(), source);
                 known.field.store();
-                if known.field.takes_nulls() {
+                if self.policy == FieldPolicy::Union && known.field.takes_nulls() {
                     known.field = known.field.optional();
                 }
             }
@@ -158,7 +183,7 @@ impl Combination {
         let is_lost = |field: &Field| field.projections().into_iter().any(|path| !is_whole(path));
         let lost: Vec<bool> = fields.iter().map(is_lost).collect();
         fields.iter_mut().zip(lost).filter(|(_, lost)| *lost).for_each(|(field, _)| field.store());
-        (Schema { fields }, partial, self.differing)
+        CombinedSchema { schema: Schema { fields }, partial, differing: self.differing, promoted: self.promoted }
     }
 }
 
@@ -209,6 +234,16 @@ fn combined(
     // Values that one source stores more exactly are not those of another encoding.
     let encoding = own.encoding.filter(|_| own.encoding == other.encoding);
     let with = |kind: Kind| Field { kind, encoding, ..own.clone() };
+    // The type of a collection has that of its items in its name.
+    let items = [own, other].map(Field::children);
+    if let [[ours], [theirs]] = items
+        && discriminant(&own.kind) == discriminant(&other.kind)
+        && let (Kind::Primitive(narrow), Kind::Primitive(wide)) = (&ours.kind, &theirs.kind)
+        && wide.holds(*narrow)
+        && own.length() == other.length()
+    {
+        return Ok(Field { name: own.name.clone(), ..other.clone() });
+    }
     let mut item = |own: &Field, other: &Field| combined(own, other, policy, path, missing).map(Box::new);
     let kind = match (&own.kind, &other.kind) {
         (Kind::Optional(ours), Kind::Optional(theirs)) => Kind::Optional(item(ours, theirs)?),
@@ -232,6 +267,10 @@ fn combined(
             let both = pairs.map(|(own, other)| combined(own, other, policy, &format!("{path}.{}", own.name), missing));
             Kind::Tuple(both.collect::<Result<_, _>>()?)
         }
+        (Kind::Primitive(ours), Kind::Primitive(theirs)) if theirs.holds(*ours) => {
+            return Ok(Field { name: own.name.clone(), ..other.clone() });
+        }
+        (Kind::Primitive(ours), Kind::Primitive(theirs)) if ours.holds(*theirs) => own.kind.clone(),
         (Kind::Streamer, Kind::Streamer) if own.type_name != other.type_name => return Err(differ()),
         (Kind::Variant(ours), Kind::Variant(theirs)) if ours.len() == theirs.len() => {
             // A variant is only itself with all its alternatives as they are.
@@ -266,14 +305,51 @@ fn members(
     let known: BTreeSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
     let added = theirs.iter().filter(|field| !known.contains(field.name.as_str()));
     lacking.extend(added.map(|field| format!("{path}.{}", field.name)));
-    if !lacking.is_empty() && (policy == FieldPolicy::Union || both.is_empty()) {
+    if !lacking.is_empty() && (policy != FieldPolicy::Common || both.is_empty()) {
         return Ok(None);
     }
     missing.extend(lacking);
     Ok(Some(both))
 }
 
+impl Primitive {
+    /// Whether all values of another, narrower type are values of this one.
+    fn holds(self, other: Self) -> bool {
+        use Primitive::{Double, Float, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+        match self {
+            Int16 => matches!(other, Int8 | UInt8),
+            UInt16 => matches!(other, UInt8),
+            Int32 => matches!(other, Int8 | UInt8 | Int16 | UInt16),
+            UInt32 => matches!(other, UInt8 | UInt16),
+            Int64 => matches!(other, Int8 | UInt8 | Int16 | UInt16 | Int32 | UInt32),
+            UInt64 => matches!(other, UInt8 | UInt16 | UInt32),
+            Double => matches!(other, Float),
+            _ => false,
+        }
+    }
+}
+
 impl Field {
+    /// Number of items of an array.
+    fn length(&self) -> Option<u64> {
+        if let Kind::Array { size, .. } = self.kind { Some(size) } else { None }
+    }
+
+    /// Whether numbers in a field have another type than those of the combined field.
+    fn is_narrower(&self, combined: &Self) -> bool {
+        let combined = match (&self.kind, &combined.kind) {
+            (Kind::Optional(_), _) => combined,
+            (_, Kind::Optional(item)) => item,
+            _ => combined,
+        };
+        let of_child = |own: &Field| {
+            let child = combined.children().iter().find(|child| child.name == own.name);
+            child.is_some_and(|child| own.is_narrower(child))
+        };
+        let is_own = matches!((&self.kind, &combined.kind), (Kind::Primitive(own), Kind::Primitive(it)) if own != it);
+        is_own || self.children().iter().any(of_child)
+    }
+
     /// Of a field of a source, what a field combined of several has of it. `None` if it is not of the same kind.
     pub(crate) fn restricted(&self, stored: &Self) -> Option<Self> {
         let item = |own: &Field, stored: &Field| own.restricted(stored).map(Box::new);
@@ -300,6 +376,7 @@ impl Field {
             }
             (Kind::Tuple(own), Kind::Tuple(theirs)) => Kind::Tuple(each(own, theirs)?),
             (Kind::Variant(own), Kind::Variant(theirs)) => Kind::Variant(each(own, theirs)?),
+            (Kind::Primitive(own), Kind::Primitive(theirs)) if own.holds(*theirs) => stored.kind.clone(),
             // The size of a collection is combined as a number.
             (Kind::Primitive(_), Kind::Cardinality { .. }) => stored.kind.clone(),
             (own, theirs) if own == theirs => stored.kind.clone(),

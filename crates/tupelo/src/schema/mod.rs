@@ -25,7 +25,7 @@ mod tree;
 
 pub use arrow::{metadata, standard_type_name};
 pub use combine::FieldPolicy;
-pub(crate) use combine::{Combination, Differing};
+pub(crate) use combine::{Combination, CombinedSchema, Differing};
 pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
 pub use glob::{Glob, escaped};

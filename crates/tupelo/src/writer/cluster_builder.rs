@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::AddedFields;
 use super::sealed::{self, CheckedCluster, ClusterFiller};
 use crate::encode::{
-    ColumnWriter, FieldWriter, ListedCluster, PackedPage, PageOptions, SealedColumn, SealedPage, StoredColumn,
+    ColumnWriter, FieldWriter, ListedCluster, ListedColumn, PackedPage, PageOptions, ReadPages, SealedColumn,
+    SealedPage, StoredColumn,
 };
 use crate::pool::{self, Background};
+use crate::reader::default_values;
 use crate::sink::PageSink;
 use crate::{Error, Result};
 
@@ -281,8 +284,46 @@ impl ClusterBuilder {
     }
 
     /// Checks a cluster whose pages are sealed.
-    pub(super) fn check_sealed(&self, cluster: ListedCluster) -> Result<CheckedCluster> {
-        sealed::check(cluster, &self.fields, &self.columns)
+    pub(super) fn check_sealed(&self, cluster: ListedCluster, lacking: Vec<usize>) -> Result<CheckedCluster> {
+        sealed::check(cluster, lacking, &self.fields, &self.columns)
+    }
+
+    /// Adds the columns of a field of this type that a checked cluster lacks, after the open one was flushed, with default
+    /// values for all its entries. Returns their pages.
+    pub(super) fn add_defaults(
+        &mut self,
+        cluster: &mut CheckedCluster,
+        field: usize,
+        data_type: &DataType,
+    ) -> Result<ReadPages> {
+        let Some(writer) = self.fields.get(field).and_then(Option::as_ref) else { return Ok(Vec::new()) };
+        let range = writer.all_columns();
+        let mut left = cluster.entries();
+        while left > 0 {
+            let piece = left.min(MAX_VALIDATED_ENTRIES);
+            writer.stage(&default_values(data_type, piece as usize), &mut self.columns)?;
+            left -= piece;
+            for column in self.columns.get_mut(range.clone()).into_iter().flatten() {
+                column.append_staged()?;
+                if left == 0 {
+                    column.pack_pending()?;
+                }
+                let options = column.options();
+                for (number, page) in column.take_packed() {
+                    column.put_sealed(number, page.seal(&options)?);
+                }
+            }
+        }
+        let mut pages = Vec::new();
+        for place in range {
+            let Some(column) = self.columns.get_mut(place) else { continue };
+            let (encoding, SealedColumn { compression, pages: sealed }) =
+                (column.options().encoding, column.take_sealed());
+            let listed = ListedColumn { encoding, compression, pages: sealed.iter().map(SealedPage::listed).collect() };
+            let own = cluster.add(listed, place);
+            pages.extend(sealed.into_iter().enumerate().map(|(number, page)| ((own, number), page)));
+        }
+        Ok(pages)
     }
 
     /// Takes the pages of a checked cluster, after the open one was flushed.

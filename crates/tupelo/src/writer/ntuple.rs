@@ -13,6 +13,7 @@ use super::sealed::CheckedCluster;
 use crate::encode::{ListedCluster, ReadPages};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
+use crate::schema::arrow::data_type;
 use crate::sink::NullSink;
 use crate::{Error, Result};
 
@@ -71,13 +72,13 @@ impl NtupleWriter {
     }
 
     /// Checks a whole cluster whose pages are sealed already, for [`NtupleWriter::append_sealed`]. Its columns must have the
-    /// encodings of the ntuple's.
+    /// encodings of the ntuple's. It has none for the fields at the places `lacking`, whose values are the default ones.
     ///
     /// # Errors
     /// Invalid argument for a cluster that does not match the ntuple.
-    pub(crate) fn check_sealed(&self, cluster: ListedCluster) -> Result<CheckedCluster> {
+    pub(crate) fn check_sealed(&self, cluster: ListedCluster, lacking: Vec<usize>) -> Result<CheckedCluster> {
         let committer = lock(&self.shared);
-        let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster));
+        let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster, lacking));
         checked.map_err(|e| committer.context(e))
     }
 
@@ -88,12 +89,21 @@ impl NtupleWriter {
     /// finished.
     pub(crate) fn append_sealed(
         &mut self,
-        cluster: CheckedCluster,
+        mut cluster: CheckedCluster,
         pages: impl Iterator<Item = Result<ReadPages>>,
     ) -> Result<()> {
         self.flush_cluster()?;
-        let mut filler = self.builder.fill_sealed(cluster);
         let poisoned = |error| lock(&self.shared).poison(error);
+        let mut defaults = Vec::new();
+        for field in cluster.lacking().to_vec() {
+            let data_type = lock(&self.shared).model.schema.fields.get(field).map(|field| data_type(field, true));
+            let Some(data_type) = data_type else { continue };
+            defaults.extend(self.builder.add_defaults(&mut cluster, field, &data_type).map_err(poisoned)?);
+        }
+        let mut filler = self.builder.fill_sealed(cluster);
+        if !defaults.is_empty() {
+            filler.put(defaults).map_err(poisoned)?;
+        }
         for read in pages {
             filler.put(read?).map_err(poisoned)?;
         }

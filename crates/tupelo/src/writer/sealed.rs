@@ -19,11 +19,31 @@ pub(crate) struct CheckedCluster {
     columns: Vec<ListedColumn>,
     /// For each column the place of its writer.
     places: Vec<usize>,
+    lacking: Vec<usize>,
 }
 
-/// Checks the columns of a sealed cluster.
+impl CheckedCluster {
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The places of the fields without columns in it.
+    pub(super) fn lacking(&self) -> &[usize] {
+        &self.lacking
+    }
+
+    /// Adds a column of a field that it lacks; `place` is that of its writer. Returns the place of the column.
+    pub(super) fn add(&mut self, column: ListedColumn, place: usize) -> usize {
+        self.columns.push(column);
+        self.places.push(place);
+        self.columns.len() - 1
+    }
+}
+
+/// Checks the columns of a sealed cluster, which has none of the fields at the places `lacking`.
 pub(super) fn check(
     cluster: ListedCluster,
+    lacking: Vec<usize>,
     fields: &[Option<FieldWriter>],
     writers: &[ColumnWriter],
 ) -> Result<CheckedCluster> {
@@ -32,7 +52,12 @@ pub(super) fn check(
         return Err(Error::invalid_argument("sealed cluster has no entries"));
     }
     let mut places = Vec::with_capacity(writers.len());
-    fields.iter().flatten().for_each(|field| add_columns(field, &mut places));
+    let stored: Vec<&FieldWriter> = fields
+        .iter()
+        .enumerate()
+        .filter_map(|(place, field)| field.as_ref().filter(|_| !lacking.contains(&place)))
+        .collect();
+    stored.iter().for_each(|field| add_columns(field, &mut places));
     if columns.len() != places.len() {
         let (given, expected) = (columns.len(), places.len());
         return Err(Error::invalid_argument(format!("sealed cluster has {given} columns, expected {expected}")));
@@ -45,8 +70,8 @@ pub(super) fn check(
             *elements = column.elements();
         }
     }
-    check_elements(fields, &elements, entries)?;
-    Ok(CheckedCluster { entries, columns, places })
+    check_elements(&stored, &elements, entries)?;
+    Ok(CheckedCluster { entries, columns, places, lacking })
 }
 
 /// Takes the pages of a checked cluster, piece by piece, in any order.
@@ -140,8 +165,8 @@ fn add_columns(field: &FieldWriter, places: &mut Vec<usize>) {
 
 /// Checks that the numbers of elements of all columns agree with each other and with the number of entries, as far as that is
 /// known without decoding.
-fn check_elements(fields: &[Option<FieldWriter>], elements: &[u64], entries: u64) -> Result<()> {
-    for field in fields.iter().flatten() {
+fn check_elements(fields: &[&FieldWriter], elements: &[u64], entries: u64) -> Result<()> {
+    for field in fields {
         let values = values(field, elements).map_err(|e| e.within(format!("field '{}'", field.path)))?;
         if let Some(values) = values.filter(|values| *values != entries) {
             let what = format!("found {values} values in column {} for {entries} entries", field.column);

@@ -268,7 +268,7 @@ fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) ->
 }
 
 fn append(ntuple: &mut NtupleWriter, (cluster, mut read): (ListedCluster, ReadPages)) {
-    let checked = ntuple.check_sealed(cluster).unwrap();
+    let checked = ntuple.check_sealed(cluster, Vec::new()).unwrap();
     // In pieces, in another order.
     let rest = read.split_off(read.len() / 2);
     ntuple.append_sealed(checked, [rest, read].into_iter().map(Ok)).unwrap();
@@ -315,7 +315,7 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     let refused = |copy: &NtupleWriter, change: &dyn Fn(&mut ListedCluster), expected: &str| {
         let (mut cluster, _) = sealed(&original, &ntuple, 3, all);
         change(&mut cluster);
-        let error = copy.check_sealed(cluster).unwrap_err().to_string();
+        let error = copy.check_sealed(cluster, Vec::new()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error} lacks {expected}");
     };
     fn pages(cluster: &mut ListedCluster, column: usize) -> &mut Vec<encode::ListedPage> {
@@ -333,12 +333,12 @@ fn sealed_clusters_that_do_not_match_are_refused() {
     let mut other = file.ntuple("other", ntuple.schema(), WriteOptions::default()).unwrap();
     let (cluster, mut read) = sealed(&original, &ntuple, 3, all);
     let (_, missing) = read.pop().unwrap();
-    let checked = other.check_sealed(cluster).unwrap();
+    let checked = other.check_sealed(cluster, Vec::new()).unwrap();
     let error = other.append_sealed(checked, iter::once(Ok(read))).unwrap_err();
     assert!(error.to_string().contains("a page of the cluster is missing"), "{error}");
     other.abandon().unwrap();
     let mut other = file.ntuple("other", ntuple.schema(), WriteOptions::default()).unwrap();
-    let checked = other.check_sealed(sealed(&original, &ntuple, 3, all).0).unwrap();
+    let checked = other.check_sealed(sealed(&original, &ntuple, 3, all).0, Vec::new()).unwrap();
     let error = other.append_sealed(checked, iter::once(Ok(vec![((all, 0), missing)]))).unwrap_err();
     assert!(error.to_string().contains("is not in the cluster"), "{error}");
     other.abandon().unwrap();

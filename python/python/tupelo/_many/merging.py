@@ -65,7 +65,8 @@ def merge(
     first of each path is copied. Of files that are given without the name of an ntuple, all objects are merged.
 
     ``mode`` says what to do with fields of ntuples that some files lack: ``"strict"`` refuses them, ``"union"`` keeps
-    them, with missing values for entries of the other files, and ``"intersect"`` drops them. A `TupeloWarning` names
+    them, with zeros, empty strings and empty lists for entries of the other files, and ``"intersect"`` drops them.
+    Numbers of different types get the type that holds all values, except with ``"strict"``. A `TupeloWarning` names
     everything that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An
     existing file is replaced when the new one is complete.
 
@@ -98,8 +99,10 @@ def merge(
         if missing is not None and mode == "strict":
             raise InvalidArgumentError(
                 f"{table.file_path}: ntuple '{name}': some files lack the fields {missing}; mode='union' keeps them, "
-                "with missing values, and mode='intersect' drops them"
+                "with zeros, and mode='intersect' drops them"
             )
+        if mode == "strict" and (promoted := table.promoted_fields()):
+            raise InvalidArgumentError(f"ntuple '{name}': {promoted[0]}; mode='union' writes it in the wider type")
         if missing is not None:
             skipped[name] = f"some files lack the fields {missing}"
     total = sum(table.num_entries for table in tables.values())
@@ -139,7 +142,7 @@ def _contents(places: Iterable[InputNtuple], remote: "_core.Storage | None") -> 
             found.setdefault(place.name.partition(";")[0], []).append((place.absolute_path, place.name))
             continue
         if _core.is_object_uri(place.absolute_path):
-            name = _core.chain([(place.absolute_path, None)], **_how(remote, union=False)).path
+            name = _core.chain([(place.absolute_path, None)], **_how(remote)).path
             contents.ntuples.setdefault(name, []).append((place.absolute_path, None))
             continue
         with reopen(place.absolute_path, storage=remote) as file:
@@ -164,10 +167,10 @@ def _is_tree(place: InputNtuple, remote: "_core.Storage | None") -> bool:
         return classes.get(place.name or "") in TREE_CLASSES
 
 
-def _how(remote: "_core.Storage | None", *, union: bool) -> dict[str, Any]:
+def _how(remote: "_core.Storage | None", fields: str = "common") -> dict[str, Any]:
     how = {"page_checksums": True, "memory_budget": None, "storage": remote}
-    return {"union": union, "allow_missing": False, **how}
+    return {"fields": fields, "allow_missing": False, **how}
 
 
 def _chain(found: list[tuple[str, str | None]], mode: MergeMode, remote: "_core.Storage | None") -> "_core.Table":
-    return _core.chain(found, **_how(remote, union=mode == "union"))
+    return _core.chain(found, **_how(remote, "defaults" if mode == "union" else "common"))

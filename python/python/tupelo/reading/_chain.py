@@ -74,7 +74,7 @@ class ChainLocation:
         try:
             return _core.chain(
                 places,
-                union=self.fields == "union",
+                fields=self.fields,
                 allow_missing=self.allow_missing,
                 page_checksums=self.page_checksums,
                 memory_budget=self.memory_budget,

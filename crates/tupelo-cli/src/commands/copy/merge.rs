@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use clap::ValueEnum;
 use tupelo::MoveOptions;
-use tupelo::dataset::find;
+use tupelo::dataset::{FieldPolicy, find};
 use tupelo::ops::merge::{has_others, merge_objects};
 use tupelo::reader::{Location, Read};
 
-use super::super::{Selecting, policy, warn_of_repeated};
+use super::super::{Selecting, warn_of_repeated};
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
@@ -61,9 +61,10 @@ pub(crate) struct Args {
 enum Mode {
     /// Refuse them
     Strict,
-    /// Keep the fields of all files, with nulls for the entries of files that lack them
+    /// Keep the fields of all files, with zeros, empty texts and empty lists for the entries of files that lack them;
+    /// numbers of different types get the one that holds all values
     Union,
-    /// Keep the fields that all files have
+    /// Keep the fields that all files have, numbers as with union
     Intersect,
 }
 
@@ -140,7 +141,7 @@ fn jobs(
     listed: &mut Listed,
     console: &Console,
 ) -> Result<Vec<Job>, Failure> {
-    let policy = policy(args.mode == Mode::Union);
+    let policy = if args.mode == Mode::Union { FieldPolicy::Defaults } else { FieldPolicy::Common };
     let finding =
         JobSearch { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
     let ntuples = listed.trees.take_named(&args.reading, locations, to.ntuple_name());
@@ -161,8 +162,12 @@ fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Read, Failure> {
     let fields = super::super::Fields::default();
     let mut chosen = fields.select(&job.table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
     if args.mode == Mode::Strict {
-        let hint = "--mode union keeps them, with nulls for the other files; --mode intersect drops them";
+        let hint = "--mode union keeps them, with zeros for the other files; --mode intersect drops them";
         chosen.check_missing(&job.table, hint)?;
+        chosen.check_types(&job.table, "--mode union writes them in the type that holds all values")?;
+    }
+    for promoted in job.table.files().map(|files| files.promoted()).unwrap_or_default() {
+        console.note(&format!("{}: {promoted}; written in the wider type", job.name));
     }
     if let Some(missing) = chosen.missing.take() {
         console.warn(&format!("{}: dropped the fields missing in some files: {missing}", job.name));

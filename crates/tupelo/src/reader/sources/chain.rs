@@ -16,13 +16,13 @@ use tupelo_format::streamer::StreamerInfos;
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
 use super::{
-    Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection, each_once,
-    type_of, typed,
+    Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection,
+    default_values, each_once, type_of, typed,
 };
 use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
-use crate::schema::{Combination, Differing, Field, FieldPolicy, Schema};
+use crate::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
 use crate::{Error, ErrorKind, Result};
 
 /// Sources that are kept open.
@@ -109,6 +109,8 @@ struct Known {
     left_out: Vec<Skipped>,
     deviations: Vec<Deviation>,
     differing: Vec<Differing>,
+    promoted: Vec<String>,
+    policy: FieldPolicy,
 }
 
 /// An ntuple or tree of a chain.
@@ -182,7 +184,7 @@ impl Chain {
             _ => pool::each_waiting((0..count).collect(), at_once, opened, added)?,
         }
         let first = first.ok_or_else(no_ntuples)?;
-        let (schema, partial, differing) = combination.finish();
+        let CombinedSchema { schema, partial, differing, promoted } = combination.finish();
         let own = first.schema();
         let schema = SourceSchema::new(schema, own.is_compressed(), own.metadata().clone()).like(own, partial);
         let description = first.sidecar().description().to_owned();
@@ -192,7 +194,18 @@ impl Chain {
         let warnings = warnings.finish().map(|(warning, files)| format!("{warning} (in {files})")).collect();
         let told = |(it, files): (Skipped, String)| Skipped { reason: format!("{} (in {files})", it.reason), ..it };
         let left_out = left_out.finish().map(told).collect();
-        let known = Known { schema, description, clusters, extra_type_info, warnings, left_out, deviations, differing };
+        let known = Known {
+            schema,
+            description,
+            clusters,
+            extra_type_info,
+            warnings,
+            left_out,
+            deviations,
+            differing,
+            promoted,
+            policy,
+        };
         let inner = Inner { open, parts, ahead, opened, known };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -205,6 +218,11 @@ impl Chain {
     /// The index of the part that holds an entry.
     pub fn part_of(&self, entry: u64) -> usize {
         self.parts().partition_point(|part| part.entries.end <= entry)
+    }
+
+    /// The fields whose numbers have a narrower type in some files, which are read in the wider type: one sentence each.
+    pub fn promoted(&self) -> &[String] {
+        &self.inner.known.promoted
     }
 
     /// The fields that are left out because files differ.
@@ -265,7 +283,10 @@ impl Chain {
             let array = |(place, field): (usize, &Field)| {
                 let data_type = type_of(field, &self.inner.known.schema, options.binary_strings);
                 let Some((_, array)) = own.next_if(|(next, _)| *next == place) else {
-                    return Ok(new_null_array(&data_type, entries.len() as usize));
+                    return Ok(match self.inner.known.policy {
+                        FieldPolicy::Defaults => default_values(&data_type, entries.len() as usize),
+                        _ => new_null_array(&data_type, entries.len() as usize),
+                    });
                 };
                 typed(&array, &data_type)
             };
@@ -456,12 +477,14 @@ impl EntrySource for Chain {
         let source = self.source(index)?;
         let (places, selection) = own_fields(&*source, fields)?;
         let own = selection.stored_fields();
-        let is_same = places.len() == fields.len() && fields.iter().zip(own).all(|(it, own)| it.is_stored_like(own));
-        if !is_same || selection.is_evolved() {
+        let lacking: Vec<usize> = (0..fields.len()).filter(|place| places.binary_search(place).is_err()).collect();
+        let has_defaults = lacking.is_empty() || self.inner.known.policy == FieldPolicy::Defaults;
+        let is_same = places.iter().zip(own).all(|(place, own)| fields[*place].is_stored_like(own));
+        if !is_same || !has_defaults || selection.is_evolved() {
             return Ok(Sealed::none(end));
         }
         let found = source.sealed(own, &(entries.start - start..end - start)).map_err(|e| source.context(e))?;
-        Ok(Sealed { end: found.end + start, ..found })
+        Ok(Sealed { end: found.end + start, lacking, ..found })
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::{fmt, iter};
 
 use arrow_array::{ArrayRef, make_array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
@@ -140,16 +142,42 @@ fn type_of(field: &Field, schema: &SourceSchema, binary_strings: bool) -> DataTy
     if binary_strings { binary_type(&stored) } else { stored }
 }
 
-/// An array under a type that has other metadata and nullability.
+/// An array under a type that has other metadata and nullability, or wider numbers.
 fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(Arc::clone(array));
     }
-    match relabel(&array.to_data(), data_type) {
+    let data = array.to_data();
+    match relabel(&data, data_type) {
         Ok(data) => Ok(make_array(data)),
         // Strings that are not UTF-8 are bytes.
-        Err(_) => Ok(make_array(relabel(&array.to_data(), &binary_type(data_type))?)),
+        Err(_) => match relabel(&data, &binary_type(data_type)) {
+            Ok(data) => Ok(make_array(data)),
+            Err(_) => Ok(cast_with_options(array, data_type, &CastOptions { safe: false, ..CastOptions::default() })?),
+        },
     }
+}
+
+/// The values of entries that lack a field: zeros, empty texts and lists, and nulls where the type has them.
+pub(crate) fn default_values(data_type: &DataType, len: usize) -> ArrayRef {
+    fn without_nulls(data: ArrayData, is_nullable: bool) -> ArrayData {
+        let fields: Vec<bool> = match data.data_type() {
+            DataType::Struct(fields) => fields.iter().map(|field| field.is_nullable()).collect(),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::FixedSizeList(item, _)
+            | DataType::Map(item, _) => {
+                vec![item.is_nullable()]
+            }
+            _ => vec![true; data.child_data().len()],
+        };
+        let children = data.child_data().iter().cloned().zip(fields);
+        let children = children.map(|(child, is_nullable)| without_nulls(child, is_nullable)).collect();
+        let nulls = data.nulls().filter(|_| is_nullable).cloned();
+        let valid = data.clone().into_builder().nulls(nulls).child_data(children).build();
+        valid.unwrap_or(data)
+    }
+    make_array(without_nulls(ArrayData::new_null(data_type, len), false))
 }
 
 /// Fields without those that were listed before.
@@ -174,12 +202,14 @@ pub(crate) struct Sealed {
     pub(crate) end: u64,
     /// The cluster and its pages; `None` if it must be decoded.
     pub(crate) cluster: Option<(ListedCluster, SealedPages)>,
+    /// The places of fields that the cluster lacks, whose entries have the default values.
+    pub(crate) lacking: Vec<usize>,
 }
 
 impl Sealed {
     /// Entries that must be decoded.
     pub(crate) fn none(end: u64) -> Self {
-        Self { end, cluster: None }
+        Self { end, cluster: None, lacking: Vec::new() }
     }
 }
 

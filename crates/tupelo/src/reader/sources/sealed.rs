@@ -96,7 +96,7 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
         let (end, listed) = listed(from, fields, entries)?;
         let cluster =
             listed.map(|Listed { cluster, about, pages }| (about, read(ntuple.clone(), from.clone(), cluster, pages)));
-        Ok(Sealed { end, cluster })
+        Ok(Sealed { end, cluster, lacking: Vec::new() })
     })
 }
 

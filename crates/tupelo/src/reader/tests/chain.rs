@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch, StringArray, StructArray};
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, Float32Array, Int32Array, Int64Array, LargeListArray, LargeStringArray, RecordBatch, StringArray,
+    StructArray,
+};
 use arrow_schema::{DataType, Field as ArrowField};
 
 use super::super::{Read, Table};
@@ -232,4 +235,51 @@ fn a_chain_is_copied_with_what_is_attached_to_its_files() {
     let copied = crate::open(path.to_str().unwrap()).open().unwrap();
     assert_eq!(values(copied.read_all()), [0, 1, 2, 10, 11, 12]);
     assert_eq!(copied.metadata().unwrap()["run"], "0");
+}
+
+#[test]
+fn narrower_numbers_are_read_in_the_wider_type() {
+    let longs = |values: [i64; 2]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+    let record = |member: ArrayRef| -> ArrayRef {
+        let field = ArrowField::new("m", member.data_type().clone(), false);
+        Arc::new(StructArray::from(vec![(Arc::new(field), member)]))
+    };
+    let narrow = vec![("x", ints([1, 2])), ("r", record(ints([5, 6])))];
+    let wide = vec![("x", longs([3, 1 << 40])), ("r", record(longs([7, 8])))];
+    for order in [[0, 1], [1, 0]] {
+        let all = [narrow.clone(), wide.clone()];
+        let (_folder, paths) = files(order.iter().map(|&file| all[file].clone()).collect());
+        let table = chain(&paths, FieldPolicy::Common).unwrap();
+        let promoted = table.files().unwrap().promoted();
+        assert!(promoted.len() == 2 && promoted[0].starts_with("field 'x' has type std::int"), "{promoted:?}");
+        let batch = table.read_all().to_batch().unwrap();
+        let values = batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let members = batch.column(1).as_struct().column(0).as_primitive::<Int64Type>().values().to_vec();
+        let (mut expected, mut others) = (vec![1, 2, 3, 1 << 40], vec![5, 6, 7, 8]);
+        expected.rotate_left(2 * order[0]);
+        others.rotate_left(2 * order[0]);
+        assert_eq!((values, members), (expected, others));
+        let cut = table.read(["x"]).unwrap().with_where(&"x > 2".parse().unwrap()).unwrap().to_batch().unwrap();
+        assert_eq!(cut.num_rows(), 2);
+    }
+}
+
+#[test]
+fn fields_that_files_lack_may_have_default_values() {
+    let lists = LargeListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)]), Some(vec![])]);
+    let lists = LargeListArray::new(
+        Arc::new(ArrowField::new("item", DataType::Int32, false)),
+        lists.offsets().clone(),
+        lists.values().clone(),
+        None,
+    );
+    let texts: ArrayRef = Arc::new(LargeStringArray::from(vec!["a", "b"]));
+    let (_folder, paths) = files(vec![vec![("x", ints([1, 2]))], vec![("l", Arc::new(lists)), ("s", texts)]]);
+    let table = chain(&paths, FieldPolicy::Defaults).unwrap();
+    let batch = table.read_all().to_batch().unwrap();
+    assert_eq!(batch.columns().iter().map(|column| column.null_count()).collect::<Vec<_>>(), [0, 0, 0]);
+    assert_eq!(batch.column(0).as_primitive::<Int32Type>().values(), &[1, 2, 0, 0]);
+    assert_eq!(batch.column(1).as_list::<i64>().offsets().to_vec(), [0, 0, 0, 1, 1]);
+    let texts: Vec<&str> = batch.column(2).as_string::<i64>().iter().flatten().collect();
+    assert_eq!(texts, ["", "", "a", "b"]);
 }
