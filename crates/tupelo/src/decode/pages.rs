@@ -14,6 +14,8 @@ use crate::{Error, Result, pool};
 
 /// Pages that are read at once, in bytes: together with one that is decompressed they stay in a core's own cache.
 const RUN_BYTES: u64 = 256 << 10;
+/// Bytes that can be read in the time of one more call.
+const CALL_BYTES: u64 = 4 << 10;
 /// Comparing the checksums of pages that are smaller on average takes as long as decoding them, in bytes.
 const WORTH_COMPARING_BYTES: u64 = 8 << 10;
 
@@ -39,7 +41,7 @@ impl PageReader<'_> {
         out: &mut [u8],
         decode: Decode,
     ) -> Result<()> {
-        if self.read_plain(field, run, width, out)? {
+        if self.read_plain(field, run, width, out)? || self.read_elements(field, run, width, out)? {
             return Ok(());
         }
         let (mut rest, mut spare) = (out, Vec::<u64>::new());
@@ -131,6 +133,39 @@ impl PageReader<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Reads only the requested elements of a run, where few are wanted of pages that are stored as they are in memory and whose
+    /// checksums are not compared; `false` where they are not.
+    fn read_elements(&self, field: &Field, run: &[PageSlice], width: usize, out: &mut [u8]) -> Result<bool> {
+        let Some(first) = run.first() else { return Ok(true) };
+        let column = self.table.column(first.id);
+        let bits_match = column.encoding.is_plain() && usize::from(column.encoding.bits()) == 8 * width;
+        if self.metadata.verifies() || !bits_match {
+            return Ok(false);
+        }
+        let taken: u64 = run.iter().map(|slice| (slice.take * width) as u64).sum();
+        let pages: u64 = run.chunk_by(|a, b| a.id == b.id).map(|slices| slices[0].range.bytes()).sum();
+        let is_plain = |slice: &PageSlice| {
+            let info = &column.info.pages[slice.id.page as usize];
+            self.fetcher.get(slice.id).is_none()
+                && info.locator.stored_bytes() == u64::from(info.elements) * width as u64
+        };
+        // A call costs as much as reading some kilobytes.
+        let calls = run.len() as u64 * CALL_BYTES;
+        if taken.saturating_add(calls) >= pages || !run.iter().all(is_plain) {
+            return Ok(false);
+        }
+        let mut rest = out;
+        for slice in run {
+            let own = rest.split_off_mut(..slice.take * width).ok_or_else(|| Error::corrupt("pages overlap"))?;
+            let start = slice.range.start + (slice.skip * width) as u64;
+            let read = self.metadata.session().counters().decompress(own.len(), own.len() as u64, || {
+                self.metadata.store().read_into(slice.range.blob, start, &mut [own])
+            });
+            read.map_err(|e| self.table.named(field, column.within(slice.id.page, e)))?;
+        }
+        Ok(true)
     }
 
     /// Reads the pages of a run directly into their place in the output, where they are stored as they are in memory and

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
-use arrow_array::{ArrayRef, Int32Array, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::take::take;
@@ -191,4 +191,33 @@ fn ntuples_from_before_format_1_are_refused_with_their_version() {
     }
     let cut = file_of(PRE_RELEASE_CLASS, &[0x40, 0, 0, 0x42, 0, 4, 0]).table(None).unwrap_err();
     assert_eq!(cut.kind(), ErrorKind::Corrupt, "{cut}");
+}
+
+/// Of uncompressed pages, single entries take only their own bytes where checksums are not compared.
+#[test]
+fn single_entries_read_only_their_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takes.root");
+    let columns = [("x", Arc::new(Int32Array::from_iter_values(0..100_000)) as ArrayRef)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = crate::create(&path).unwrap();
+    let options = crate::WriteOptions::default().with_compression(crate::Compression::NONE);
+    let mut ntuple = file.ntuple("events", &Schema::from_arrow(&tighten(&batch)).unwrap(), options).unwrap();
+    ntuple.write(&batch).unwrap();
+    ntuple.finish().unwrap();
+    file.finish().unwrap();
+    let entries = [99_999, 5, 70_000, 5];
+    for (verifies, most) in [(true, 500_000), (false, 100)] {
+        let open = crate::open(path.to_str().unwrap()).with_metrics(true).with_page_checksums(verifies);
+        let ntuple = open.open().unwrap();
+        let read = ntuple.read(["x"]).unwrap();
+        // The page list is read now.
+        read.take(&[0]).unwrap();
+        let before = ntuple.metrics().unwrap().read_bytes;
+        let taken = read.take(&entries).unwrap();
+        assert_eq!(taken.column(0).as_primitive::<Int32Type>().values(), &[99_999, 5, 70_000, 5]);
+        let bytes = ntuple.metrics().unwrap().read_bytes - before;
+        assert!(bytes <= most && bytes >= 12, "{bytes} bytes were read");
+        assert_eq!(read.to_batch().unwrap().column(0).as_primitive::<Int32Type>().len(), 100_000);
+    }
 }
