@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::merge;
-use tupelo::reader::Unmatched;
+use tupelo::reader::{Location, Unmatched};
 use tupelo::{Error, MoveOptions, Table as Source};
 
 use crate::arrow;
@@ -95,6 +95,24 @@ pub(crate) fn join(
         false => Source::join_by(sides, on, unmatched),
     })?;
     Ok(joined.into())
+}
+
+/// A tree together with its friends.
+#[pyfunction]
+#[pyo3(signature = (table, *, page_checksums, memory_budget, storage=None))]
+pub(crate) fn with_friends(
+    py: Python<'_>,
+    table: &Table,
+    page_checksums: bool,
+    memory_budget: Option<u64>,
+    storage: Option<&Storage>,
+) -> PyResult<Table> {
+    let storage = or_default(storage);
+    let open = |location: &Location| {
+        let options = open_options(&location.file, page_checksums, memory_budget).with_storage(storage.clone());
+        options.open_file()?.table(location.object.as_deref())
+    };
+    Ok(cancellable(py, || table.inner().with_friends(open))?.into())
 }
 
 /// What became of the objects of several files.

@@ -33,7 +33,7 @@ mod _core {
     use super::attributes::{AttributeSetWriter, Attributes};
     #[pymodule_export]
     use super::dataset::{
-        CommonFields, MergedObjects, UnionFields, chain, join, matching_files, merge_objects, merge_tree,
+        CommonFields, MergedObjects, UnionFields, chain, join, matching_files, merge_objects, merge_tree, with_friends,
     };
     #[pymodule_export]
     use super::file::{File, Location, parse_location};

@@ -68,6 +68,7 @@ __all__ = [
     "threads",
     "tighten",
     "type_names",
+    "with_friends",
 ]
 
 DEFAULT_BATCH_BYTES: Final[int]
@@ -271,6 +272,9 @@ def chain(
     storage: Storage | None = None,
 ) -> Table: ...
 def join(tables: list[Table], prefixes: list[str], *, on: list[str], unmatched: str) -> Table: ...
+def with_friends(
+    table: Table, *, page_checksums: bool, memory_budget: int | None, storage: Storage | None = None
+) -> Table: ...
 def matching_files(pattern: str, storage: Storage | None = None) -> list[str] | None: ...
 def merge_objects(
     files: list[str], to: FileWriter, options: dict[str, Any], storage: Storage | None = None

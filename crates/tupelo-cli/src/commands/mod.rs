@@ -194,6 +194,7 @@ struct Opening {
     location: Location,
     options: OpenOptions,
     attributes: Option<String>,
+    has_friends: bool,
     watch: Watch,
 }
 
@@ -224,7 +225,14 @@ impl Opening {
         let file = self.options.clone().open_file().map_err(Unopened::File)?;
         // Batches may need the same parts of a remote file.
         let file = self.watch.file(file).with_recent_requests();
-        let table = file.table(self.location.object.as_deref()).map_err(Unopened::Object)?;
+        let mut table = file.table(self.location.object.as_deref()).map_err(Unopened::Object)?;
+        if self.has_friends {
+            let open = |friend: &Location| {
+                let options = self.options.clone().for_another(friend.clone());
+                self.watch.file(options.open_file()?).with_recent_requests().table(friend.object.as_deref())
+            };
+            table = table.with_friends(open).map_err(Unopened::Object)?;
+        }
         let set = |set: &String| Ok(Table::Ntuple(table.ntuple()?.attribute_set(set)?));
         self.attributes.as_ref().map_or_else(|| Ok(table.clone()), set).map_err(Unopened::Object)
     }
@@ -260,7 +268,8 @@ impl Reading {
 
     fn opening(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Opening, Failure> {
         let (options, watch) = (self.options(location)?, console.watch().clone());
-        Ok(Opening { location: location.clone(), options, attributes: attributes.map(str::to_owned), watch })
+        let attributes = attributes.map(str::to_owned);
+        Ok(Opening { location: location.clone(), options, attributes, has_friends: false, watch })
     }
 
     /// Opens an ntuple, one of its attribute sets, or a tree, and prints its warnings.
@@ -302,6 +311,9 @@ struct Sources {
     /// Read the attribute set of this name linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
+    /// Also read the friends of trees: the names of their fields begin with the alias of the friend and '_'
+    #[arg(long, conflicts_with = "attributes")]
+    friends: bool,
     #[command(flatten)]
     skipping: Skipping,
     #[command(flatten)]
@@ -341,8 +353,8 @@ impl Sources {
     /// The only file, or all files one after the other. Prints what is left out because files cannot be opened.
     fn table(&self, locations: &[Location], console: &Console) -> Result<Table, Failure> {
         warn_of_repeated(locations, "read", console);
-        let set = self.attributes.as_deref();
-        let table = self.reading.chain(locations, policy(self.union), set, &self.skipping, console)?;
+        let what = Opened { set: self.attributes.as_deref(), has_friends: self.friends };
+        let table = self.reading.chain(locations, policy(self.union), what, &self.skipping, console)?;
         self.skipping.finish(locations.len(), console)?;
         Ok(table)
     }
@@ -360,18 +372,28 @@ fn policy(union: bool) -> FieldPolicy {
     if union { FieldPolicy::Union } else { FieldPolicy::Common }
 }
 
+/// What is opened of each file.
+#[derive(Clone, Copy, Default)]
+struct Opened<'a> {
+    /// An attribute set, instead of the ntuple.
+    set: Option<&'a str>,
+    /// Whether the friends of trees are opened, too.
+    has_friends: bool,
+}
+
 impl Reading {
     /// The only file, or all files one after the other. Files that cannot be opened are noted.
     fn chain(
         &self,
         locations: &[Location],
         policy: FieldPolicy,
-        attributes: Option<&str>,
+        what: Opened<'_>,
         skipping: &Skipping,
         console: &Console,
     ) -> Result<Table, Failure> {
-        let opening = |location| self.opening(location, attributes, console);
-        let openings: Vec<Opening> = locations.iter().map(opening).collect::<Result<_, _>>()?;
+        let opening =
+            |location| Ok(Opening { has_friends: what.has_friends, ..self.opening(location, what.set, console)? });
+        let openings: Vec<Opening> = locations.iter().map(opening).collect::<Result<_, Failure>>()?;
         let count = openings.len();
         let at_once = opened_at_once(locations.iter().map(|location| location.file.as_str()));
         let (looked, noting) = (Arc::new(Mutex::<FirstLook>::default()), skipping.clone());

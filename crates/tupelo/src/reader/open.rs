@@ -64,6 +64,12 @@ impl OpenOptions {
         self
     }
 
+    /// The same options for another file.
+    #[must_use]
+    pub fn for_another(self, location: Location) -> Self {
+        Self { location, ..self }
+    }
+
     /// Whether to collect read statistics for [`Ntuple::metrics`]. Off by default: the timers add about a microsecond
     /// per page.
     #[must_use]

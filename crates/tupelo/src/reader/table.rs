@@ -7,12 +7,13 @@ use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::keys::{Unmatched, matched};
+use super::location::Location;
 use super::read::Read;
 use super::skipped::Skipped;
 use super::sources::{Chain, EntrySource, Join, Ntuple, Tree, no_ntuples};
 use crate::error::{Remedy, listed};
 use crate::evolution::ReadRule;
-use crate::schema::{Differing, FieldPolicy, Schema};
+use crate::schema::{Differing, FieldPolicy, Schema, escaped};
 use crate::source::{Metrics, TreeCache};
 use crate::{Error, Result};
 
@@ -135,6 +136,36 @@ impl Table {
             tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).unzip();
         let sources = matched(sources, &keys, unmatched)?;
         Join::new(prefixes.into_iter().zip(sources).collect(), &keys).map(Self::Join)
+    }
+
+    /// A tree together with its [friends](Tree::friends), which `open` opens: the names of their fields begin with the alias
+    /// and `_`. The entries of a friend with an index are those with the same values of its major and minor field, and null
+    /// where it has none; those of others are those of the same number. What is not a tree, or has no friends, stays as it is.
+    ///
+    /// # Errors
+    /// Those of `open`, [`Table::join`] and [`Table::join_by`]; unsupported for an index of other expressions than fields.
+    pub fn with_friends(&self, mut open: impl FnMut(&Location) -> Result<Self>) -> Result<Self> {
+        let mut joined = self.clone();
+        for (alias, location) in self.tree().map(Tree::friends).unwrap_or_default() {
+            let friend = open(&location)?;
+            let index = friend.tree().and_then(|tree| tree.metadata().index.clone());
+            let sides = [(String::new(), joined), (format!("{alias}_"), friend)];
+            joined = match index {
+                None => Self::join(sides)?,
+                Some(index) => {
+                    // ROOT writes "0" where there is no minor number.
+                    let keys: Vec<String> = index.into_iter().filter(|name| !name.is_empty() && name != "0").collect();
+                    let is_field = |name: &String| sides.iter().all(|(_, table)| table.read([escaped(name)]).is_ok());
+                    if let Some(other) = keys.iter().find(|name| !is_field(name)) {
+                        let what =
+                            format!("friend '{alias}' has an index of '{other}', which both trees need as a field");
+                        return Err(Error::unsupported(what).in_file(self.file_name()));
+                    }
+                    Self::join_by(sides, keys, Unmatched::Null)?
+                }
+            };
+        }
+        Ok(joined)
     }
 
     pub(super) fn as_source(&self) -> &dyn EntrySource {

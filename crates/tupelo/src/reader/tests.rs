@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::take::take;

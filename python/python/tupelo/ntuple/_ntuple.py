@@ -294,8 +294,19 @@ class Tree(Ntuple):
 
     @property
     def friends(self) -> list[tuple[str, str, str]]:
-        """Friend trees: alias, file (empty for the same file) and name of each. They are not joined."""
+        """Friend trees: alias, file (empty for the same file) and name of each. `with_friends` joins them."""
         return self._info.friends
+
+    def with_friends(self) -> "TreeWithFriends":
+        """The tree together with its friends: the names of their fields begin with the alias and ``_``.
+
+        The entries of a friend with an index are those with the same values of its major and minor branch, and missing
+        where it has none; those of other friends are those of the same number. Relative paths of files are those in the
+        folder of the tree's file, or else from the working directory, as in ROOT.
+
+        Raises the errors of `open` and `join`, and `UnsupportedError` for an index of other expressions than branches.
+        """
+        return TreeWithFriends(self._location)
 
     @property
     def index(self) -> tuple[str, str] | None:
@@ -360,6 +371,24 @@ def as_table(
 ) -> Ntuple:
     """An `Ntuple` or a `Tree`."""
     return (Ntuple if core.tree() is None else Tree)(core, origin, rules, is_quiet=is_quiet)
+
+
+class TreeWithFriends(Entries):
+    """A tree and its friends, with the methods of an `Ntuple` that read entries; `Tree.with_friends` returns it."""
+
+    _class = "Tree"
+
+    def __init__(self, origin: NtupleLocation) -> None:
+        core = _core.with_friends(
+            origin.open(),
+            page_checksums=origin.page_checksums,
+            memory_budget=origin.memory_budget,
+            storage=origin.storage,
+        )
+        super().__init__(core, origin, is_quiet=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TreeWithFriends, (self._location,)
 
 
 def _reopen(origin: NtupleLocation, rules: tuple[ReadRule, ...] = ()) -> Ntuple:

@@ -8,7 +8,7 @@ use tupelo::reader::{Location, Read, Unmatched};
 use tupelo::schema::escaped;
 use tupelo::{ErrorKind, Table};
 
-use super::super::{Definition, Fields, Reading, Selecting, policy};
+use super::super::{Definition, Fields, Opened, Reading, Selecting, policy};
 use super::operands::Skipping;
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use super::{without_cycle, write};
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let refused = Failure::usage(format_args!("{into} is also an input: an ntuple cannot be extended with itself"));
         return Err(refused.with_hint("`tupelo copy` writes it to another file twice"));
     }
-    let table = args.reading.chain(&locations, policy(false), None, &args.skipping, console)?;
+    let table = args.reading.chain(&locations, policy(false), Opened::default(), &args.skipping, console)?;
     args.skipping.finish(locations.len(), console)?;
     let chosen = args.fields.select(&table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
     chosen.check_missing(&table, "add the files one by one")?;
@@ -124,7 +124,7 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<Read, Failu
     let mut tables = vec![(String::new(), own)];
     for input in &args.inputs {
         let found = find(std::slice::from_ref(input), args.reading.storage()?)?;
-        let table = args.reading.chain(&found, policy(false), None, &args.skipping, console)?;
+        let table = args.reading.chain(&found, policy(false), Opened::default(), &args.skipping, console)?;
         args.skipping.finish(found.len(), console)?;
         tables.push((args.prefix.clone(), table));
     }

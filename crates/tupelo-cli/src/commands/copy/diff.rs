@@ -10,7 +10,7 @@ use tupelo::ops::diff::{Difference, FieldDifferenceKind, MetadataDifference, Tol
 use tupelo::reader::Read;
 use tupelo::schema::Schema;
 
-use super::super::{Selecting, policy};
+use super::super::{Opened, Selecting, policy};
 use super::operands::Skipping;
 use crate::console::Console;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -100,7 +100,7 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
 fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
     let locations = find(&[input.to_owned()], args.reading.storage()?)?;
     let skipping = Skipping::default();
-    let table = args.reading.chain(&locations, policy(true), None, &skipping, console)?;
+    let table = args.reading.chain(&locations, policy(true), Opened::default(), &skipping, console)?;
     skipping.finish(locations.len(), console)?;
     console.warn_of(&table);
     Ok(table)

@@ -5,7 +5,7 @@ use tupelo::dataset::FieldPolicy;
 use tupelo::reader::Location;
 use tupelo::storage::{display_name, is_object_uri};
 
-use super::super::Reading;
+use super::super::{Opened, Reading};
 use super::operands::Skipping;
 use super::without_cycle;
 use crate::console::Console;
@@ -77,7 +77,7 @@ impl JobSearch<'_> {
 
     /// All inputs as one.
     pub(super) fn job(&self, locations: Vec<Location>) -> Result<Job, Failure> {
-        let table = self.reading.chain(&locations, self.policy, None, self.skipping, self.console)?;
+        let table = self.reading.chain(&locations, self.policy, Opened::default(), self.skipping, self.console)?;
         let name = self.name.unwrap_or_else(|| without_cycle(table.path())).to_owned();
         Ok(Job { name, locations, table })
     }

@@ -7,7 +7,7 @@ use tupelo::Table;
 use tupelo::dataset::find;
 use tupelo::reader::{Location, Unmatched};
 
-use super::super::{Condition, EntryRange, Fields, Reading, Selecting, SkipUnreadable, policy};
+use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
 use super::{without_cycle, write};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (mut tables, mut locations): (Vec<(String, Table)>, Vec<Location>) = Default::default();
     for (number, input) in args.inputs.iter().enumerate() {
         let found = find(std::slice::from_ref(input), storage)?;
-        let table = args.reading.chain(&found, policy(false), None, &args.skipping, console)?;
+        let table = args.reading.chain(&found, policy(false), Opened::default(), &args.skipping, console)?;
         args.skipping.finish(found.len(), console)?;
         let prefix = if number == 0 { None } else { prefixes.next() };
         tables.push((prefix.cloned().unwrap_or_default(), table));

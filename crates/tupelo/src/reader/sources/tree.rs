@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Range, RangeBounds};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -14,6 +15,7 @@ use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::super::explain::{ExplainedColumn, Explanation};
+use super::super::location::Location;
 use super::super::skipped::Skipped;
 use super::{Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, each_once};
 use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
@@ -171,6 +173,23 @@ impl Tree {
             branches_of(field, &field.name, &mut found);
         }
         found.into_iter().map(|(path, branch, _)| (branch, path)).collect()
+    }
+
+    /// The friends of the tree, each with its alias. A friend without a file is in the same one; a relative path is one in the
+    /// folder of the file, if there is such a file, and otherwise one from here, as in ROOT.
+    pub fn friends(&self) -> Vec<(String, Location)> {
+        let own = self.file_name();
+        let place = |[alias, file, tree]: &[String; 3]| {
+            let beside = Path::new(&own).parent().map(|folder| folder.join(file)).filter(|path| path.is_file());
+            let file = match (file.is_empty(), beside) {
+                (true, _) => own.clone(),
+                (false, Some(path)) => path.to_string_lossy().into_owned(),
+                (false, None) => file.clone(),
+            };
+            let tree = if tree.is_empty() { alias } else { tree };
+            (alias.clone(), Location { file, object: Some(tree.clone()) })
+        };
+        self.metadata().friends.iter().map(place).collect()
     }
 
     /// Branches that are not fields: their path, names joined by slashes, and why they cannot be read.
