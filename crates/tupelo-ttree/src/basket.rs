@@ -257,6 +257,65 @@ impl Basket<'_> {
     }
 }
 
+/// The entries of a basket as they are stored, whatever their types are.
+#[derive(Debug, Clone)]
+pub struct StoredEntries {
+    data: Vec<u8>,
+    /// Where entries begin, and where the last one ends; `None` if all have the same length.
+    positions: Option<Vec<u32>>,
+    entries: usize,
+}
+
+impl StoredEntries {
+    /// The entries of a basket with its decompressed payload.
+    ///
+    /// # Errors
+    /// As [`BasketHead::open`]; unsupported where the lengths of entries follow from other branches.
+    pub fn of_record(head: BasketHead, payload: &[u8]) -> Result<Self> {
+        let is_generated = head.features & GENERATED_OFFSETS != 0;
+        Self::of(&head.open(payload)?, is_generated)
+    }
+
+    /// The same of a basket in the tree's own record.
+    ///
+    /// # Errors
+    /// As [`StoredEntries::of_record`].
+    pub fn of_embedded(bytes: &[u8]) -> Result<Self> {
+        let (head, _) = embedded(bytes)?;
+        Self::of(&open_embedded(bytes)?, head.flag >= GENERATE)
+    }
+
+    fn of(basket: &Basket<'_>, is_generated: bool) -> Result<Self> {
+        let is_whole = basket.data.len().checked_rem(basket.entries).is_none_or(|rest| rest == 0);
+        if basket.positions.is_none() && (is_generated || !is_whole) {
+            return Err(Error::unsupported("the lengths of its entries are not stored"));
+        }
+        Ok(Self { data: basket.data.to_vec(), positions: basket.positions.clone(), entries: basket.entries })
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of each entry, if no positions are stored.
+    pub fn entry_bytes(&self) -> Option<usize> {
+        if self.positions.is_some() { None } else { Some(self.data.len().checked_div(self.entries).unwrap_or(0)) }
+    }
+
+    /// The bytes of an entry.
+    pub fn entry(&self, index: usize) -> Option<&[u8]> {
+        let (start, end) = match &self.positions {
+            Some(positions) => (*positions.get(index)? as usize, *positions.get(index + 1)? as usize),
+            None => {
+                let width = self.entry_bytes()?;
+                (index.checked_mul(width)?, index.checked_add(1)?.checked_mul(width)?)
+            }
+        };
+        self.data.get(start..end).filter(|_| index < self.entries)
+    }
+}
+
 /// Number of entries of a basket in the tree's own record.
 pub(crate) fn embedded_entries(bytes: &[u8]) -> Result<u64> {
     embedded(bytes).map(|(head, _)| head.entries.into())

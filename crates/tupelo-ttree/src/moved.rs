@@ -39,6 +39,8 @@ pub struct MovedBranch {
     pub bytes: [u64; 2],
     /// Number of entries: 0 for branches that only have parts.
     pub entries: u64,
+    /// ROOT's compression setting, if it is another one than that of [`MovedTree::compression`].
+    pub compression: Option<u32>,
 }
 
 /// What is new of a tree.
@@ -62,12 +64,49 @@ pub struct MovedTree {
     pub name: String,
     /// ROOT's compression setting of all branches, if it is new.
     pub compression: Option<u32>,
+    /// Size of baskets before compression in bytes, if it is new.
+    pub basket_bytes: Option<u32>,
+    /// Whether the numbers of entries are those of the tree, so that an index of them stays.
+    pub has_all_entries: bool,
 }
 
 impl MovedTree {
     /// A tree of this name without entries, whose branches have this compression setting, if it is new.
     pub fn new(name: &str, compression: Option<u32>) -> Self {
-        Self { name: name.to_owned(), compression, ..Self::default() }
+        Self { name: name.to_owned(), compression, has_all_entries: true, ..Self::default() }
+    }
+
+    /// Adds chosen entries of a tree in clusters of these sizes; `auto_flush` is the size of all but the last one, if it is the
+    /// same.
+    pub fn append_clusters(&mut self, tree: &Tree, sizes: impl IntoIterator<Item = u64>, auto_flush: Option<u64>) {
+        if self.entries > self.open {
+            self.add_range(self.entries, self.entries - self.open);
+        }
+        for size in sizes {
+            self.entries += size;
+            self.add_range(self.entries, size);
+        }
+        self.auto_flush = auto_flush.map_or(tree.auto_flush, |size| i64::try_from(size).unwrap_or(i64::MAX));
+        self.trees += 1;
+        self.has_all_entries &= self.entries == tree.entries;
+    }
+
+    /// Leaves out ranges of clusters that follow from [`MovedTree::auto_flush`] anyway.
+    pub fn end_clusters(&mut self) {
+        let size = u64::try_from(self.auto_flush).ok().filter(|&size| size > 0);
+        while let (Some(size), Some(&(_, own))) = (size, self.cluster_ranges.last()) {
+            let start = match self.cluster_ranges.as_slice() {
+                [.., (before, _), _] => before + 1,
+                _ => 0,
+            };
+            // The last cluster may be shorter.
+            let is_same = own == size || own < size && self.entries - start == own;
+            if self.open != self.entries || !is_same {
+                return;
+            }
+            self.cluster_ranges.pop();
+            self.open = start;
+        }
     }
 
     /// Adds the entries of a tree and its clusters.
@@ -204,6 +243,12 @@ impl MovableTree {
         Ok(())
     }
 
+    /// The size of the baskets of a branch before compression in bytes, if the record says it.
+    pub fn basket_bytes(&self, index: usize) -> Option<u32> {
+        let bytes = self.traced.bytes().get(self.branch(index)?.member("fBasketSize")?.bytes.clone())?;
+        u32::try_from(integer(bytes)?).ok().filter(|size| *size > 0)
+    }
+
     fn branch(&self, index: usize) -> Option<&TracedObject> {
         self.traced.objects.get(*self.branches.get(index)?)
     }
@@ -305,7 +350,8 @@ impl MovableTree {
         }
         put_numbers(&mut edits, root, "fClusterRangeEnd", &ends)?;
         put_numbers(&mut edits, root, "fClusterSize", &sizes)?;
-        let index = if new.trees > 1 { &["fTreeIndex", "fIndexValues", "fIndex"][..] } else { &[] };
+        let index =
+            if new.trees > 1 || !new.has_all_entries { &["fTreeIndex", "fIndexValues", "fIndex"][..] } else { &[] };
         for &name in index.iter().chain(&["fBranchRef"]) {
             // A null pointer, or an array without items.
             if let Some(member) = root.member(name).filter(|member| member.bytes.len() > 4) {
@@ -376,8 +422,11 @@ impl MovableTree {
         ] {
             put_number(edits, branch, name, number)?;
         }
-        if let Some(compression) = new.compression {
+        if let Some(compression) = moved.compression.or(new.compression) {
             put_number(edits, branch, "fCompress", compression.into())?;
+        }
+        if let Some(basket_bytes) = new.basket_bytes {
+            put_number(edits, branch, "fBasketSize", basket_bytes.into())?;
         }
         let padded =
             |numbers: Vec<u64>| numbers.into_iter().chain(std::iter::repeat(0)).take(places).collect::<Vec<_>>();

@@ -7,9 +7,9 @@ use tupelo_format::container::streamed_key;
 use tupelo_format::wire::Buffer;
 use tupelo_format::{Error, Result};
 
-use super::classes::{BASKET, BASKET_HEAD_BYTES};
+use super::classes::{BASKET, BASKET_HEAD_BYTES, basket_key_bytes};
 use super::{Branch, Encoding};
-use crate::basket::MAX_BASKET_BYTES;
+use crate::basket::{MAX_BASKET_BYTES, StoredEntries};
 
 /// Version of the class `TBasket`.
 const VERSION: u16 = 3;
@@ -45,6 +45,52 @@ impl OpenBasket {
     pub fn new(branch: &Branch) -> Self {
         let entry_bytes = if branch.has_positions() { None } else { branch.entry_bytes() };
         Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes, key_bytes: branch.key_bytes }
+    }
+
+    /// An empty basket of a branch, for entries as they are stored in other baskets.
+    ///
+    /// # Errors
+    /// Limit for names longer than keys can hold.
+    pub fn of_stored(tree: &str, branch: &str) -> Result<Self> {
+        let key_bytes = basket_key_bytes(tree, branch)?;
+        Ok(Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes: None, key_bytes })
+    }
+
+    /// Appends entries as they are stored until the basket is full, at least one. Returns how many, and whether it is full,
+    /// as [`OpenBasket::append`].
+    ///
+    /// # Errors
+    /// Corrupt for entries that are not in the stored ones; unsupported if only some baskets have the positions of entries;
+    /// limit for a single entry above [`MAX_BASKET_BYTES`].
+    pub fn append_stored(
+        &mut self,
+        stored: &StoredEntries,
+        range: Range<usize>,
+        basket_bytes: usize,
+    ) -> Result<(usize, bool)> {
+        if self.entries == 0 {
+            self.entry_bytes = stored.entry_bytes();
+        } else if self.entry_bytes != stored.entry_bytes() {
+            return Err(Error::unsupported("its baskets have entries of different forms"));
+        }
+        let room = basket_bytes.saturating_sub(self.key_bytes.into());
+        let all = range.len();
+        for (taken, index) in range.enumerate() {
+            let entry = stored.entry(index).ok_or_else(|| Error::corrupt(format!("entry {index} is missing")))?;
+            let start = self.data.len();
+            if (start + entry.len()) as u64 > MAX_BASKET_BYTES / 2 {
+                return Err(too_long(entry.len()));
+            }
+            self.data.extend_from_slice(entry);
+            if self.entry_bytes.is_none() {
+                self.positions.push(start as u32);
+            }
+            self.entries += 1;
+            if self.data.len() + 8 * self.positions.len() + entry.len() >= room && !self.data.is_empty() {
+                return Ok((taken + 1, true));
+            }
+        }
+        Ok((all, false))
     }
 
     /// Number of entries.

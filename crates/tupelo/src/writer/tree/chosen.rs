@@ -1,11 +1,14 @@
 //! Which branches of a tree are moved, and how.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use tupelo_format::compression::Compression;
 use tupelo_format::streamer::{ElementKind, StreamerInfos};
 use tupelo_ttree::moved::MovableTree;
 
+use super::MAX_BASKET_BYTES;
+use crate::plan::EntrySet;
 use crate::schema::Glob;
 use crate::{Error, Result};
 
@@ -16,6 +19,10 @@ pub struct MoveOptions {
     branches: Vec<String>,
     without: Vec<String>,
     classes: Vec<String>,
+    branch_compression: Vec<(String, Compression)>,
+    entries: Option<Vec<Range<u64>>>,
+    basket_bytes: Option<u32>,
+    auto_flush: Option<u64>,
 }
 
 impl MoveOptions {
@@ -49,6 +56,92 @@ impl MoveOptions {
         self
     }
 
+    /// The codec of the branches with a path or name, or that match a glob, instead of that of
+    /// [`with_compression`](Self::with_compression). Of several that match, the last one counts.
+    #[must_use]
+    pub fn with_branch_compression(mut self, patterns: impl IntoIterator<Item = (String, Compression)>) -> Self {
+        self.branch_compression.extend(patterns);
+        self
+    }
+
+    /// Only these entries, counted through all trees: ascending ranges. The bytes of entries are moved from basket to basket
+    /// as they are.
+    #[must_use]
+    pub fn with_entries(mut self, entries: Vec<Range<u64>>) -> Self {
+        self.entries = Some(entries);
+        self
+    }
+
+    /// Baskets of this many bytes before compression, into which the entries are moved.
+    ///
+    /// # Errors
+    /// Invalid argument for none, and above [`MAX_BASKET_BYTES`].
+    pub fn with_basket_bytes(mut self, bytes: u64) -> Result<Self> {
+        let size = u32::try_from(bytes).ok().filter(|size| (1..=MAX_BASKET_BYTES).contains(size));
+        let refused = || {
+            let what = format!("basket size {bytes} is out of range: expected 1 to {MAX_BASKET_BYTES} bytes");
+            Error::invalid_argument(what)
+        };
+        self.basket_bytes = Some(size.ok_or_else(refused)?);
+        Ok(self)
+    }
+
+    /// Clusters of this many entries, at whose ends all branches begin another basket (`TTree::SetAutoFlush`).
+    ///
+    /// # Errors
+    /// Invalid argument for none.
+    pub fn with_auto_flush(mut self, entries: u64) -> Result<Self> {
+        if entries == 0 || i64::try_from(entries).is_err() {
+            return Err(Error::invalid_argument(format!("a cluster of {entries} entries is out of range")));
+        }
+        self.auto_flush = Some(entries);
+        Ok(self)
+    }
+
+    /// Whether entries are moved to other baskets.
+    pub(super) fn recuts(&self) -> bool {
+        self.entries.is_some() || self.basket_bytes.is_some() || self.auto_flush.is_some()
+    }
+
+    pub(super) fn basket_bytes(&self) -> Option<u32> {
+        self.basket_bytes
+    }
+
+    pub(super) fn auto_flush(&self) -> Option<u64> {
+        self.auto_flush
+    }
+
+    /// The chosen entries of a tree whose first one has this number among all trees.
+    pub(super) fn entries_of(&self, before: u64, count: u64) -> EntrySet {
+        let all = before..before.saturating_add(count);
+        match &self.entries {
+            None => (0..count).into(),
+            Some(chosen) => {
+                let chosen: EntrySet = chosen.iter().cloned().collect();
+                chosen.within(&all).ranges().iter().map(|range| range.start - before..range.end - before).collect()
+            }
+        }
+    }
+
+    /// The codec of each branch, if it gets one.
+    pub(super) fn codecs(&self, tree: &MovableTree) -> Result<Vec<Option<Compression>>> {
+        let mut codecs = vec![self.compression; tree.tree.branches.len()];
+        if self.branch_compression.is_empty() {
+            return Ok(codecs);
+        }
+        let names = names(tree);
+        for (pattern, compression) in &self.branch_compression {
+            for index in matching(pattern, &names)? {
+                let mut next = vec![index];
+                while let Some(index) = next.pop() {
+                    codecs[index] = Some(*compression);
+                    next.extend_from_slice(&tree.tree.branches[index].children);
+                }
+            }
+        }
+        Ok(codecs)
+    }
+
     pub(super) fn compression(&self) -> Option<Compression> {
         self.compression
     }
@@ -58,12 +151,7 @@ impl MoveOptions {
         if self.branches.is_empty() && self.without.is_empty() && self.classes.is_empty() {
             return Ok(());
         }
-        let names: Vec<[String; 3]> = (0..tree.tree.branches.len())
-            .map(|index| {
-                let (path, name) = (tree.tree.path(index), &tree.tree.branches[index].name);
-                [path.replace('/', "."), name.trim_end_matches('.').to_owned(), path]
-            })
-            .collect();
+        let names = names(tree);
         let mut wanted = vec![self.branches.is_empty() && self.classes.is_empty(); names.len()];
         for pattern in &self.branches {
             matching(pattern, &names)?.into_iter().for_each(|index| wanted[index] = true);
@@ -100,6 +188,15 @@ impl MoveOptions {
         }
         Ok(tree.keep(|index| whole[index])?)
     }
+}
+
+/// The dotted path, the name and the path of each branch.
+fn names(tree: &MovableTree) -> Vec<[String; 3]> {
+    let names = |index: usize| {
+        let (path, name) = (tree.tree.path(index), &tree.tree.branches[index].name);
+        [path.replace('/', "."), name.trim_end_matches('.').to_owned(), path]
+    };
+    (0..tree.tree.branches.len()).map(names).collect()
 }
 
 /// The branches that a pattern chooses.

@@ -4,6 +4,7 @@ mod chosen;
 mod forms;
 mod moved;
 mod options;
+mod recut;
 
 use std::ops::Range;
 use std::sync::Arc;

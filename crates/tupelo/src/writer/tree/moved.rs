@@ -25,12 +25,16 @@ const GROUP_BYTES: [u64; 2] = [1 << 20, 16 << 20];
 /// another codec, decompressed. It must be finished before its file can be.
 #[derive(Debug)]
 pub struct MovedTreeWriter {
-    sink: FileSink,
+    pub(super) sink: FileSink,
     path: String,
-    options: MoveOptions,
+    pub(super) options: MoveOptions,
     first: Option<MovableTree>,
-    new: MovedTree,
-    clusters: u64,
+    pub(super) new: MovedTree,
+    pub(super) clusters: u64,
+    /// Entries of the trees so far, left out ones included.
+    seen_entries: u64,
+    /// Entries that were moved to other baskets.
+    pub(super) moved_entries: u64,
     has_index: bool,
     has_references: bool,
     /// Why nothing more can be written.
@@ -65,7 +69,8 @@ impl MovedTreeWriter {
         if name.is_empty() || name.contains(';') {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
-        let new = MovedTree::new(name, options.compression().map(Compression::setting));
+        let mut new = MovedTree::new(name, options.compression().map(Compression::setting));
+        new.basket_bytes = options.basket_bytes();
         let sink = target.file()?.for_object();
         Ok(Self {
             sink,
@@ -74,6 +79,8 @@ impl MovedTreeWriter {
             first: None,
             new,
             clusters: 0,
+            seen_entries: 0,
+            moved_entries: 0,
             has_index: false,
             has_references: false,
             closed: None,
@@ -96,7 +103,8 @@ impl MovedTreeWriter {
 
     /// What of the trees so far is not in the new one.
     pub fn left_out(&self) -> Vec<&'static str> {
-        let index = (self.has_index && self.new.trees > 1).then_some("its index, which has the entries of one file");
+        let has_index = self.new.trees < 2 && self.new.has_all_entries;
+        let index = (self.has_index && !has_index).then_some("its index, which has the entries of one file");
         let references = self.has_references.then_some("its table of references between objects (TRef)");
         index.into_iter().chain(references).collect()
     }
@@ -137,6 +145,10 @@ impl MovedTreeWriter {
                 let begun = self.sink.begin_object(&self.path, &record.class_name, &record.title);
                 begun.map_err(|error| self.context(error))?;
                 self.new.branches = vec![Default::default(); record.branches.len()];
+                let codecs = self.options.codecs(&movable).map_err(|error| tree.context(error))?;
+                for (new, codec) in self.new.branches.iter_mut().zip(codecs) {
+                    new.compression = codec.map(Compression::setting);
+                }
             }
             Some(first) => {
                 if let Some(what) = first.difference(&movable) {
@@ -146,13 +158,39 @@ impl MovedTreeWriter {
             }
         }
         self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
+        self.has_index |= movable.has_index();
+        self.has_references |= movable.has_references();
+        let limits = movable.limits();
+        match self.new.limits.is_empty() {
+            true => self.new.limits = limits,
+            false => self.new.limits.iter_mut().zip(limits).for_each(|(own, other)| *own = (*own).max(other)),
+        }
+        let chosen = self.options.entries_of(self.seen_entries, tree.entries());
+        self.seen_entries += tree.entries();
+        let is_done = match self.options.recuts() {
+            true => self.recut(tree, &movable, &chosen, progress)?,
+            false => self.move_baskets(tree, &movable, progress)?,
+        };
+        self.first.get_or_insert(movable);
+        Ok(is_done)
+    }
+
+    /// Moves all baskets of a tree as they are; false if `progress` ended the work.
+    fn move_baskets(
+        &mut self,
+        tree: &Tree,
+        movable: &MovableTree,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let source = tree.source();
         let base = self.new.entries;
         let mut slots: Vec<Vec<Option<BasketPlace>>> =
             movable.tree.branches.iter().map(|branch| vec![None; branch.baskets.len()]).collect();
         let mut done = 0;
-        let (compression, from) = (self.options.compression(), tree.clone());
-        let read = move |group: Vec<Basket>| read(&from, &group, compression).map_err(|error| from.context(error));
-        for moving in Ahead::new(groups(&movable, source).into_iter(), read) {
+        let codecs = self.options.codecs(movable).map_err(|error| tree.context(error))?;
+        let from = tree.clone();
+        let read = move |group: Vec<Basket>| read(&from, &group, &codecs).map_err(|error| from.context(error));
+        for moving in Ahead::new(groups(movable, source).into_iter(), read) {
             let put = self.put(moving?, base).map_err(|error| self.context(error))?;
             for (branch, number, place) in put {
                 done += u64::from(place.bytes);
@@ -170,14 +208,6 @@ impl MovedTreeWriter {
         }
         self.new.append(&movable.tree);
         self.clusters += source.cluster_count() as u64;
-        self.has_index |= movable.has_index();
-        self.has_references |= movable.has_references();
-        let limits = movable.limits();
-        match self.new.limits.is_empty() {
-            true => self.new.limits = limits,
-            false => self.new.limits.iter_mut().zip(limits).for_each(|(own, other)| *own = (*own).max(other)),
-        }
-        self.first.get_or_insert(movable);
         Ok(true)
     }
 
@@ -209,6 +239,9 @@ impl MovedTreeWriter {
 
     fn try_finish(&mut self) -> Result<WriteProgress> {
         let first = self.first.as_ref().ok_or_else(|| Error::invalid_argument("no tree was appended"))?;
+        if self.options.recuts() {
+            self.new.end_clusters();
+        }
         let names = [first.tree.class_name.as_str(), &first.tree.title];
         let codec = self.options.compression().or_else(|| first.tree.branches.first().map(codec_of));
         let compression = codec.unwrap_or(Compression::DEFAULT);
@@ -221,20 +254,20 @@ impl MovedTreeWriter {
     }
 
     #[cold]
-    fn context(&self, error: Error) -> Error {
+    pub(super) fn context(&self, error: Error) -> Error {
         error.in_object("tree", &self.path).in_file(self.sink.name())
     }
 }
 
 /// The codec and level of a branch. Before ROOT 5.30 there was only the level, of zlib.
-fn codec_of(branch: &Branch) -> Compression {
+pub(super) fn codec_of(branch: &Branch) -> Compression {
     let setting = u32::try_from(branch.compression).unwrap_or(0);
     let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
     Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
 }
 
 /// Reads baskets and, if they get another codec, compresses them again.
-fn read(tree: &Tree, group: &[Basket], compression: Option<Compression>) -> Result<Vec<Moving>> {
+fn read(tree: &Tree, group: &[Basket], codecs: &[Option<Compression>]) -> Result<Vec<Moving>> {
     let source = tree.source();
     let range = |basket: &Basket| match basket.stored {
         Stored::InFile { offset, bytes } => source.record(offset, bytes).map(Some),
@@ -256,7 +289,10 @@ fn read(tree: &Tree, group: &[Basket], compression: Option<Compression>) -> Resu
         };
         moving.extend(read.transpose().map_err(named)?);
     }
-    pool::map(moving, total, |moving| sealed(moving, compression))
+    pool::map(moving, total, |moving| {
+        let codec = codecs.get(moving.branch).copied().flatten();
+        sealed(moving, codec)
+    })
 }
 
 /// The basket with a key that holds places behind 2 GiB.
