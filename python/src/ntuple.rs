@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
-use tupelo::ops::copy::copy;
+use tupelo::ops::copy::{CopyOptions, copy};
 use tupelo::ops::inspect;
 use tupelo::reader::{ChainPart, Read, Skipped, Tree, TreeCache};
 use tupelo::schema::{Field, Schema};
@@ -398,12 +398,14 @@ impl Table {
         file: &FileWriter,
         path: &str,
         options: Options,
+        renames: Vec<(String, String)>,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<Copied> {
         let copied = telling(py, tell, |progress| {
-            let (pages, (read, _)) = (options.pages(), self.select(request)?.with_counters()?);
+            let how = CopyOptions::from(options.pages()).with_renames(renames);
+            let (read, _) = self.select(request)?.with_counters()?;
             let options = options.to_write()?;
-            file.with(|file| copy(read, file, path, options, pages, progress))
+            file.with(|file| copy(read, file, path, options, how, progress))
         })?;
         let copied = copied.map(|copied| (copied.written.entries, copied.warnings));
         let (entries, warnings) = copied.unwrap_or_default();

@@ -122,6 +122,29 @@ def test_a_copy_is_complete(ntuple: tupelo.Ntuple) -> None:
     assert ak.sum(met > 20) == copied
 
 
+def test_a_copy_has_new_names(ntuple: tupelo.Ntuple) -> None:
+    """Swapped names too; projected fields follow."""
+    assert ntuple.copy("out.root", rename={"met": "run", "run": "met", "jets": "Jet"}) == ENTRIES
+    renamed = tupelo.open("out.root:dir/Events")
+    before, after = ntuple.arrays(["met", "run"]), renamed.arrays(["met", "run"])
+    assert after.run.tolist() == before.met.tolist()
+    assert after.met.tolist() == before.run.tolist()
+    assert renamed.arrow_schema.field("n_jets").metadata[b"rntuple.projected"] == b"Jet"
+    assert renamed.arrays("n_jets").n_jets.tolist() == ntuple.arrays("n_jets").n_jets.tolist()
+    some = ntuple.with_columns({"twice": "met * 2"})
+    assert some.copy("some.root", "met > 20", fields=["run"], rename={"twice": "x"}) > 0
+    assert tupelo.open("some.root:dir/Events").keys() == ["run", "x"]
+    for error, what, rename in (
+        (tupelo.NotFoundError, "no field named 'mett'", {"mett": "x"}),
+        (tupelo.InvalidArgumentError, "two fields would have the name 'run'", {"met": "run"}),
+        (tupelo.InvalidArgumentError, "a mapping of old to new names", ["met"]),
+        (tupelo.InvalidArgumentError, "a name in rename", {"met": 1}),
+    ):
+        with pytest.raises(error, match=what):
+            ntuple.copy("out.root", rename=rename)  # type: ignore[arg-type]
+    assert tupelo.open("out.root:dir/Events").num_entries == ENTRIES
+
+
 def test_invalid_columns_are_rejected(ntuple: tupelo.Ntuple) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match="has 5000 entries, but column 'score' has 4999 values"):
         ntuple.with_columns({"score": np.zeros(ENTRIES - 1)})

@@ -421,6 +421,7 @@ class Table:
         file: FileWriter,
         path: str,
         options: dict[str, Any],
+        renames: list[tuple[str, str]],
         tell: Callable[[int], object] | None,
     ) -> Copied: ...
     def batches(self, request: _Request, *, batch_entries: int = 1, batch_bytes: int | None = None) -> Batches: ...

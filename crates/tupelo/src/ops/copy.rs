@@ -1,18 +1,25 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
+mod options;
+
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
 
+pub use self::options::CopyOptions;
+use super::Progress;
 use super::import::{batch_of, imported, relabelled, representable};
-use super::{Progress, pipe};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::{Schema, escaped};
-use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
+use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
+
+/// Smallest memory of a batch where a copy stops at a size, in bytes.
+const MIN_BATCH_BYTES: u64 = 64 << 10;
 
 /// What becomes of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,30 +41,33 @@ pub struct Copied {
     pub written: WriteProgress,
     /// What was selected but not copied: one sentence each.
     pub warnings: Vec<String>,
+    /// The entry of the source after the last one that was read: where to continue if the options stopped the copy.
+    pub end: u64,
 }
 
 /// Copies what a read selects into a new ntuple: fields, entries, cut and computed columns. `None` if `progress` cancelled:
 /// the file can then only be dropped.
 ///
 /// C++ types, descriptions and encodings stay as they are; the description of the ntuple too, unless the options give
-/// another. The layouts of classes that the files of the source describe go into the new file, beside those that it has.
+/// another. `how` can give fields other names, and stop early. The layouts of classes that the files of the source describe go into the new file, beside those that it has.
 /// Attribute sets are copied too, limited to the copied entries; attributes of no copied entry are left out. Metadata is
 /// copied too; keys that already have a value keep it. A tree becomes an ntuple, with the types that an
 /// [import](super::import) gives it.
 ///
 /// # Errors
-/// Those of reading, and of [`FileWriter::ntuple`] and its writer.
+/// Those of reading, of [`FileWriter::ntuple`] and its writer, and of [`CopyOptions::check`].
 pub fn copy(
     read: Read,
     file: &FileWriter,
     path: &str,
     options: WriteOptions,
-    pages: Pages,
+    how: impl Into<CopyOptions>,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Copied>> {
+    let how = how.into();
     let (read, warnings) = prepared(read)?;
     let sidecar = read.source().sidecar();
-    let compression = match pages {
+    let compression = match how.pages {
         Pages::Keep => sidecar.compression()?,
         Pages::Encode => None,
     };
@@ -67,8 +77,9 @@ pub fn copy(
         false => options,
     };
     let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
-    let writer = file.ntuple(path, &schema(&read)?, options)?;
-    Copier::new(file, writer, pages, warnings).copy(&read, progress)
+    let options = options.with_max_cluster_bytes(how.max_stored_bytes);
+    let writer = file.ntuple(path, &how.schema(&read)?, options)?;
+    Copier::new(file, writer, how, warnings).copy(&read, progress)
 }
 
 /// Appends what a read selects to an ntuple that the file has, whose fields, encodings and description stay as they are.
@@ -82,12 +93,14 @@ pub fn extend(
     file: &FileWriter,
     path: &str,
     options: WriteOptions,
-    pages: Pages,
+    how: impl Into<CopyOptions>,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Copied>> {
+    let how = how.into();
     let (read, warnings) = prepared(read)?;
+    how.schema(&read)?;
     let writer = file.append(path, options)?;
-    Copier::new(file, writer, pages, warnings).copy(&read, progress)
+    Copier::new(file, writer, how, warnings).copy(&read, progress)
 }
 
 /// What is copied of a damaged ntuple.
@@ -131,7 +144,7 @@ pub fn salvage(
     let options = compression.into_iter().fold(options, WriteOptions::with_compression);
     let options = options.with_description(sidecar.description());
     let writer = file.ntuple(path, &schema(&read)?, options)?;
-    Copier::new(file, writer, Pages::Keep, Vec::new()).salvage(ntuple, &read, progress)
+    Copier::new(file, writer, Pages::Keep.into(), Vec::new()).salvage(ntuple, &read, progress)
 }
 
 /// Damage apart from other errors.
@@ -149,7 +162,11 @@ fn damage_or<T>(outcome: Result<T>) -> Result<Result<T>> {
 struct Copier<'f> {
     file: &'f FileWriter,
     writer: NtupleWriter,
-    pages: Pages,
+    how: CopyOptions,
+    /// Entries and stored bytes before the first copied entry.
+    before: (u64, u64),
+    /// The entry of the source at which the options stopped the copy.
+    stopped: Option<u64>,
     /// Those that were written to, by name.
     sets: HashMap<String, AttributeSetWriter>,
     warnings: Vec<String>,
@@ -166,13 +183,31 @@ struct LostMetadata {
 }
 
 impl<'f> Copier<'f> {
-    fn new(file: &'f FileWriter, writer: NtupleWriter, pages: Pages, warnings: Vec<String>) -> Self {
-        Self { file, writer, pages, sets: HashMap::new(), warnings, lost: Vec::new() }
+    fn new(file: &'f FileWriter, writer: NtupleWriter, how: CopyOptions, warnings: Vec<String>) -> Self {
+        let before = (writer.entries(), writer.stored_bytes());
+        Self { file, writer, how, before, stopped: None, sets: HashMap::new(), warnings, lost: Vec::new() }
+    }
+
+    /// Number of entries that may follow.
+    fn left(&self) -> u64 {
+        self.how.max_entries.saturating_sub(self.writer.entries() - self.before.0)
+    }
+
+    /// Stops before an entry of the source if the options say so; returns whether they do.
+    fn may_stop(&mut self, next: u64) -> bool {
+        let stored_bytes = self.writer.stored_bytes().saturating_sub(self.before.1);
+        if self.left() == 0 || stored_bytes >= self.how.max_stored_bytes {
+            self.stopped = Some(next);
+        }
+        self.stopped.is_some()
     }
 
     fn copy(mut self, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Copied>> {
-        let (source, range) = (read.source(), read.range());
-        let order = self.writer.schema().order_of(&schema(read)?).map_err(|e| source.context(e))?;
+        let (source, mut range) = (read.source(), read.range());
+        if !read.has_cut() {
+            range.end = range.end.min(range.start.saturating_add(self.how.max_entries));
+        }
+        let order = self.writer.schema().order_of(&self.how.schema(read)?).map_err(|e| source.context(e))?;
         let parts = source.parts();
         for (number, part) in parts.iter().enumerate() {
             let [start, end] = [range.start, range.end].map(|entry| entry.clamp(part.start, part.end));
@@ -187,13 +222,17 @@ impl<'f> Copier<'f> {
             if !self.copy_part(read.clone().entries(chosen), part, attached, &order, &mut progress)? {
                 return Ok(None);
             }
+            if self.stopped.is_some() {
+                break;
+            }
         }
         let mut warnings = self.warnings;
         warnings.extend(self.lost.into_iter().map(|lost| match lost.files {
             0 | 1 => lost.warning,
             files => format!("{} (nor those of {} more files)", lost.warning, files - 1),
         }));
-        Ok(Some(Copied { written: self.writer.finish()?, warnings }))
+        let end = self.stopped.unwrap_or(range.end);
+        Ok(Some(Copied { written: self.writer.finish()?, warnings, end }))
     }
 
     /// Copies what a read selects of the entries of a file; false if that was cancelled.
@@ -240,7 +279,7 @@ impl<'f> Copier<'f> {
         progress: &mut Progress<'_>,
     ) -> Result<bool> {
         let range = read.range();
-        let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.pages == Pages::Keep);
+        let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.how.pages == Pages::Keep);
         while keeps_pages && next < range.end {
             let Sealed { end, cluster, lacking } = read.sealed(order, &(next..range.end))?;
             match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, lacking), pages)) {
@@ -251,11 +290,17 @@ impl<'f> Copier<'f> {
                     if !self.decode(read, done..next, order, places, progress)? {
                         return Ok(false);
                     }
+                    if self.stopped.is_some() {
+                        return Ok(true);
+                    }
                     self.writer.append_sealed(cluster, pages)?;
                     places.pass_all(end, end - next);
                     done = end;
                     if progress(done - range.start).is_break() {
                         return Ok(false);
+                    }
+                    if self.may_stop(end) {
+                        return Ok(true);
                     }
                 }
             }
@@ -336,13 +381,30 @@ impl<'f> Copier<'f> {
         let types = self.writer.schema().to_arrow(true);
         // The numbers of the entries are the last column.
         let read = read.clone().entries(entries).with_binary_strings(true).with_entry_numbers("");
-        let convert = |mut batch: RecordBatch| {
+        let batch_bytes = <NtupleWriter as EntrySink>::BATCH_BYTES.min(self.how.max_stored_bytes / 4);
+        let first = read.range().start;
+        let mut batches = read.batches_of_bytes(batch_bytes.max(MIN_BATCH_BYTES))?;
+        while let Some(batch) = batches.next() {
+            let mut batch = batch?;
             let numbers = batch.remove_column(batch.num_columns() - 1);
-            places.pass(numbers.as_primitive());
+            let mut numbers = numbers.as_primitive::<UInt64Type>().clone();
+            let mut end = batches.position();
+            let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
+            if numbers.len() > left {
+                (numbers, batch) = (numbers.slice(0, left), batch.slice(0, left));
+                end = numbers.values().last().map_or(end, |last| last + 1);
+            }
+            places.pass(&numbers);
             let batch = batch.project(order)?;
-            if is_of_tree { typed(&batch, &types) } else { Ok(batch) }
-        };
-        Ok(pipe(read, convert, &mut self.writer, &mut |done| progress(before + done))?.is_some())
+            self.writer.write(&if is_of_tree { typed(&batch, &types)? } else { batch })?;
+            if progress(before + (end - first)).is_break() {
+                return Ok(false);
+            }
+            if self.may_stop(end) {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn add_metadata(&mut self, attached: &Attached) -> Result<()> {

@@ -433,6 +433,11 @@ impl Read {
         self.source.context(error)
     }
 
+    /// Whether a cut selects entries.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// The chosen entries, before a cut.
     pub fn range(&self) -> Range<u64> {
         self.entries.clone()

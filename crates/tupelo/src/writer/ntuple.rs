@@ -48,6 +48,11 @@ impl NtupleWriter {
         lock(&self.shared).progress().entries + self.builder.entries()
     }
 
+    /// Bytes of pages as stored so far; of the open cluster, an estimate.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        lock(&self.shared).progress().stored_bytes.saturating_add(self.builder.stored_bytes())
+    }
+
     /// The fields that a batch must have, including those that were added.
     pub fn schema(&self) -> Schema {
         lock(&self.shared).model.schema.clone()

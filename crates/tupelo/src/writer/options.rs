@@ -121,6 +121,13 @@ impl WriteOptions {
         self
     }
 
+    /// The same with clusters of at most this target size.
+    #[must_use]
+    pub(crate) fn with_max_cluster_bytes(mut self, bytes: u64) -> Self {
+        self.cluster_bytes = self.cluster_bytes.min(bytes);
+        self
+    }
+
     /// Makes a checkpoint every `clusters` clusters; 0, the default, disables that. See
     /// [`NtupleWriter::checkpoint`](super::NtupleWriter::checkpoint).
     ///

@@ -121,7 +121,7 @@ def import_trees(
         trees._core,
         trees._request(fields, None, {}),
         trees.ranges,
-        renames=_select.aliases(rename),
+        renames=_select.renames(rename),
         dots=dots,
         collections=bool(collections),
     )

@@ -124,7 +124,7 @@ def merge(
             before = sum(num_entries.values())
             callback = None if is_silent(progress) else lambda done, before=before: tell(before + done, total)
             request = _select.Request([], entry_stop=table.num_entries)
-            copied = table.copy(request, file=file, path=name, options=writing, tell=callback)
+            copied = table.copy(request, file=file, path=name, options=writing, renames=[], tell=callback)
             for text in copied.warnings:
                 warnings.warn(text, TupeloWarning, stacklevel=2)
             num_entries[name] = copied.entries

@@ -284,6 +284,18 @@ def aliases(given: object) -> list[tuple[str, str]]:
     return list(given.items())
 
 
+def renames(given: object) -> list[tuple[str, str]]:
+    """New names of fields as pairs of old and new name.
+
+    Raises `InvalidArgumentError` for other values.
+    """
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"expected rename as a mapping of old to new names, not {short_repr(given)}")
+    return [(check_text(old, "a name in rename"), check_text(new, "a name in rename")) for old, new in given.items()]
+
+
 def cut(given: object) -> str | None:
     """The expression of a cut.
 

@@ -375,6 +375,7 @@ class Entries(Fields):
         *,
         fields: str | Iterable[str] | None = None,
         name: str | None = None,
+        rename: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
@@ -386,15 +387,15 @@ class Entries(Fields):
         ``cut``, ``aliases``, ``entry_start`` and ``entry_stop`` select entries as in `arrays`; ``fields`` are dotted
         paths and globs. Entries are copied in batches of a few MiB, whatever the size of the file. C++ types,
         descriptions, encodings, projected fields, metadata and attribute sets are copied too; ranges of attribute sets
-        are adjusted to the selected entries. The ntuple keeps its path or gets the path ``name``. ``options`` are those
-        of `recreate`, and ``description``, ``encodings`` and ``compressions`` those of `WritableFile.mkrntuple`. If
-        none of them says how to store pages, the codec of the input stays, and pages of whole clusters are copied
-        without decompressing them. An existing file is replaced when the new one is complete. ``progress`` is that of
-        `iterate`.
+        are adjusted to the selected entries. The ntuple keeps its path or gets the path ``name``. ``rename`` is a
+        mapping of the names of top-level fields to names in the new ntuple. ``options`` are those of `recreate`, and
+        ``description``, ``encodings`` and ``compressions`` those of `WritableFile.mkrntuple`. If none of them says how
+        to store pages, the codec of the input stays, and pages of whole clusters are copied without decompressing them.
+        An existing file is replaced when the new one is complete. ``progress`` is that of `iterate`.
 
-        Raises `InvalidArgumentError` if ``path`` is the input file, for unknown options and for expressions as fields
-        (name them with `Ntuple.with_columns`), and the errors of `arrays` and `recreate`; an existing file is then
-        unchanged.
+        Raises `InvalidArgumentError` if ``path`` is the input file, for unknown options, for expressions as fields
+        (name them with `Ntuple.with_columns`) and for names that two fields would have, and the errors of `arrays` and
+        `recreate`; an existing file is then unchanged.
 
         >>> import tupelo
         >>> with tupelo.recreate("copy.root") as file:
@@ -408,7 +409,7 @@ class Entries(Fields):
         self._check_is_cut(cut, aliases)
         chosen = {"aliases": aliases, "entry_start": entry_start, "entry_stop": entry_stop}
         request = self._request(fields, cut, chosen)
-        return copy(self._core, request, path, self._location, self._inputs, name, options, progress)
+        return copy(self._core, request, path, self._location, self._inputs, name, rename, options, progress)
 
     @property
     def _inputs(self) -> list[str | None]:

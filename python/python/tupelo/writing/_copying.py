@@ -23,6 +23,7 @@ def copy(
     source: NtupleLocation,
     inputs: Iterable[str | None],
     name: str | None,
+    rename: Mapping[str, str] | None,
     options: Mapping[str, Any],
     progress: Progress,
 ) -> int:
@@ -36,6 +37,7 @@ def copy(
     target = check_output(path, inputs)
     if name is not None:
         check_name(name)
+    renames = _select.renames(rename)
     own = dict(options)
     remote = storage(own.pop("storage_options", None)) or source.storage
     writing = write_options("copy", own)
@@ -48,7 +50,7 @@ def copy(
         tell(0, total)
         callback = None if is_silent(progress) else lambda done: tell(done, total)
         inside = core.path.partition(";")[0] if name is None else name
-        copied = core.copy(request, file=file, path=inside, options=writing, tell=callback)
+        copied = core.copy(request, file=file, path=inside, options=writing, renames=renames, tell=callback)
     for text in copied.warnings:
         warnings.warn(f"{place}: {text}" if is_tree else text, TupeloWarning, stacklevel=3)
     return copied.entries

@@ -228,7 +228,7 @@ fn a_chain_is_copied_with_what_is_attached_to_its_files() {
     let mut progress = |_| std::ops::ControlFlow::Continue(());
     let (options, pages) = (WriteOptions::default(), Pages::default());
     let copied = copy(table.read_all(), &file, "events", options, pages, &mut progress).unwrap();
-    let Copied { written, warnings } = copied.unwrap();
+    let Copied { written, warnings, .. } = copied.unwrap();
     file.finish().unwrap();
     assert_eq!((written.entries, warnings.len()), (6, 1));
     assert!(warnings[0].contains("metadata 'run': kept the value '0', '1' was not copied"), "{warnings:?}");
