@@ -1,6 +1,7 @@
 //! `tupelo copy`: decodes ntuples and writes them again.
 
 pub(super) mod append;
+mod choices;
 pub(super) mod diff;
 pub(super) mod export;
 pub(super) mod import;
@@ -9,21 +10,25 @@ pub(super) mod join;
 pub(super) mod merge;
 pub(super) mod operands;
 mod raw;
+mod split;
 pub(super) mod target;
 mod trees;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use tupelo::dataset::find;
-use tupelo::ops::copy::{Pages, copy, extend};
+use tupelo::ops::copy::{CopyOptions, copy, extend};
 use tupelo::ops::inspect;
 use tupelo::reader::{Location, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, MoveOptions};
 
+use self::choices::{Carrying, Renaming};
 use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
+use self::split::{Split, Splitting};
 use self::target::{Destination, NtupleOptions, Target, summarise};
 use self::trees::TreeJobs;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
@@ -42,18 +47,21 @@ const MAX_NAME: usize = 60;
 /// Copy ntuples and trees, with other fields, entries, columns, codec, page or cluster sizes
 ///
 /// Without NAME, the newest cycle of every ntuple and tree in IN is copied; a warning lists objects that are not copied
-/// (histograms, older cycles). With several IN, ntuples or trees with the same name are concatenated; their fields must be
-/// the same, except with --union. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with
-/// --entries or --cut, the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of
-/// the inputs, except with --append under another name.
+/// (older cycles, and histograms without --objects). With several IN, ntuples or trees with the same name are
+/// concatenated; their fields must be the same, except with --union. C++ types, descriptions, column encodings, attribute
+/// sets and metadata are kept; with --entries or --cut, the entry ranges of attributes are adjusted. OUT appears when it
+/// is complete. It cannot be one of the inputs, except with --append under another name.
 ///
 /// A tree stays a tree: its baskets are copied as they are stored, or compressed again with --compression, and classes,
-/// titles and user information are kept. --fields and --exclude choose branches, --inherits those of some classes. Options
-/// that need its entries decoded are refused: `tupelo import` makes an ntuple of them.
+/// titles and user information are kept. --fields and --exclude choose branches, --inherits those of some classes.
+/// Options that need its entries decoded are refused: `tupelo import` makes an ntuple of them.
 ///
-/// Pages of whole clusters are copied as they are stored, without decompressing them, unless an option says how to store
-/// them or a cut selects entries. IN and OUT may be in object stores (ntpl+s3://BUCKET/PREFIX,
+/// Pages of whole clusters are copied as they are stored, without decompressing them, unless an option says how to
+/// store them or a cut selects entries. IN and OUT may be in object stores (ntpl+s3://BUCKET/PREFIX,
 /// ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME, ntpl+mirror:URI,URI).
+///
+/// --split-entries and --split-bytes write an ntuple as several files with numbers in their names. Each is complete when
+/// it appears; after an interruption, the complete ones are kept. The objects of --objects are in the first one.
 ///
 /// With --raw, IN is any one file, which is copied byte by byte between any two locations. A copy to a local file that
 /// was interrupted is kept as OUT.part; the same command continues it if IN is the same version.
@@ -63,6 +71,8 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
   tupelo copy events.root dimuons.root --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500'
+  tupelo copy events.root renamed.root --rename MET_pt=met --objects
+  tupelo copy events.root part.root --split-bytes 2GiB    # part_0001.root, part_0002.root, ...
   tupelo copy 'run*.root' all.root
   tupelo copy run*.root -o union.root --force --union --skip-errors
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
@@ -88,9 +98,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CLASS")]
     inherits: Vec<String>,
     #[command(flatten)]
+    renaming: Renaming,
+    #[command(flatten)]
     range: EntryRange,
     #[command(flatten)]
     condition: super::Condition,
+    #[command(flatten)]
+    carrying: Carrying,
+    #[command(flatten)]
+    splitting: Splitting,
     #[command(flatten)]
     skip: super::SkipUnreadable,
     #[command(flatten)]
@@ -102,15 +118,19 @@ pub(crate) struct Args {
 }
 
 /// The options that conflict with `--raw`.
-const DECODING: [&str; 19] = [
+const DECODING: [&str; 23] = [
     "union",
     "inherits",
     "skip_errors",
     "fields",
     "exclude",
+    "renames",
     "entries",
     "define",
     "expression",
+    "objects",
+    "split_entries",
+    "split_bytes",
     "compression",
     "page_bytes",
     "cluster_bytes",
@@ -127,7 +147,13 @@ const DECODING: [&str; 19] = [
 impl Args {
     /// Whether options need entries of trees decoded.
     fn decodes(&self) -> bool {
-        !self.condition.is_empty() || !self.range.is_whole() || self.ntuple.has_sizes() || self.union
+        let is_changed = !self.condition.is_empty() || !self.renaming.is_empty() || self.union;
+        is_changed || !self.range.is_whole() || self.ntuple.has_sizes() || !self.splitting.is_empty()
+    }
+
+    /// How ntuples are copied.
+    fn how(&self) -> CopyOptions {
+        CopyOptions::from(self.ntuple.pages()).with_renames(self.renaming.pairs())
     }
 
     /// Whether the trees of whole files are copied.
@@ -140,8 +166,8 @@ impl Args {
         if !self.decodes() {
             return Ok(());
         }
-        let what =
-            "a tree is copied with all entries, without --cut, --define, --union and sizes of pages and clusters";
+        let what = "a tree is copied in one file with all entries and names, without --cut, --define, --rename, \
+                    --union, --split-entries, --split-bytes and sizes of pages and clusters";
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
@@ -196,8 +222,24 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     args.operands.check(&to, &inputs, &args.target)?;
     check_single(copies.iter().map(|copy| &copy.job), &to)?;
-    let (mut summaries, mut left_out) = (Vec::new(), Vec::new());
+    let (mut summaries, mut left_out, mut carried) = (Vec::new(), Vec::new(), HashSet::new());
+    let carry = |writer: &FileWriter| {
+        args.carrying.carry((&args.reading, &args.skipping), &locations, &args.ntuple, writer, console)
+    };
+    if !args.splitting.is_empty() {
+        let copy = split::single(&copies, !trees.is_empty(), &to)?;
+        let split = Split { args, copy, to: &to, inputs: &inputs, storage, console };
+        let written = split.write(|writer| {
+            carried = carry(writer)?;
+            Ok(())
+        })?;
+        summarise(&copy.job.name, &written, console);
+        warn_left(args, &locations, &carried, console)?;
+        return args.skip.check(copy.skipped, &to.to_string());
+    }
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        // Their keys must be in the first 2 GiB.
+        carried = carry(writer)?;
         let places = (&args.reading, &args.target);
         let Some(written) = trees.write(places, &args.moving(), writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
@@ -211,7 +253,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 Some(input) => copy_sealed(&copy.job, input, args, writer, interrupt, console)?,
                 None => {
                     let what = (copy.job.name.as_str(), &copy.read);
-                    write(what, destination, &args.ntuple, writer, interrupt, console)?
+                    write(what, args.how(), destination, &args.ntuple, writer, interrupt, console)?
                 }
             };
             let Some(written) = written else {
@@ -222,13 +264,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    let skipped = args.skipping.left_out();
-    for location in &locations {
-        let is_read = !skipped.iter().any(|(other, _)| other.file == location.file);
-        if location.object.is_none() && is_read {
-            warn_not_copied(&args.reading.open_uncounted(location)?, args.takes_trees(), console);
-        }
-    }
+    warn_left(args, &locations, &carried, console)?;
     left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
     args.skip.check(copies.iter().map(|copy| copy.skipped).sum::<usize>() + left_out.len(), &to.to_string())
 }
@@ -257,6 +293,7 @@ fn copies(
         chosen.tell(&job.table, console);
         // Checks the expressions before the output is created.
         let read = args.condition.apply(chosen.read)?.entries(args.range.of(job.table.entries()));
+        args.how().check(&read)?;
         if read.schema_with_computed()?.fields.is_empty() && !job.table.schema().fields.is_empty() {
             let input = job.locations.first().map_or_else(String::new, Location::to_string);
             return Err(Failure::usage(format_args!("{input}: no field is selected; select at least one")));
@@ -310,6 +347,7 @@ fn sealed_input<'j>(job: &'j Job, destination: Destination, args: &Args, to: &Lo
     let [input] = job.locations.as_slice() else { return None };
     let has_objects = is_object_uri(&input.file) || is_object_uri(&to.file);
     let is_whole = args.fields.is_empty() && args.condition.is_empty() && args.range.is_whole();
+    let is_whole = is_whole && args.renaming.is_empty();
     (has_objects && is_whole && !args.ntuple.has_pages() && destination == Destination::New).then_some(input)
 }
 
@@ -336,9 +374,10 @@ fn copy_sealed(
     })
 }
 
-/// Writes what is read, with the pages as they are if no option says how to store them.
+/// Writes what is read.
 fn write(
     (name, read): (&str, &Read),
+    how: CopyOptions,
     destination: Destination,
     ntuple: &NtupleOptions,
     file: &FileWriter,
@@ -348,10 +387,9 @@ fn write(
     let mut progress: Progress = console.progress(name, read.count(), "entries");
     let mut report = progress.until(interrupt);
     let (read, options) = (read.clone(), ntuple.options());
-    let pages = if ntuple.has_pages() { Pages::Encode } else { Pages::Keep };
     let copied = match destination {
-        Destination::New => copy(read, file, name, options, pages, &mut report)?,
-        Destination::Existing => extend(read, file, name, options, pages, &mut report)?,
+        Destination::New => copy(read, file, name, options, how, &mut report)?,
+        Destination::Existing => extend(read, file, name, options, how, &mut report)?,
     };
     Ok(copied.map(|copied| {
         copied.warnings.iter().for_each(|warning| console.warn(warning));
@@ -359,13 +397,26 @@ fn write(
     }))
 }
 
-/// Warns about objects other than the newest cycles of ntuples and, if they were copied, of trees.
-fn warn_not_copied(file: &File, takes_trees: bool, console: &Console) {
+/// Warns about what is not copied of whole files.
+fn warn_left(args: &Args, locations: &[Location], carried: &HashSet<String>, console: &Console) -> Result<(), Failure> {
+    let skipped = args.skipping.left_out();
+    for location in locations {
+        let is_read = !skipped.iter().any(|(other, _)| other.file == location.file);
+        if location.object.is_none() && is_read {
+            warn_not_copied(&args.reading.open_uncounted(location)?, args.takes_trees(), carried, console);
+        }
+    }
+    Ok(())
+}
+
+/// Warns about objects other than the newest cycles of ntuples, of trees if they were copied, and of what was carried.
+fn warn_not_copied(file: &File, takes_trees: bool, carried: &HashSet<String>, console: &Console) {
     // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
         let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
-        let is_copied = object.is_newest && (object.class_name == NTUPLE_CLASS || is_tree && takes_trees);
+        let is_entries = object.class_name == NTUPLE_CLASS || is_tree && takes_trees;
+        let is_copied = object.is_newest && (is_entries || !is_tree && carried.contains(&object.path));
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
     let named: Vec<_> = left

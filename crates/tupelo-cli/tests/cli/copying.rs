@@ -11,7 +11,7 @@ use super::{Place, data, summarise, tupelo};
 
 /// Writes an ntuple of one batch, adding to the file if there is one. The command does that: a file that this process
 /// had open for writing may be locked as long as a child of another test has not started.
-fn write(path: &str, name: &str, columns: &[(&str, ArrayRef)], about: &[(&str, &str)]) {
+pub(super) fn write(path: &str, name: &str, columns: &[(&str, ArrayRef)], about: &[(&str, &str)]) {
     let batch = RecordBatch::try_from_iter(columns.iter().cloned()).expect("a batch");
     let part = format!("{path}.part");
     let file = tupelo::create(&part).expect("a file");
@@ -30,7 +30,7 @@ fn write(path: &str, name: &str, columns: &[(&str, ArrayRef)], about: &[(&str, &
     std::fs::remove_file(part).expect("a file");
 }
 
-fn numbers(values: &[i32]) -> ArrayRef {
+pub(super) fn numbers(values: &[i32]) -> ArrayRef {
     Arc::new(Int32Array::from(values.to_vec()))
 }
 

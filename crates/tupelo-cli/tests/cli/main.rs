@@ -22,6 +22,7 @@ mod raw;
 mod reading;
 mod real_files;
 mod several;
+mod splitting;
 mod terminal;
 mod tuning;
 mod usage;
@@ -69,7 +70,8 @@ fn command(arguments: &[&str]) -> Command {
         arguments => (env!("CARGO_BIN_EXE_tupelo"), arguments),
     };
     let mut command = Command::new(program);
-    command.args(arguments).env_remove("RUST_BACKTRACE");
+    // Drawings depend on the locale.
+    command.args(arguments).env_remove("RUST_BACKTRACE").env("LC_ALL", "C.UTF-8");
     command
 }
 

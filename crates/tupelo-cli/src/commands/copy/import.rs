@@ -1,13 +1,12 @@
 //! `tupelo import`: trees as ntuples.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::dataset::find;
-use tupelo::ops::import::{Import, ImportOptions, Validation, copy_objects};
+use tupelo::ops::import::{Import, ImportOptions, Validation};
 use tupelo::reader::{Location, Skipped};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
@@ -15,6 +14,7 @@ use tupelo::{FileWriter, OpenOptions};
 
 use super::super::fields::skipped_to_json;
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
+use super::choices::{Carrying, Renaming};
 use super::jobs::{Job, JobSearch};
 use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
@@ -22,7 +22,6 @@ use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
-use crate::parse::{Patterns, patterns};
 use crate::table::things;
 
 /// Number of entries compared by default, half of them at the beginning and half at the end.
@@ -52,9 +51,8 @@ pub(crate) struct Args {
     fields: super::super::Fields,
     #[command(flatten)]
     range: super::super::EntryRange,
-    /// Rename a top-level field; may be repeated
-    #[arg(long, value_name = "OLD=NEW", value_parser = rename)]
-    rename: Vec<(String, String)>,
+    #[command(flatten)]
+    renaming: Renaming,
     /// Character that replaces dots in names, which an ntuple does not allow; names of ATLAS auxiliary stores always
     /// get colons [default: _]
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
@@ -69,10 +67,8 @@ pub(crate) struct Args {
     /// Write the results of the comparison to a JSON file, with a histogram of each numeric field
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Copy objects other than trees and ntuples, such as histograms, under the same paths: all, or those whose path
-    /// matches; may be repeated
-    #[arg(long, value_name = "PATTERNS", num_args = 0..=1, require_equals = true, default_missing_value = "**")]
-    objects: Vec<Patterns>,
+    #[command(flatten)]
+    carrying: Carrying,
     #[command(flatten)]
     skip: SkipUnreadable,
     #[command(flatten)]
@@ -81,13 +77,6 @@ pub(crate) struct Args {
     target: Target,
     #[command(flatten)]
     reading: super::super::Reading,
-}
-
-fn rename(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.to_owned(), new.to_owned())),
-        _ => Err("expected OLD=NEW".to_owned()),
-    }
 }
 
 fn extent(text: &str) -> Result<u64, String> {
@@ -114,7 +103,7 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
         return Err(Failure::usage(format_args!("{place} is an ntuple")).with_hint("`tupelo copy` copies ntuples"));
     }
     let options = ImportOptions::default()
-        .with_renames(args.rename.iter().cloned())
+        .with_renames(args.renaming.pairs())
         .with_dots(args.dots)
         .with_collections(!args.no_collections);
     // The plan determines what can be decoded.
@@ -140,7 +129,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (imports, left_out) = imports(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(imports.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
-        carry_objects(args, &locations, writer, console)?;
+        args.carrying.carry((&args.reading, &args.skipping), &locations, &args.ntuple, writer, console)?;
         for imported in &imports {
             if args.target.destination(writer, &imported.name)? == Destination::Existing {
                 return Err(
@@ -198,21 +187,6 @@ fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
         true => Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file)))),
         false => Ok(names),
     }
-}
-
-/// Copies the chosen objects, before the ntuples.
-fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, console: &Console) -> Result<(), Failure> {
-    let (patterns, compression) = (patterns(&args.objects), args.ntuple.options().compression());
-    let (mut known, mut read) = (HashSet::new(), HashSet::new());
-    read.extend(args.skipping.left_out().into_iter().map(|(location, _)| location.file));
-    for location in locations.iter().filter(|location| !patterns.is_empty() && read.insert(location.file.clone())) {
-        let file = args.reading.open_file(location, console)?;
-        for path in copy_objects(&file, writer, &patterns, compression, &mut known)? {
-            let left_out = format!("{}: '{path}' is not copied: another input contains it", file.name());
-            console.warn(&left_out);
-        }
-    }
-    Ok(())
 }
 
 fn write(

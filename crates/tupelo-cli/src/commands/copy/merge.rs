@@ -108,7 +108,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for ((job, read), destination) in jobs.iter().zip(&reads).zip(destinations) {
             let what = (job.name.as_str(), read);
-            let Some(written) = write(what, destination, &args.ntuple, writer, interrupt, console)? else {
+            let how = args.ntuple.pages().into();
+            let Some(written) = write(what, how, destination, &args.ntuple, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
             summaries.push((job.name.clone(), written));

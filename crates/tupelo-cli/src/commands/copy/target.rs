@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use tupelo::ops::copy::Pages;
 use tupelo::reader::{Location, TREE_CLASSES};
 use tupelo::storage::{Storage, display_name, is_object_uri};
 use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
@@ -59,6 +60,11 @@ impl NtupleOptions {
     /// Whether options affect the pages.
     pub(crate) fn has_pages(&self) -> bool {
         self.compression.is_some() || self.has_sizes()
+    }
+
+    /// What becomes of pages that are copied: they stay as they are if nothing says how to store them.
+    pub(crate) fn pages(&self) -> Pages {
+        if self.has_pages() { Pages::Encode } else { Pages::Keep }
     }
 
     /// Whether options give sizes of pages or clusters.
@@ -166,14 +172,26 @@ impl Target {
         storage: &Storage,
         fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
-        let interrupt = Interrupt::watch()?;
+        let fill = |file: &FileWriter, interrupt: &Interrupt| Ok(fill(file, interrupt)?.is_continue().then_some(true));
+        self.write_if(to, (inputs, storage), &Interrupt::watch()?, fill)
+    }
+
+    /// The same for a file that appears only if `fill` returns true; `None` is that it was interrupted.
+    pub(crate) fn write_if(
+        &self,
+        to: &Location,
+        (inputs, storage): (&Inputs, &Storage),
+        interrupt: &Interrupt,
+        fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<Option<bool>, Failure>,
+    ) -> Result<(), Failure> {
         let watched = interrupt.clone();
         let is_interrupted = move || watched.is_set();
         let opened = cancellable(is_interrupted.clone(), || self.open(to, inputs, storage));
         let file = opened.map_err(|failure| if interrupt.is_set() { interrupt.failure() } else { failure })?;
-        match cancellable(is_interrupted.clone(), || fill(&file, &interrupt)) {
-            Ok(ControlFlow::Continue(())) => cancellable(is_interrupted, || file.finish())
+        match cancellable(is_interrupted.clone(), || fill(&file, interrupt)) {
+            Ok(Some(true)) => cancellable(is_interrupted, || file.finish())
                 .map_err(|error| if error.kind() == ErrorKind::Cancelled { interrupt.failure() } else { error.into() }),
+            Ok(Some(false)) => Ok(file.abort().map(|_| ())?),
             // Requests to servers end with errors after a signal.
             Err(failure) if !interrupt.is_set() => Err(abort(file, failure)),
             _ => Err(abort(file, interrupt.failure())),
