@@ -13,6 +13,7 @@
 //! | string | string; `{"base64": "…"}` where its bytes are not UTF-8 |
 //! | streamer field | base64 |
 
+pub(crate) mod objects;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! `tupelo dump`: entries as text or in other columnar formats.
 
+mod object;
+
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,11 +16,14 @@ use crate::export::{ArrowSink, Format, ParquetSink, TextSink, without_empty_reco
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
-/// Write entries as JSON lines, CSV, Arrow or Parquet
+/// Write entries as JSON lines, CSV, Arrow or Parquet, or one object as JSON
 ///
 /// In JSON, records are objects (base classes as ":_0"), pairs, tuples and collections are arrays, maps are arrays of
 /// [key, value], bitsets are arrays of 0 and 1, and a missing optional or variant is null. Numbers are exact; numbers
 /// that are not finite are "NaN", "Infinity" and "-Infinity".
+///
+/// An object that is neither an ntuple nor a tree, such as a histogram, is one JSON document with its class as
+/// "_typename" and its members by name (see docs/guide/json.md); the options for entries are refused then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
@@ -28,6 +33,7 @@ use crate::inputs::Inputs;
                         events.root:Events -o events.parquet
   tupelo dump 'run*.root:Events' --fields MET_pt -o \
                         met.csv
+  tupelo dump plots.root:mass -o mass.json
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; \
                         print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
@@ -72,7 +78,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
     // As binary, strings that are not UTF-8 are not an error in text, but written as base64.
     let binary = is_text || args.binary_strings;
-    let table = args.files.sources.table(&locations, console)?;
+    let table = match args.files.sources.table(&locations, console) {
+        Ok(table) => table,
+        Err(failure) => match object::find(args, &locations)? {
+            Some(found) => return object::dump(args, &found, (target, &inputs), format, console),
+            None => return Err(failure),
+        },
+    };
     let Choice { fields, range } = &args.choice;
     let read = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
     let read = read.with_binary_strings(binary);

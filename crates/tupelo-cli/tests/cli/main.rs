@@ -15,6 +15,7 @@ mod leaving_out;
 #[cfg(unix)]
 mod life;
 mod merging;
+mod objects;
 mod operations;
 #[cfg(unix)]
 mod outputs;

@@ -2,9 +2,15 @@
 
 use std::fs;
 use std::path::PathBuf;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::time::Duration;
 
 use serde_json::Value as Json;
 
+#[cfg(unix)]
+use super::command;
 use super::copying::{numbers, write};
 use super::{Place, data, summarise, tupelo};
 
@@ -134,6 +140,34 @@ fn existing_files_are_not_replaced() {
     for part in ["part_0001.root", "part_0002.root"] {
         assert_eq!(number(&place.path(part), "entries"), 1000);
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn complete_parts_survive_a_signal() {
+    let place = Place::new();
+    let (file, out) = (place.path("many.root"), place.path("part.root"));
+    tupelo(&["generate", "b2hhh", "--events", "30000", &file]).ok();
+    let options = ["--split-entries", "100", "--compression", "lzma:9"];
+    let arguments = [&["copy", &file, &out], &options[..]].concat();
+    let mut child = command(&arguments).stderr(Stdio::piped()).spawn().expect("the command starts");
+    while !fs::exists(place.path("part_0003.root")).expect("a folder") {
+        assert!(child.try_wait().expect("a child").is_none(), "the command ended early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("a signal");
+    let output = child.wait_with_output().expect("the command ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let found = parts(&place);
+    assert!((3..300).contains(&found.len()), "{found:?}");
+    assert!(said.contains(&format!("complete before the error, and kept: {} files: ", found.len())), "{said}");
+    for part in &found {
+        tupelo(&["verify", part]).ok();
+        assert_eq!(number(part, "entries"), 100);
+    }
+    // Nothing else remains.
+    assert_eq!(place.files().len(), found.len() + 1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::objects::plots;
 use super::{Place, command, tupelo};
 
 /// Exit status and stderr with `TUPELO_THREADS` set.
@@ -175,6 +176,7 @@ fn examples_of_the_help_run_on_generated_events() {
     for name in ["run1.root", "run2.root", "more.root"] {
         std::fs::copy(&events, place.path(name)).expect("a file");
     }
+    plots(&place, &["mass", "dir/mass", "pt"]);
     let mut examples = 0;
     for name in ["schema", "head", "dump", "copy", "gc", "cost", "tune"] {
         let help = tupelo(&[name, "--help"]).ok();

@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 use tupelo_format::descriptor::AttributeSet;
-use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 
 use crate::reader::{File, Listed, Ntuple, Object, Read, TREE_CLASSES};
 use crate::writer::EntrySink;
@@ -71,8 +71,16 @@ pub fn pipe<S: EntrySink>(
     Ok(Some(taken))
 }
 
+/// Whether objects of a class have entries: ntuples of every version, and trees.
+pub fn is_entries(class_name: &str) -> bool {
+    TREE_CLASSES.contains(&class_name) || [ANCHOR_CLASS, PRE_RELEASE_CLASS].contains(&class_name)
+}
+
 /// The newest cycles of the objects of a file that are neither ntuples, trees nor directories.
-fn other_objects(file: &File) -> Result<Vec<Object>> {
+///
+/// # Errors
+/// Corrupt if a directory is damaged.
+pub fn other_objects(file: &File) -> Result<Vec<Object>> {
     let is_other = |class_name: &str| {
         !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
     };

@@ -1,4 +1,5 @@
-//! Streamer fields: objects as ROOT's streamers wrote them, decoded by the layouts that the file has of their classes.
+//! Objects as ROOT's streamers wrote them: of directories, and of streamer fields, which are decoded by the layouts that
+//! the file has of their classes.
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tupelo_format::object::{self, Opaque, Value};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
 
-use super::Ntuple;
+use super::{File, Ntuple, Object};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
@@ -33,6 +34,23 @@ impl Ntuple {
     /// error here: objects that need it are returned as bytes.
     pub fn objects(&self, path: &str) -> Result<Objects> {
         Objects::new(self.clone(), path).map_err(|e| self.context(e))
+    }
+}
+
+impl File {
+    /// What the directories list under a path, or `PATH;CYCLE`; `None` if there is nothing. Only the directories on the
+    /// path are read.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged; unsupported for an ntuple in an object store.
+    pub fn listed(&self, name: &str) -> Result<Option<Object>> {
+        let find = || {
+            let file = self.root_file()?;
+            let Some(object) = file.find_object(name)? else { return Ok(None) };
+            let newest = file.find_object(&object.path)?;
+            Ok(Some(Object::of(&object, newest.is_none_or(|newest| newest.key.cycle == object.key.cycle))))
+        };
+        find().map_err(|e: Error| e.in_file(self.name()))
     }
 }
 

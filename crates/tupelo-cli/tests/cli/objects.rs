@@ -1,0 +1,177 @@
+//! Objects beside ntuples: `dump` of one of them, and `copy --objects`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use serde_json::{Value as Json, json};
+use tupelo::object::{Numbers, Object, Value};
+use tupelo::schema::Schema;
+use tupelo::{Compression, StreamerInfos, WriteOptions};
+
+use super::{Place, data, summarise, tupelo};
+
+fn object(class: &str, members: Vec<(&str, Value)>) -> Object {
+    let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<HashMap<_, _>>();
+    Object::new(class, members, &StreamerInfos::histograms()).expect("an object")
+}
+
+/// A histogram of two bins of different width.
+pub(super) fn histogram(name: &str) -> Object {
+    let numbers = |values: &[f64]| Value::Numbers(Numbers::F64(values.to_vec()));
+    let axis = vec![
+        ("fNbins", Value::Int(2)),
+        ("fXmin", Value::Float(0.0)),
+        ("fXmax", Value::Float(4.0)),
+        ("fXbins", numbers(&[0.0, 1.0, 4.0])),
+    ];
+    let members = vec![
+        ("fName", Value::Text(name.to_owned())),
+        ("fTitle", Value::Text("mass < 4".to_owned())),
+        ("fXaxis", Value::Object(Arc::new(object("TAxis", axis)))),
+        ("fNcells", Value::Int(4)),
+        ("fEntries", Value::Float(10.0)),
+        ("fTsumw", Value::Float(9.0)),
+        ("fTsumw2", Value::Float(9.0)),
+        ("fTsumwx", Value::Float(18.0)),
+        ("fTsumwx2", Value::Float(45.0)),
+        ("fArray", numbers(&[1.0, 3.0, 6.0, 0.0])),
+    ];
+    object("TH1D", members)
+}
+
+/// A file with histograms and an ntuple.
+pub(super) fn plots(place: &Place, names: &[&str]) -> String {
+    let path = place.path("plots.root");
+    let file = tupelo::create(&path).expect("a file");
+    for name in names {
+        file.object(name, "", &histogram(name), Compression::DEFAULT).expect("an object");
+    }
+    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let mut ntuple = file.ntuple("Events", &schema, WriteOptions::default()).expect("an ntuple");
+    ntuple.write(&batch).expect("entries");
+    ntuple.finish().expect("an ntuple");
+    file.finish().expect("a file");
+    path
+}
+
+#[test]
+fn an_object_is_one_document() {
+    let place = Place::new();
+    let file = plots(&place, &["mass", "dir/other"]);
+    let named = format!("{file}:mass");
+    let document = tupelo(&["dump", &named]).json();
+    assert_eq!(document["_typename"], "TH1D");
+    assert_eq!((&document["fName"], &document["fEntries"]), (&json!("mass"), &json!(10.0)));
+    assert_eq!(document["fArray"], json!([1.0, 3.0, 6.0, 0.0]));
+    assert_eq!(document["fXaxis"]["_typename"], "TAxis");
+    assert_eq!(document["fXaxis"]["fXbins"], json!([0.0, 1.0, 4.0]));
+    let out = place.path("mass.json");
+    tupelo(&["dump", &format!("{file}:mass;1"), "-o", &out]).ok();
+    assert_eq!(serde_json::from_slice::<Json>(&fs::read(&out).expect("a file")).expect("JSON"), document);
+    assert_eq!(tupelo(&["dump", &format!("{file}:dir/other")]).json()["fName"], "dir/other");
+    // Entries are dumped as before.
+    assert_eq!(tupelo(&["dump", &format!("{file}:Events")]).ok(), "{\"x\":1}\n{\"x\":2}\n{\"x\":3}\n");
+    for option in [
+        &["--fields", "x"][..],
+        &["--exclude", "x"],
+        &["--entries", ":1"],
+        &["--cut", "x > 1"],
+        &["--define", "y=x"],
+        &["--format", "csv"],
+        &["--union"],
+        &["--attributes", "runs"],
+        &["--binary-strings"],
+        &["-o", &place.path("x.parquet")],
+    ] {
+        let error = tupelo(&[&["dump", &named], option].concat()).fails(2);
+        assert!(error.contains("'mass' is a TH1D") && error.contains("is for entries"), "{option:?}: {error}");
+    }
+    let error = tupelo(&["dump", &format!("{file}:mas")]).fails(1);
+    assert!(error.contains("'mas'"), "{error}");
+    let error = tupelo(&["dump", &format!("{file}:dir")]).fails(1);
+    assert!(error.contains("is a directory"), "{error}");
+    let small = tupelo(&["dump", &named, "--memory-budget", "100"]);
+    assert_ne!(small.status, Some(0), "{}", small.stdout);
+}
+
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let folders = ["", "hostile", "uproot", "trees", "reports", "wild"];
+    let files = folders.into_iter().filter_map(|folder| fs::read_dir(data()?.join(folder)).ok()).flatten().flatten();
+    files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|extension| extension == "root"))
+}
+
+/// The objects of real and hostile files that are neither ntuples, trees nor directories: file, path and class.
+pub(super) fn others() -> Vec<(String, String, String)> {
+    let mut all = Vec::new();
+    for path in folders() {
+        let file = path.to_str().expect("a path in UTF-8").to_owned();
+        let Ok(listed) = serde_json::from_str::<Json>(&tupelo(&["ls", &file, "--json"]).stdout) else { continue };
+        for object in listed["objects"].as_array().into_iter().flatten().take(20) {
+            let text = |key: &str| object[key].as_str().expect("a text").to_owned();
+            let of_others = ["TDirectory", "TTree", "TNtuple", "TChain", "ROOT::"];
+            let is_other = !of_others.iter().any(|prefix| text("class").starts_with(prefix));
+            // A command line cannot have a zero.
+            if is_other && !text("path").contains(['\0', ':', ';']) {
+                all.push((file.clone(), text("path"), text("class")));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn objects_of_real_files_are_dumped() {
+    let (mut dumped, mut refused) = (0, 0);
+    for (file, path, class) in others() {
+        let run = tupelo(&["dump", &format!("{file}:{path}")]);
+        assert!(!run.stderr.contains("panicked"), "{file}:{path}: {}", run.stderr);
+        match run.status {
+            Some(0) => {
+                let document: Json = serde_json::from_str(&run.stdout).expect("JSON");
+                assert!(document.get("_typename").is_none_or(|name| name == class.as_str()), "{file}:{path}");
+                dumped += 1;
+            }
+            status => {
+                assert_eq!(status, Some(1), "{file}:{path}: {}", run.stderr);
+                refused += 1;
+            }
+        }
+    }
+    assert!(data().is_none() || dumped > 0, "{dumped} dumped, {refused} refused");
+    let line = format!("command: {dumped} objects of real files dumped as JSON, {refused} refused");
+    summarise("command-objects", &line);
+}
+
+#[test]
+fn objects_go_along_with_ntuples() {
+    let place = Place::new();
+    let file = plots(&place, &["mass", "dir/other"]);
+    let document = |file: &str, path: &str| tupelo(&["dump", &format!("{file}:{path}")]).json();
+    let all = place.path("all.root");
+    let run = tupelo(&["copy", &file, &all, "--objects"]);
+    assert!(!run.stderr.contains("not copied"), "{}", run.stderr);
+    run.ok();
+    for path in ["mass", "dir/other"] {
+        assert_eq!(document(&all, path), document(&file, path));
+    }
+    tupelo(&["diff", &file, &all]).ok();
+    tupelo(&["verify", &all]).ok();
+    let some = place.path("some.root");
+    let run = tupelo(&["copy", &file, &some, "--with-objects=ma*"]);
+    assert!(run.stderr.contains("not copied: 'dir/other;1' (TH1D)\n"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(document(&some, "mass"), document(&file, "mass"));
+    let error = tupelo(&["copy", &file, &place.path("none.root"), "--objects=mess"]).fails(1);
+    assert!(error.contains("no object named 'mess'") && error.contains("'mass'"), "{error}");
+    // Parts have them once.
+    tupelo(&["copy", &file, &place.path("part.root"), "--objects", "--split-entries", "2"]).ok();
+    let objects = |name: &str| tupelo(&["ls", &place.path(name), "--json"]).json()["objects"].to_string();
+    assert!(objects("part_0001.root").contains("mass") && !objects("part_0002.root").contains("mass"));
+    let error = tupelo(&["copy", &file, "--raw", &place.path("raw.root"), "--objects"]).fails(2);
+    assert!(error.contains("--raw"), "{error}");
+}
