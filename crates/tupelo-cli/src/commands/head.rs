@@ -1,7 +1,9 @@
 //! `tupelo head`: the first entries as a table.
 
 pub(super) mod count;
+mod drawing;
 pub(super) mod hist;
+pub(super) mod show;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

@@ -29,7 +29,7 @@ const STRIDE: usize = 7919;
 const BUDGET: &str = "256MiB";
 
 /// Commands that read a file; `OUT` is an output file.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 14] = [
     &["ls", "-l", "FILE"],
     &["ls", "--recover", "FILE"],
     &["schema", "--columns", "FILE"],
@@ -41,6 +41,9 @@ const COMMANDS: [&[&str]; 11] = [
     &["verify", "--deep", "FILE"],
     &["index", "FILE"],
     &["copy", "FILE", "OUT.root", "--entries", ":100000"],
+    &["copy", "FILE", "OUT.root", "--entries", ":100", "--split-entries", "40", "--objects"],
+    &["show", "FILE"],
+    &["show", "FILE", "-o", "OUT.svg"],
 ];
 /// Commands that change the file, which are run on a copy.
 const CHANGES: [&[&str]; 2] = [

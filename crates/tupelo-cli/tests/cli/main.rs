@@ -23,6 +23,7 @@ mod raw;
 mod reading;
 mod real_files;
 mod several;
+mod showing;
 mod splitting;
 mod terminal;
 mod tuning;

@@ -276,7 +276,7 @@ fn histograms_are_drawn_in_the_terminal_and_as_png() {
     tupelo(&["hist", &file, "Muon_pt[abs(Muon_eta) < 1]", "-o", &picture]).ok();
     assert!(fs::read(&picture).expect("a picture").starts_with(b"\x89PNG\r\n\x1a\n"));
     for (arguments, said) in [
-        (&["MET_pt", "-o", &place.path("x.pdf")][..], "written as .png"),
+        (&["MET_pt", "-o", &place.path("x.pdf")][..], "written as .png or .svg"),
         (&["MET_pt", "-o", &file], "both input and output"),
         (&["MET_pt", "--range", "3:1"], "LOW:HIGH"),
         (&["MET_tp"], "MET_pt"),

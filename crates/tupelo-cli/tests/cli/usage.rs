@@ -178,7 +178,7 @@ fn examples_of_the_help_run_on_generated_events() {
     }
     plots(&place, &["mass", "dir/mass", "pt"]);
     let mut examples = 0;
-    for name in ["schema", "head", "dump", "copy", "gc", "cost", "tune"] {
+    for name in ["schema", "head", "hist", "show", "dump", "copy", "gc", "cost", "tune"] {
         let help = tupelo(&[name, "--help"]).ok();
         for line in help.lines().map(str::trim).filter(|line| line.starts_with("tupelo ") && !line.contains('|')) {
             let mut shell = std::process::Command::new("sh");

@@ -1,12 +1,5 @@
 //! `tupelo hist`: a histogram of an expression, as bars of text or as a picture.
 
-mod bars;
-mod font;
-mod picture;
-
-use std::io::Write;
-use std::path::PathBuf;
-
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, cast::AsArray};
 use arrow_cast::cast;
@@ -15,7 +8,8 @@ use tupelo::Expression;
 use tupelo::dataset::find;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 
-use crate::console::{Console, Output, Pending};
+use super::drawing::{Bars, Labels, Picture, Plot, number};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
@@ -34,10 +28,10 @@ const MAX_BINS: usize = 10_000;
   tupelo hist events.root MET_pt
   tupelo hist events.root 'Muon_pt[abs(Muon_eta) < 1]' --bins 50 --range 0:100
   tupelo hist events.root 'sum(Jet_pt)' --cut 'len(Jet_pt) >= 2' -o ht.png
-  tupelo hist 'run*.root:Events' nMuon --log")]
+  tupelo hist 'run*.root:Events' 'len(Muon_pt)' --log -o muons.svg")]
 pub(crate) struct Args {
-    /// The ntuple or tree, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'), whose entries are read as one
-    /// sequence
+    /// The ntuple or tree, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'), whose entries are read as
+    /// one sequence
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     /// Expression to fill, such as 'Muon_pt' or 'sum(Jet_pt) / 2', in the syntax of --cut
@@ -52,9 +46,8 @@ pub(crate) struct Args {
     /// Use a logarithmic scale for the counts
     #[arg(long)]
     log: bool,
-    /// Write a picture to this PNG file, replacing an existing one
-    #[arg(short, long, value_name = "OUT.png")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    picture: Picture,
     #[command(flatten)]
     entries: super::super::EntryRange,
     #[command(flatten)]
@@ -127,14 +120,19 @@ impl Histogram {
         (mean, (self.sum_of_squares / values - mean * mean).max(0.0).sqrt())
     }
 
+    fn bars(&self) -> Bars {
+        let edges = (0..=self.counts.len()).map(|bin| self.edge(bin));
+        Bars::new(edges.collect(), self.counts.iter().map(|count| *count as f64).collect(), None)
+    }
+
     /// A line with its statistics.
     fn summary(&self) -> String {
         let (mean, deviation) = self.moments();
         let mut text = format!(
             "{}, mean {}, standard deviation {}",
             crate::table::things(self.values(), "value"),
-            bars::number(mean),
-            bars::number(deviation)
+            number(mean),
+            number(deviation)
         );
         for (count, place) in self.outside.iter().zip(["below", "above"]) {
             if *count > 0 {
@@ -177,39 +175,21 @@ impl Measured {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find([&args.input], args.sources.reading.storage()?)?;
     let inputs = Inputs::of(&locations);
-    if let Some(path) = &args.output {
-        inputs.check_output(path)?;
-        if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("png")) {
-            let refused = Failure::usage(format_args!("{}: pictures can only be written as .png", path.display()));
-            return Err(refused.with_hint("omit -o to show the histogram in the terminal"));
-        }
-    }
+    args.picture.check(&inputs)?;
     let table = args.sources.table(&locations, console)?;
     console.warn_of(&table);
     let read = args.condition.apply(table.read_all().without_fields())?;
     // The last column.
     let read = read.with_computed("value", &args.what)?.entries(args.entries.of(table.entries()));
-    let wanted = args.bins.map_or(DEFAULT_BINS[usize::from(args.output.is_some())], |bins| bins as usize);
+    let wanted = args.bins.map_or(DEFAULT_BINS[usize::from(args.picture.is_wanted())], |bins| bins as usize);
     let (bins, limits, has_end) = match args.range {
         Some(limits) => (wanted, limits, false),
         None => measure(&read, console)?.bins(wanted),
     };
     let mut histogram = Histogram::new(bins, limits, has_end);
     each_value(&read, console, &mut |value, _| histogram.fill(value))?;
-    let title = args.what.to_string();
-    let Some(path) = &args.output else {
-        let mut text = console.text();
-        bars::draw(&histogram, &title, args.log, &mut text);
-        console.print(&text)?;
-        console.note(&histogram.summary());
-        return Ok(());
-    };
-    let picture = picture::draw(&histogram, &title, args.log);
-    let (mut output, pending) = Output::open(Some(path), &inputs)?;
-    output.write_all(&picture).and_then(|()| output.flush())?;
-    pending.map_or(Ok(()), Pending::publish)?;
-    console.note(&histogram.summary());
-    Ok(())
+    let labels = Labels { title: args.what.to_string(), summary: histogram.summary(), ..Labels::default() };
+    args.picture.draw(&Plot::Bars(histogram.bars()), &labels, args.log, &inputs, console)
 }
 
 fn measure(read: &Read, console: &Console) -> Result<Measured, Failure> {
