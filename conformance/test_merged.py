@@ -137,6 +137,38 @@ def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: l
     summary.append(f"{merged} real trees merged, and equal to their files one after the other")
 
 
+NOT_RECUT = re.compile(f"{NOT_MERGED.pattern}|its entries (are not stored|of different forms)|that they name themselves")
+"""Why the entries of trees are not moved to other baskets."""
+
+
+def test_trees_in_other_baskets_have_the_same_entries(tmp_path: Path, summary: list[str]) -> None:
+    """Every tree of the real files with baskets and clusters of other sizes, in another codec."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("no real files")
+    found, copied = {}, 0
+    for path in real_trees():
+        out = tmp_path / "out.root"
+        options = ["--auto-flush", "13", "--basket-bytes", "2kB", "--compression", "lz4:4"]
+        done = subprocess.run(
+            [str(TUPELO), "copy", str(path), "-o", str(out), "--force", *options], capture_output=True, text=True
+        )
+        refused = [line for line in done.stderr.splitlines() if "not copied: tree" in line]
+        found[str(path)] = [line for line in refused if not NOT_RECUT.search(line)]
+        if not out.exists():
+            continue
+        for tree in json.loads(run("ls", str(out), "--json"))["trees"]:
+            name = tree["name"]
+            differences = subprocess.run(
+                [str(TUPELO), "diff", f"{out}:{name}", f"{path}:{name}"], capture_output=True, text=True
+            )
+            copied += 1
+            if differences.returncode and (differences.stdout or "is left out" not in differences.stderr):
+                found[str(path)].append(f"{name}: {differences.stdout}{differences.stderr}")
+        out.unlink()
+    report(found)
+    summary.append(f"{copied} real trees in other baskets, equal to the originals")
+
+
 READ_TREES = """
 import sys, ROOT
 ROOT.gErrorIgnoreLevel = ROOT.kError
@@ -147,9 +179,10 @@ for key in original.GetListOfKeys():
         continue
     one, two = original.Get(key.GetName()), merged.Get(key.GetName())
     entries = one.GetEntries()
-    assert two.GetEntries() == 2 * entries, (key.GetName(), entries, two.GetEntries())
+    times = int(sys.argv[3])
+    assert two.GetEntries() == times * entries, (key.GetName(), entries, two.GetEntries())
     sizes = [one.GetEntry(entry) for entry in range(entries)]
-    assert [two.GetEntry(entry) for entry in range(2 * entries)] == 2 * sizes, key.GetName()
+    assert [two.GetEntry(entry) for entry in range(times * entries)] == times * sizes, key.GetName()
     names = [[leaf.GetName() for leaf in tree.GetListOfLeaves()] for tree in (one, two)]
     assert names[0] == names[1]
     count += 1
@@ -175,16 +208,22 @@ def test_root_reads_merged_trees(tmp_path: Path, summary: list[str]) -> None:
     paths.append(REAL_DATA / "cms_nanoaod_2015_ttbar_tree.root")
     for path in filter(Path.exists, paths):
         out = tmp_path / "out.root"
-        run("merge", "-q", str(out), str(path), str(path), "--force")
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", READ_TREES, str(path), str(out)], capture_output=True, text=True
-        )
-        assert done.returncode == 0, (path, done.stderr[-2000:])
-        assert "Error" not in done.stderr, (path, done.stderr[-2000:])
-        read += int(done.stdout.split()[-1])
+        for times, command in [
+            ("2", ["merge", "-q", str(out), str(path), str(path), "--force"]),
+            ("1", ["copy", "-q", str(path), "-o", str(out), "--force", "--auto-flush", "50", "--basket-bytes", "1kB"]),
+        ]:
+            run(*command)
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", READ_TREES, str(path), str(out), times],
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, (path, done.stderr[-2000:])
+            assert "Error" not in done.stderr, (path, done.stderr[-2000:])
+            read += int(done.stdout.split()[-1])
     if not read:
         pytest.skip("no real files")
-    summary.append(f"{read} merged trees read by ROOT")
+    summary.append(f"{read} merged trees, and trees in other baskets, read by ROOT")
 
 
 WRITE = """

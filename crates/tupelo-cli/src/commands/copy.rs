@@ -30,7 +30,7 @@ use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::split::{Split, Splitting};
 use self::target::{Destination, NtupleOptions, Target, summarise};
-use self::trees::TreeJobs;
+use self::trees::{Baskets, TreeJobs, chosen_entries};
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::{EntryRange, Selecting, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
@@ -77,6 +77,7 @@ const MAX_NAME: usize = 60;
   tupelo copy run*.root -o union.root --force --union --skip-errors
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend
+  tupelo copy daod.root:CollectionTree variant.root --auto-flush 100 --basket-bytes 64KiB --compression lzma:1
   tupelo copy events.root ntpl+file:events --mapping cage:1MiB
   tupelo copy ntpl+file:events again.root
   tupelo copy --raw events.root backup.root")]
@@ -98,6 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CLASS")]
     inherits: Vec<String>,
     #[command(flatten)]
+    baskets: Baskets,
+    #[command(flatten)]
     renaming: Renaming,
     #[command(flatten)]
     range: EntryRange,
@@ -118,9 +121,12 @@ pub(crate) struct Args {
 }
 
 /// The options that conflict with `--raw`.
-const DECODING: [&str; 23] = [
+const DECODING: [&str; 26] = [
     "union",
     "inherits",
+    "basket_bytes",
+    "auto_flush",
+    "branch_compression",
     "skip_errors",
     "fields",
     "exclude",
@@ -147,8 +153,13 @@ const DECODING: [&str; 23] = [
 impl Args {
     /// Whether options need entries of trees decoded.
     fn decodes(&self) -> bool {
-        let is_changed = !self.condition.is_empty() || !self.renaming.is_empty() || self.union;
-        is_changed || !self.range.is_whole() || self.ntuple.has_sizes() || !self.splitting.is_empty()
+        let is_changed = self.condition.has_columns() || !self.renaming.is_empty() || self.union;
+        is_changed || self.ntuple.has_sizes() || !self.splitting.is_empty()
+    }
+
+    /// Whether only some entries are copied.
+    fn selects(&self) -> bool {
+        self.condition.has_cut() || !self.range.is_whole()
     }
 
     /// How ntuples are copied.
@@ -158,7 +169,7 @@ impl Args {
 
     /// Whether the trees of whole files are copied.
     fn takes_trees(&self) -> bool {
-        !self.decodes() && !self.target.extends()
+        !self.decodes() && !self.selects() && !self.target.extends()
     }
 
     /// Refuses options that need entries of trees decoded.
@@ -166,19 +177,21 @@ impl Args {
         if !self.decodes() {
             return Ok(());
         }
-        let what = "a tree is copied in one file with all entries and names, without --cut, --define, --rename, \
-                    --union, --split-entries, --split-bytes and sizes of pages and clusters";
+        let what = "a tree is copied in one file with its names, without --define, --rename, --union, --split-entries, \
+                    --split-bytes and sizes of pages and clusters";
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
     /// How trees are copied.
-    fn moving(&self) -> MoveOptions {
+    fn moving(&self) -> Result<MoveOptions, Failure> {
         let (wanted, unwanted) = self.fields.chosen();
-        MoveOptions::default()
-            .with_compression(self.ntuple.given_compression())
-            .with_branches(wanted)
-            .without_branches(unwanted)
-            .with_heirs_of(self.inherits.iter().cloned())
+        self.baskets.apply(
+            MoveOptions::default()
+                .with_compression(self.ntuple.given_compression())
+                .with_branches(wanted)
+                .without_branches(unwanted)
+                .with_heirs_of(self.inherits.iter().cloned()),
+        )
     }
 }
 
@@ -216,8 +229,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         args.check_trees()?;
     }
     let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
-    if let Some(copy) = copies.first().filter(|_| !args.inherits.is_empty()) {
-        let what = format_args!("--inherits chooses branches of trees, but '{}' is an ntuple", copy.job.name);
+    let is_for_trees = !args.inherits.is_empty() || !args.baskets.is_empty();
+    if let Some(copy) = copies.first().filter(|_| is_for_trees) {
+        let what = format_args!(
+            "--inherits, --basket-bytes, --auto-flush and --branch-compression are for trees, but '{}' is an ntuple",
+            copy.job.name
+        );
         return Err(Failure::usage(what).with_hint("select a tree as IN:NAME"));
     }
     args.operands.check(&to, &inputs, &args.target)?;
@@ -241,7 +258,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         // Their keys must be in the first 2 GiB.
         carried = carry(writer)?;
         let places = (&args.reading, &args.target);
-        let Some(written) = trees.write(places, &args.moving(), writer, interrupt, console)? else {
+        let choose = |trees: &[Location]| {
+            if !args.selects() {
+                return Ok(None);
+            }
+            let what = super::Opened::default();
+            let table = args.reading.chain(trees, policy(false), what, &args.skipping, console)?;
+            chosen_entries(&table, &args.range, &args.condition, console).map(Some)
+        };
+        let moving = args.moving()?;
+        let Some(written) = trees.write(places, (&moving, &choose), writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
         };
         left_out.extend(written.left_out);
@@ -326,6 +352,7 @@ fn names(args: &Args, location: &Location, trees: &mut TreeJobs) -> Result<Vec<S
         trees.add_all(&of_trees, location);
     } else if names.is_empty() && !of_trees.is_empty() {
         args.check_trees()?;
+        trees.add_all(&of_trees, location);
     }
     if names.is_empty() && trees.is_empty() {
         // The error of the engine lists the contents of the file.
@@ -403,7 +430,9 @@ fn warn_left(args: &Args, locations: &[Location], carried: &HashSet<String>, con
     for location in locations {
         let is_read = !skipped.iter().any(|(other, _)| other.file == location.file);
         if location.object.is_none() && is_read {
-            warn_not_copied(&args.reading.open_uncounted(location)?, args.takes_trees(), carried, console);
+            let file = args.reading.open_uncounted(location)?;
+            let takes_trees = args.takes_trees() || file.ntuple_names()?.is_empty();
+            warn_not_copied(&file, takes_trees, carried, console);
         }
     }
     Ok(())

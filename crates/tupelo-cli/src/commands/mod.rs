@@ -550,6 +550,11 @@ impl Condition {
         self.define.is_empty() && self.expression.is_none()
     }
 
+    /// Whether columns are added.
+    fn has_columns(&self) -> bool {
+        !self.define.is_empty()
+    }
+
     fn has_cut(&self) -> bool {
         self.expression.is_some()
     }

@@ -191,11 +191,55 @@ fn trees_are_copied_with_chosen_branches() {
     let class = tupelo(&["copy", "-o", &out, "-f", &tree, "--inherits", "Muon"]).fails(1);
     assert!(class.contains("inherits from 'Muon'"), "{class}");
     let of_ntuple = tupelo(&["copy", "-o", &out, "-f", &part, "--inherits", "Muon"]).fails(2);
-    assert!(of_ntuple.contains("--inherits chooses branches of trees"), "{of_ntuple}");
-    for options in [["--entries", ":10"], ["--cut", "MET_pt > 1"], ["--cluster-bytes", "1MB"]] {
+    assert!(of_ntuple.contains("are for trees, but 'Events' is an ntuple"), "{of_ntuple}");
+    for options in [["--define", "x=1"], ["--cluster-bytes", "1MB"]] {
         let refused = tupelo(&[&["copy", "-o", &out, "-f", &tree], &options[..]].concat()).fails(2);
         assert!(refused.contains("`tupelo import`"), "{refused}");
     }
+}
+
+/// The bytes of entries are moved to baskets and clusters of other sizes, and some entries are chosen.
+#[test]
+fn entries_of_trees_are_moved_to_other_baskets() {
+    let place = Place::new();
+    let [tree, out] = ["tree.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["export", "-q", &place.nanoaod(), &tree, "--compression", "zstd:5", "--skip-unreadable"]).ok();
+    let copied = |options: &[&str]| {
+        tupelo(&[&["copy", "-o", &out, "-f", &tree], options].concat()).ok();
+        tupelo(&["verify", &out]).ok();
+        let listed = tupelo(&["ls", &out, "--json"]).json()["trees"][0].clone();
+        ["baskets", "clusters"].map(|what| listed[what].as_u64().expect("a number"))
+    };
+    let before = copied(&[]);
+    let after = copied(&["--auto-flush", "100", "--basket-bytes", "500", "--branch-compression", "Muon_*=lzma:3"]);
+    assert!(after[0] > 4 * before[0] && after[1] == 5, "{before:?} {after:?}");
+    tupelo(&["diff", &tree, &out]).ok();
+    let codecs = tupelo(&["ls", &out, "--branches"]);
+    if codecs.status == Some(0) {
+        assert!(codecs.stdout.contains("lzma:3") && codecs.stdout.contains("zstd:5"), "{}", codecs.stdout);
+    }
+    // The same clusters as before, in larger baskets.
+    let merged = copied(&["--basket-bytes", "1MB"]);
+    assert_eq!(merged[1], before[1]);
+    tupelo(&["diff", &tree, &out]).ok();
+    let dump = |file: &str, options: &[&str]| tupelo(&[&["dump", file], options].concat()).ok();
+    for options in
+        [["--entries", "100:350"], ["--entries", "-1:"], ["--cut", "MET_pt > 25"], ["--cut", "len(Muon_pt) == 2"]]
+    {
+        copied(&options);
+        assert_eq!(dump(&out, &[]), dump(&tree, &options), "{options:?}");
+    }
+    tupelo(&["copy", "-o", &out, "-f", &tree, "--cut", "MET_pt < 0"]).ok();
+    assert_eq!(tupelo(&["count", &out]).ok(), "0\n");
+    // Of two files as one.
+    tupelo(&["copy", &tree, &tree, "-o", &out, "-f", "--entries", "400:600", "--auto-flush", "70"]).ok();
+    let both = [dump(&tree, &["--entries", "400:"]), dump(&tree, &["--entries", ":100"])].concat();
+    assert_eq!(dump(&out, &[]), both);
+    for (option, value) in [("--basket-bytes", "0"), ("--auto-flush", "0"), ("--branch-compression", "x")] {
+        tupelo(&["copy", "-o", &out, "-f", &tree, option, value]).fails(2);
+    }
+    let unknown = tupelo(&["copy", "-o", &out, "-f", &tree, "--branch-compression", "Moun_pt=lz4:4"]).fails(1);
+    assert!(unknown.contains("no branch named 'Moun_pt'"), "{unknown}");
 }
 
 #[test]

@@ -111,7 +111,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut written = None;
     target.write(&into, &inputs, storage, |file, interrupt| {
         let what = (name.as_str(), &chosen.read);
-        written = write(what, Destination::Existing, &args.ntuple, file, interrupt, console)?;
+        written =
+            write(what, args.ntuple.pages().into(), Destination::Existing, &args.ntuple, file, interrupt, console)?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     written.iter().for_each(|written| summarise(&name, written, console));

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for destination in destinations {
             let what = (name.as_str(), &read);
-            summary = write(what, destination, &args.ntuple, writer, interrupt, console)?;
+            summary = write(what, args.ntuple.pages().into(), destination, &args.ntuple, writer, interrupt, console)?;
         }
         Ok(if summary.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;

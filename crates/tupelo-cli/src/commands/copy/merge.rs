@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         let options = MoveOptions::default().with_compression(args.ntuple.given_compression());
         let places = (&args.reading, &args.target);
-        let Some(trees) = listed.trees.write(places, &options, writer, interrupt, console)? else {
+        let Some(trees) = listed.trees.write(places, (&options, &|_| Ok(None)), writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
         };
         left_out.extend(trees.left_out);

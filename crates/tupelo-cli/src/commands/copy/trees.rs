@@ -1,17 +1,99 @@
 //! Trees that are copied or merged with their baskets as they are stored.
 
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use tupelo::ops::merge::merge_tree;
 use tupelo::reader::{Location, Tree};
 use tupelo::storage::is_object_uri;
 use tupelo::writer::WriteProgress;
-use tupelo::{FileWriter, MoveOptions, Table};
+use tupelo::{Compression, FileWriter, MoveOptions, Table};
 
-use super::super::Reading;
+use super::super::{Condition, EntryRange, Reading};
 use super::target::Target;
 use super::without_cycle;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::parse::Bytes;
+
+/// Bytes of what a cut needs that are read together.
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// How the baskets of trees are made.
+#[derive(Debug, clap::Args)]
+pub(super) struct Baskets {
+    /// Of trees: size of a basket in bytes, before compression, into which the entries are moved [default: that of the branch]
+    #[arg(long, value_name = "SIZE")]
+    basket_bytes: Option<Bytes>,
+    /// Of trees: number of entries in a cluster, at whose end every branch begins another basket [default: as in the tree]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    auto_flush: Option<u64>,
+    /// Of trees: codec of the branches that match, instead of that of --compression, such as 'Muon_*=lz4:4'; may be repeated
+    #[arg(long, value_name = "BRANCHES=CODEC", value_parser = branch_codec)]
+    branch_compression: Vec<(String, Compression)>,
+}
+
+fn branch_codec(text: &str) -> Result<(String, Compression), String> {
+    match text.rsplit_once('=') {
+        Some((branches, codec)) if !branches.is_empty() => {
+            let codec = codec.parse().map_err(|error| format!("{error}"))?;
+            Ok((branches.to_owned(), codec))
+        }
+        _ => Err("expected BRANCHES=CODEC, such as 'Muon_*=lz4:4'".to_owned()),
+    }
+}
+
+impl Baskets {
+    /// Whether no option is given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.basket_bytes.is_none() && self.auto_flush.is_none() && self.branch_compression.is_empty()
+    }
+
+    /// The options of moving trees with these.
+    pub(super) fn apply(&self, options: MoveOptions) -> Result<MoveOptions, Failure> {
+        let options = options.with_branch_compression(self.branch_compression.iter().cloned());
+        let options = match self.basket_bytes {
+            Some(bytes) => options.with_basket_bytes(bytes.0)?,
+            None => options,
+        };
+        Ok(match self.auto_flush {
+            Some(entries) => options.with_auto_flush(entries)?,
+            None => options,
+        })
+    }
+}
+
+/// The entries of trees that are read as one: those of a range for which a cut is true.
+pub(super) fn chosen_entries(
+    table: &Table,
+    range: &EntryRange,
+    condition: &Condition,
+    console: &Console,
+) -> Result<Vec<Range<u64>>, Failure> {
+    let entries = range.of(table.entries());
+    if !condition.has_cut() {
+        return Ok(vec![entries]);
+    }
+    let read = condition.apply(table.read_all().without_fields())?.entries(entries.clone()).with_entry_numbers("");
+    let mut chosen: Vec<Range<u64>> = Vec::new();
+    for batch in read.batches_of_bytes(BATCH_BYTES)? {
+        let batch = batch?;
+        let numbers = batch.columns().last().map(|numbers| numbers.as_primitive::<UInt64Type>().values().clone());
+        for &number in numbers.iter().flatten() {
+            match chosen.last_mut().filter(|last| last.end == number) {
+                Some(last) => last.end += 1,
+                None => chosen.push(number..number + 1),
+            }
+        }
+    }
+    condition.note_if_empty(entries.end - entries.start, chosen.len() as u64, console);
+    Ok(chosen)
+}
+
+/// Which entries of a job are written; `None` for all.
+pub(super) type Choose<'c> = dyn Fn(&[Location]) -> Result<Option<Vec<Range<u64>>>, Failure> + 'c;
 
 /// Trees to write, by path, and the inputs of each.
 #[derive(Default)]
@@ -69,7 +151,7 @@ impl TreeJobs {
     pub(super) fn write(
         &self,
         (reading, target): (&Reading, &Target),
-        options: &MoveOptions,
+        (options, choose): (&MoveOptions, &Choose<'_>),
         writer: &FileWriter,
         interrupt: &Interrupt,
         console: &Console,
@@ -81,8 +163,9 @@ impl TreeJobs {
         for (name, trees) in &self.0 {
             let mut progress = console.progress(name, None::<u64>, "B");
             let open = |number: usize| open(reading, &trees[number]);
+            let options = choose(trees)?.into_iter().fold(options.clone(), MoveOptions::with_entries);
             let mut report = progress.until(interrupt);
-            let Some(merged) = merge_tree(name, trees.len(), open, writer, options.clone(), &mut report)? else {
+            let Some(merged) = merge_tree(name, trees.len(), open, writer, options, &mut report)? else {
                 return Ok(None);
             };
             all.left_out.extend(merged.left_out.iter().map(|it| format!("tree '{}': {}", it.name, it.reason)));
