@@ -1,4 +1,4 @@
-//! Tasks in order, a few of which other threads begin ahead.
+//! Tasks in order. Other threads begin a few of them ahead.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

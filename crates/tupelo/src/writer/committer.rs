@@ -1,5 +1,7 @@
 //! State that all contexts of an ntuple share: its metadata and the committed clusters.
 
+mod late;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -262,36 +264,6 @@ impl Committer {
         self.is_changed = true;
         self.next_elements.extend_from_slice(&added.first_elements);
         Ok(added)
-    }
-
-    /// Adds top-level fields that have values for all entries from the first one; returns the builder of their clusters, which
-    /// only the caller ends. [`Committer::add_columns`] lists them.
-    pub(super) fn late_fields(&mut self, schema: &Schema) -> Result<ClusterBuilder> {
-        let options = self.options.clone().without_fields();
-        let added = self.extend_top(schema, &options, 0)?;
-        Ok(ClusterBuilder::new(Arc::clone(&self.sink), added.fields, added.columns, &options).without_end())
-    }
-
-    /// Lists further columns of the existing clusters, one after the other, behind those that they list.
-    pub(super) fn add_columns(&mut self, clusters: Vec<Vec<StoredColumn>>) -> Result<()> {
-        let mut clusters = clusters.into_iter();
-        let mut next_elements: Vec<u64> = Vec::new();
-        for (group, record) in self.footer.cluster_groups.iter_mut().enumerate() {
-            let mut listed = self.groups.listed(group, record)?;
-            for ((_, columns), stored) in listed.iter_mut().zip(&mut clusters) {
-                next_elements.resize(stored.len(), 0);
-                for (StoredColumn { pages, compression }, next_element) in stored.into_iter().zip(&mut next_elements) {
-                    let column = ColumnPages { pages, first_element: Some(*next_element), compression };
-                    *next_element += column.elements();
-                    columns.push(column);
-                }
-            }
-            let envelope = groups::write(self.header_checksum, &listed);
-            self.superseded.push(Stored::Envelope(record.page_list.locator));
-            record.page_list = put_envelope(&*self.sink, EnvelopeType::PageList, self.options.compression, envelope)?;
-        }
-        self.is_changed = true;
-        Ok(())
     }
 
     /// Checks that new top-level fields can be read. Projected fields are checked together with all others, stored ones
