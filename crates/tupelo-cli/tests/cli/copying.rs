@@ -143,7 +143,7 @@ fn extending_needs_the_same_fields() {
     let cases: [(Columns<'_>, [&str; 2]); 3] = [
         (
             &[("x", numbers(&[3])), ("y", doubles)],
-            ["field 'y' has type double, expected float", "field 'y' has type double in"],
+            ["field 'y' has type double, expected float", "field 'y' has type float in"],
         ),
         (&[("x", numbers(&[3])), ("z", floats(&[1.0]))], ["field 'y' is missing", "some files lack the fields y, z"]),
         (

@@ -80,8 +80,8 @@ fn numbers_of_different_types_are_merged() {
     let place = Place::new();
     let all = place.nanoaod();
     let (narrow, wide, out) = (place.path("narrow.root"), place.path("wide.root"), place.path("out.root"));
-    tupelo(&["copy", &all, &narrow, "--fields", "nMuon,Muon_pt", "--define", "x=Muon_pt"]).ok();
-    tupelo(&["copy", &all, &wide, "--fields", "nMuon,Muon_pt", "--define", "x=Muon_pt * 1.0"]).ok();
+    tupelo(&["copy", &all, &narrow, "--fields", "MET_pt,event", "--define", "x=MET_pt"]).ok();
+    tupelo(&["copy", &all, &wide, "--fields", "MET_pt,event", "--define", "x=MET_pt + 0 * event"]).ok();
     for inputs in [[&narrow, &wide], [&wide, &narrow]] {
         let refused = tupelo(&["merge", &out, inputs[0], inputs[1], "--force"]).fails(2);
         assert!(refused.contains("field 'x' has type") && refused.contains("--mode union"), "{refused}");
@@ -90,7 +90,7 @@ fn numbers_of_different_types_are_merged() {
         merged.ok();
         tupelo(&["verify", &out]).ok();
         let schema = tupelo(&["schema", &out]).ok();
-        assert!(schema.contains("std::vector<double>"), "{schema}");
+        assert!(schema.contains("double"), "{schema}");
         let half = |entries: &str| tupelo(&["dump", &out, "--fields", "x", "--entries", entries]).ok();
         assert_eq!(half(":500"), half("500:"));
     }

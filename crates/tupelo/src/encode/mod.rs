@@ -37,6 +37,13 @@ pub(crate) struct FieldWriter {
 }
 
 impl FieldWriter {
+    /// The same among the columns from this one on.
+    pub(crate) fn from_column(mut self, first: usize) -> Self {
+        self.column = self.column.saturating_sub(first);
+        self.children = self.children.into_iter().map(|child| child.from_column(first)).collect();
+        self
+    }
+
     /// The places of its columns and those of its subfields, which follow each other.
     pub(crate) fn all_columns(&self) -> Range<usize> {
         let end = self.children.iter().map(|child| child.all_columns().end).max();

@@ -18,7 +18,9 @@ impl Committer {
     pub(in crate::writer) fn late_fields(&mut self, schema: &Schema) -> Result<ClusterBuilder> {
         let options = self.options.clone().without_fields();
         let added = self.extend_top(schema, &options, 0)?;
-        Ok(ClusterBuilder::new(Arc::clone(&self.sink), added.fields, added.columns, &options).without_end())
+        let first = self.model.columns.iter().flatten().count() - added.columns.len();
+        let fields = added.fields.into_iter().map(|field| field.map(|field| field.from_column(first))).collect();
+        Ok(ClusterBuilder::new(Arc::clone(&self.sink), fields, added.columns, &options).without_end())
     }
 
     /// Lists further columns of the existing clusters, one after the other, behind those that they list.
