@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-cli",
         path: "crates/tupelo-cli",
         uses: &["tupelo"],
-        rooms: &["json", "failure", "interrupt", "text", "inputs", "console", "parse", "table", "export", "commands"],
+        rooms: &["json", "failure", "interrupt", "text", "inputs", "console", "parse", "table", "formats", "commands"],
     },
     Crate { name: "tupelo-python", path: "python", uses: &["tupelo", "tupelo-cli"], rooms: &[] },
     Crate {

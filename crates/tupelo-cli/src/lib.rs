@@ -16,13 +16,13 @@
 //! | `console` | stdout, stderr, colours, progress bars |
 //! | `parse` | sizes, entry ranges, field lists |
 //! | `table` | tables, sizes and counts |
-//! | `export` | entries as text, Arrow and Parquet |
+//! | `formats` | files of other formats, written and read |
 //! | `commands` | the subcommands, one file each |
 
 mod commands;
 mod console;
-mod export;
 mod failure;
+mod formats;
 mod inputs;
 mod interrupt;
 mod json;

@@ -12,8 +12,9 @@ use tupelo::reader::Read;
 use tupelo::writer::EntrySink;
 
 use crate::console::{Console, Output, Pending, Progress};
-use crate::export::{ArrowSink, Format, ParquetSink, TextSink, without_empty_records};
 use crate::failure::Failure;
+use crate::formats::Format;
+use crate::formats::write::{ArrowSink, ParquetSink, TextSink, without_empty_records};
 use crate::inputs::Inputs;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet, or one object as JSON
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     condition: super::Condition,
     /// Output format [default: by the extension of OUT (.jsonl .ndjson .json, .csv, .arrow .arrows .feather .ipc,
     /// .parquet), otherwise jsonl]
-    #[arg(long)]
+    #[arg(long, value_parser = Format::written())]
     format: Option<Format>,
     /// Output file, replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
@@ -103,6 +104,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let sink = ParquetSink::new(&read, args.files.sources.reading.memory_budget.0, output)?;
             fill(sink, read, &mut progress)
         }
+        Format::Npy | Format::Npz => Err(format.unwritten()),
     }?;
     pending.map_or(Ok(()), Pending::publish)?;
     args.condition.note_if_empty(count, taken, console);

@@ -166,6 +166,11 @@ pub(super) struct SkipUnreadable {
 }
 
 impl SkipUnreadable {
+    /// Whether the option is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.skip_unreadable
+    }
+
     /// The failure for an `output` that is complete except for fields that were left out.
     pub(super) fn check(&self, skipped: usize, output: &str) -> Result<(), Failure> {
         if self.skip_unreadable || skipped == 0 {

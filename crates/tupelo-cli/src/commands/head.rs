@@ -18,8 +18,9 @@ use tupelo::schema::Schema;
 use tupelo::writer::EntrySink;
 
 use crate::console::{Console, Output, terminal_width};
-use crate::export::{Format, TextSink};
 use crate::failure::Failure;
+use crate::formats::Format;
+use crate::formats::write::TextSink;
 use crate::json::{Entries as JsonEntries, Text};
 use crate::table::{cut, pad, things, width};
 use crate::text::BOLD;

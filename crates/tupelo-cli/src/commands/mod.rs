@@ -241,6 +241,11 @@ impl Opening {
 }
 
 impl Reading {
+    /// Whether files are recovered.
+    fn recovers(&self) -> bool {
+        self.recover
+    }
+
     /// Where files come from and go to.
     fn storage(&self) -> Result<&Storage, Failure> {
         self.remote.storage()

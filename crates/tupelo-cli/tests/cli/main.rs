@@ -9,6 +9,7 @@ mod explaining;
 mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
+mod imports;
 mod joining;
 mod json_documents;
 mod leaving_out;

@@ -19,7 +19,7 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema,
 
 pub use self::objects::copy_objects;
 use self::types::{can_be_projected, readable, with_lists};
-pub use self::validate::{Comparison, FieldValidation, Validation};
+pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
@@ -80,8 +80,8 @@ impl ImportOptions {
     }
 }
 
-/// A name without the characters that the format forbids.
-fn legal(name: &str, dots: char) -> String {
+/// A name without the characters that the format forbids: `dots` replaces dots, and `_` all others.
+pub fn legal(name: &str, dots: char) -> String {
     let letter = |c: char| match c {
         '.' => dots,
         ' ' | '/' | '\\' => '_',

@@ -59,12 +59,55 @@ pub fn pipe<S: EntrySink>(
 ) -> Result<Option<u64>, S::Error> {
     let first = read.range().start;
     let mut batches = read.batches_of_bytes(S::BATCH_BYTES)?;
+    let converted = std::iter::from_fn(|| {
+        let batch = batches.next()?.and_then(&mut convert).map_err(<S::Error as From<Error>>::from);
+        Some(batch.map(|batch| (batch, batches.position() - first)))
+    });
+    pass(converted, sink, |error| error, progress)
+}
+
+/// Passes batches to a sink, from any source: each comes with the number of entries of the source that are done with it.
+/// Returns the number of entries that the sink took; `None` if `progress` cancelled. The sink is neither finished nor
+/// abandoned.
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+/// use tupelo::ops::feed;
+/// use tupelo::schema::Schema;
+/// use tupelo::{NtupleWriter, WriteOptions};
+///
+/// let pt: ArrayRef = Arc::new(Float32Array::from(vec![41.5, 30.25]));
+/// let batch = RecordBatch::try_from_iter([("pt", pt)])?;
+/// let schema = Schema::from_arrow(&batch.schema())?;
+/// let mut sink = NtupleWriter::dry_run("Events", &schema, WriteOptions::default())?;
+/// let batches = [tupelo::Result::Ok((batch, 2))];
+/// assert_eq!(feed(batches, &mut sink, &mut |_| ControlFlow::Continue(()))?, Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Those of the source and of the sink.
+pub fn feed<S: EntrySink, E: From<S::Error>>(
+    batches: impl IntoIterator<Item = Result<(RecordBatch, u64), E>>,
+    sink: &mut S,
+    progress: &mut Progress<'_>,
+) -> Result<Option<u64>, E> {
+    pass(batches, sink, E::from, progress)
+}
+
+fn pass<S: EntrySink, E>(
+    batches: impl IntoIterator<Item = Result<(RecordBatch, u64), E>>,
+    sink: &mut S,
+    wrap: impl Fn(S::Error) -> E,
+    progress: &mut Progress<'_>,
+) -> Result<Option<u64>, E> {
     let mut taken = 0;
-    while let Some(batch) = batches.next() {
-        let batch = convert(batch?)?;
-        sink.write(&batch)?;
+    for batch in batches {
+        let (batch, done) = batch?;
+        sink.write(&batch).map_err(&wrap)?;
         taken += batch.num_rows() as u64;
-        if progress(batches.position() - first).is_break() {
+        if progress(done).is_break() {
             return Ok(None);
         }
     }

@@ -1,6 +1,9 @@
-//! `tupelo import`: trees as ntuples.
+//! `tupelo import`: trees and files of other formats as ntuples.
+
+mod foreign;
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -10,7 +13,7 @@ use tupelo::ops::import::{Import, ImportOptions, Validation};
 use tupelo::reader::{Location, Skipped};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
-use tupelo::{FileWriter, OpenOptions};
+use tupelo::{File, FileWriter, OpenOptions};
 
 use super::super::fields::skipped_to_json;
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
@@ -20,6 +23,7 @@ use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
+use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::table::things;
@@ -27,7 +31,7 @@ use crate::table::things;
 /// Number of entries compared by default, half of them at the beginning and half at the end.
 const SAMPLE_ENTRIES: u64 = 1000;
 
-/// Import TTrees as ntuples, and compare the result
+/// Import TTrees and files of other formats as ntuples, and compare the result
 ///
 /// Without TREE, every tree of IN is imported. Trees with the same name in several IN are concatenated. Branches become
 /// fields of the same C++ types; split objects become records without a class name, so that every program can read the
@@ -35,13 +39,20 @@ const SAMPLE_ENTRIES: u64 = 1000;
 /// as projected fields; the counters of selected arrays are included. OUT appears when it is complete; it is then read
 /// again and compared with the trees, and the exit status is 1 if they differ. Branches that cannot be read or stored
 /// in an ntuple are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is given.
+///
+/// IN may also be local files of another format, by their extensions or --format: Parquet, Arrow (files, streams, Feather),
+/// CSV with the names of the columns in the first line, JSON lines, and NumPy (.npy, .npz). Several IN of the same columns
+/// are concatenated. The ntuple has the name of the first file without its extension. Columns with missing values become
+/// optional fields. What has no counterpart, such as times and decimal numbers, is refused: see --allow-loss.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
   tupelo import nano.root:Events events.root
   tupelo import 'run*.root:Events' all.root:Events --compression zstd:5
   tupelo import lhcb.root:DecayTree b2hhh.root --fields 'B_*,H1_*' --rename B_PX=B_px
-  tupelo import daod.root:CollectionTree daod-ntuple.root:EventData --validate full --report report.json")]
+  tupelo import daod.root:CollectionTree daod-ntuple.root:EventData --validate full --report report.json
+  tupelo import events.parquet events.root:Events
+  tupelo import 'run*.csv' -o runs.root --as Runs --allow-loss started")]
 pub(crate) struct Args {
     #[command(flatten)]
     operands: Operands,
@@ -57,6 +68,17 @@ pub(crate) struct Args {
     /// get colons [default: _]
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
     dots: char,
+    /// Format of the files, if they are not ROOT files [default: by the extension of IN (.parquet, .arrow .arrows .feather
+    /// .ipc, .csv, .jsonl .ndjson .json, .npy, .npz)]
+    #[arg(long)]
+    format: Option<Format>,
+    /// Columns of other formats that may be stored with loss: times and durations as integers in their unit, dates in days
+    /// or milliseconds, decimal numbers as double; the description of the field says so
+    #[arg(long, value_name = "FIELDS")]
+    allow_loss: Vec<Patterns>,
+    /// Of CSV and JSON lines, infer the types from the first N entries [default: 10000]
+    #[arg(long, value_name = "N")]
+    infer_rows: Option<NonZeroUsize>,
     /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
@@ -126,16 +148,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     args.operands.check(&to, &inputs, &args.target)?;
     args.report.as_deref().map_or(Ok(()), |report| check_report(report, &to, &inputs))?;
+    if let Some(format) = foreign::format(args, &locations)? {
+        return foreign::run(args, format, &locations, &to, console);
+    }
     let (imports, left_out) = imports(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(imports.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         args.carrying.carry((&args.reading, &args.skipping), &locations, &args.ntuple, writer, console)?;
         for imported in &imports {
-            if args.target.destination(writer, &imported.name)? == Destination::Existing {
-                return Err(
-                    Failure::usage("`tupelo import` cannot extend an ntuple").with_hint("--as NAME uses another name")
-                );
-            }
+            check_new(args, writer, &imported.name)?;
         }
         for imported in &imports {
             let Some(written) = write(imported, args, writer, interrupt, console)? else {
@@ -180,6 +201,16 @@ fn imports(
     }
 }
 
+/// Refuses to extend an ntuple.
+fn check_new(args: &Args, writer: &FileWriter, name: &str) -> Result<(), Failure> {
+    match args.target.destination(writer, name)? {
+        Destination::New => Ok(()),
+        Destination::Existing => {
+            Err(Failure::usage("`tupelo import` cannot extend an ntuple").with_hint("--as NAME uses another name"))
+        }
+    }
+}
+
 /// The names of the trees at a location.
 fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
     let names = args.reading.open_uncounted(location)?.tree_names()?;
@@ -212,13 +243,33 @@ fn compare(
     if args.validate == 0 && args.report.is_none() {
         return Ok(());
     }
+    let file = written(args, to)?;
+    let mut validations = Vec::new();
+    for Imported { name, import, .. } in imports {
+        validations.push(import.validate(&file.ntuple(Some(name))?, args.validate)?);
+    }
+    let compared = imports.iter().zip(&validations);
+    let compared = compared.map(|(imported, validation)| (imported.name.as_str(), &*imported.skipped, validation));
+    report(args, to, inputs, compared, console)
+}
+
+/// The file that was written.
+fn written(args: &Args, to: &Location) -> Result<File, Failure> {
     let options = OpenOptions::at(Location { file: to.file.clone(), object: None });
-    let file = options.with_storage(args.reading.storage()?.clone()).open_file()?;
+    Ok(options.with_storage(args.reading.storage()?.clone()).open_file()?)
+}
+
+/// Reports how ntuples, each with its name and what is left out, compare with what they were made from.
+fn report<'v>(
+    args: &Args,
+    to: &Location,
+    inputs: &Inputs,
+    compared: impl Iterator<Item = (&'v str, &'v [Skipped], &'v Validation)>,
+    console: &Console,
+) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut different = None;
-    for imported in imports {
-        let Imported { name, import, .. } = imported;
-        let validation = import.validate(&file.ntuple(Some(name))?, args.validate)?;
+    for (name, skipped, validation) in compared {
         let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
         console.note(&format!(
             "{name}: compared {} of {} in {}: {}",
@@ -233,7 +284,7 @@ fn compare(
                 format!("{name}: field '{}' differs from branch '{}' in entry {entry}", field.field, field.branch);
             different.get_or_insert(what);
         }
-        reports.push(to_json(imported, &validation));
+        reports.push(to_json(name, skipped, validation));
     }
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
@@ -247,7 +298,7 @@ fn compare(
     }
 }
 
-fn to_json(imported: &Imported, validation: &Validation) -> Value {
+fn to_json(name: &str, skipped: &[Skipped], validation: &Validation) -> Value {
     let fields = validation.fields.iter().map(|field| {
         let mut value = json!({
             "branch": field.branch,
@@ -264,10 +315,10 @@ fn to_json(imported: &Imported, validation: &Validation) -> Value {
         value
     });
     json!({
-        "ntuple": imported.name,
+        "ntuple": name,
         "entries": validation.entries,
         "equal": validation.is_equal(),
-        "skipped": skipped_to_json(&imported.skipped),
+        "skipped": skipped_to_json(skipped),
         "fields": fields.collect::<Vec<_>>(),
     })
 }

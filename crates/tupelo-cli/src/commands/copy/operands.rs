@@ -9,8 +9,8 @@ use tupelo::storage::display_name;
 
 use super::target::Target;
 use crate::console::{Console, pipe_is_closed};
-use crate::export::Format;
 use crate::failure::{FAILED, Failure};
+use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::table::{count, things};
 
@@ -83,6 +83,11 @@ pub(crate) struct Skipping {
 }
 
 impl Skipping {
+    /// Whether the option is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.skip_errors
+    }
+
     /// What was opened of one of several files; `None` if that failed.
     pub(crate) fn note<T>(
         &self,

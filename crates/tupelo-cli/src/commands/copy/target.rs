@@ -12,8 +12,8 @@ use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
 
 use super::super::ls::NTUPLE_CLASS;
 use crate::console::Console;
-use crate::export::Format;
 use crate::failure::Failure;
+use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::interrupt::{Interrupt, abort};
 use crate::parse::{Bytes, Checkpoint};
@@ -147,10 +147,11 @@ impl Target {
     /// hint that mentions the input file `source`.
     pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {
         let location = Location::parse(output);
-        if Format::of(Path::new(&location.file)).is_some() {
+        if let Some(format) = Format::of(Path::new(&location.file)) {
             let out = display_name(&location.file);
             let refused = Failure::usage(format_args!("{out}: this command writes only ROOT files"));
             return Err(refused.with_hint(match source {
+                _ if !format.is_written() => "use a name such as out.root".to_owned(),
                 Some(source) => format!("`tupelo dump {source} -o {out}` writes this format"),
                 None => format!("write a ROOT file, then use `tupelo dump FILE -o {out}`"),
             }));

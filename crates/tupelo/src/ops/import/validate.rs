@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_cast::cast;
 use arrow_schema::DataType;
+use arrow_select::filter::filter;
 
 use super::super::diff::{Tolerance, first_difference};
 use super::{Import, relabelled};
@@ -61,6 +62,45 @@ impl Validation {
     pub fn is_equal(&self) -> bool {
         self.fields.iter().all(FieldValidation::is_equal)
     }
+
+    /// Compares values of the source, bit by bit, with those of a field of the ntuple, from entry `next` on. Those of
+    /// another type are different.
+    ///
+    /// # Errors
+    /// Those of reading values as numbers.
+    pub fn compare(&mut self, branch: &str, field: &str, theirs: &ArrayRef, ours: &ArrayRef, next: u64) -> Result<()> {
+        let known = self.fields.iter().position(|known| known.branch == branch);
+        let known = known.unwrap_or_else(|| {
+            let (branch, field) = (branch.to_owned(), field.to_owned());
+            self.fields.push(FieldValidation { branch, field, values: 0, first_difference: None, histogram: None });
+            self.fields.len() - 1
+        });
+        let Some(compared) = self.fields.get_mut(known) else { return Ok(()) };
+        let ours = relabelled(ours, theirs.data_type()).unwrap_or(Arc::clone(ours));
+        if compared.first_difference.is_none() {
+            let is_comparable = ours.data_type() == theirs.data_type() && ours.len() == theirs.len();
+            let found = match is_comparable {
+                true => first_difference(theirs, &ours, Tolerance::default()),
+                false => Some(0),
+            };
+            compared.first_difference = found.map(|entry| next + entry as u64);
+        }
+        let mut numbers = [Vec::new(), Vec::new()];
+        compared.values += leaves(theirs, &mut numbers[0])?;
+        leaves(&ours, &mut numbers[1])?;
+        fill(&mut compared.histogram, numbers);
+        Ok(())
+    }
+}
+
+/// The entries of a source of `all` entries that a comparison of at most `most` takes: half of them from its begin and
+/// half from its end.
+pub fn samples(all: u64, most: u64) -> Vec<Range<u64>> {
+    let samples = match most < all {
+        true => [0..most.div_ceil(2), all - most / 2..all],
+        false => [0..all, all..all],
+    };
+    samples.into_iter().filter(|sample| !sample.is_empty()).collect()
 }
 
 impl FieldValidation {
@@ -84,11 +124,7 @@ impl Import {
             for tree in &trees {
                 let (start, end) = (range.start.max(tree.start), range.end.min(tree.end));
                 let all = end.saturating_sub(start);
-                let samples = match most < all {
-                    true => [0..most.div_ceil(2), all - most / 2..all],
-                    false => [0..all, all..all],
-                };
-                for sample in samples.into_iter().filter(|sample| !sample.is_empty()) {
+                for sample in samples(all, most) {
                     compare(self, ntuple, start + sample.start..start + sample.end, before + sample.start, &mut found)?;
                 }
                 before += all;
@@ -117,32 +153,7 @@ fn compare(plan: &Import, ntuple: &Ntuple, entries: Range<u64>, mut next: u64, f
             let (Some(theirs), ours) = (batch.columns().get(index), counted(ours, batch.column(index))?) else {
                 continue;
             };
-            let known = found.fields.iter().position(|field| field.branch == *branch);
-            let known = known.unwrap_or_else(|| {
-                let (branch, field) = (branch.clone(), name.clone());
-                found.fields.push(FieldValidation {
-                    branch,
-                    field,
-                    values: 0,
-                    first_difference: None,
-                    histogram: None,
-                });
-                found.fields.len() - 1
-            });
-            let field = &mut found.fields[known];
-            let ours = relabelled(&ours, theirs.data_type()).unwrap_or(ours);
-            if field.first_difference.is_none() {
-                let is_comparable = ours.data_type() == theirs.data_type() && ours.len() == theirs.len();
-                let found = match is_comparable {
-                    true => first_difference(theirs, &ours, Tolerance::default()),
-                    false => Some(0),
-                };
-                field.first_difference = found.map(|entry| next + entry as u64);
-            }
-            let mut numbers = [Vec::new(), Vec::new()];
-            field.values += leaves(theirs, &mut numbers[0])?;
-            leaves(&ours, &mut numbers[1])?;
-            fill(&mut field.histogram, numbers);
+            found.compare(branch, name, theirs, &ours, next)?;
         }
         next += count;
         found.entries += count;
@@ -159,8 +170,12 @@ fn counted(ours: &ArrayRef, theirs: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Adds the numbers in an array; returns how many numbers and texts it has.
+/// Adds the numbers in an array; returns how many numbers and texts it has. Nothing counts below a null.
 fn leaves(array: &ArrayRef, numbers: &mut Vec<f64>) -> Result<u64> {
+    if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        let present = filter(array, &BooleanArray::new(nulls.inner().clone(), None))?;
+        return leaves(&present, numbers);
+    }
     Ok(match array.data_type() {
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();

@@ -1,36 +1,34 @@
-//! Export of entries as text, Arrow and Parquet.
+//! Files of other formats: what `tupelo dump` writes and `tupelo import` reads.
 
-mod lines;
-mod parquet;
+pub(crate) mod read;
+pub(crate) mod write;
 
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use arrow_array::RecordBatch;
-use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::Schema;
-use tupelo::writer::{EntrySink, WriteProgress};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-pub(crate) use self::lines::TextSink;
-pub(crate) use self::parquet::{ParquetSink, without_empty_records};
-use crate::console::Output;
 use crate::failure::Failure;
 
-/// Size of record batches in Arrow and of decoded batches for Parquet, in bytes.
-const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
-
-/// Output formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// The formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object a line
     Jsonl,
-    /// Comma-separated values under a line of field names; nested values as JSON
+    /// Comma-separated values under a line of field names; nested values are written as JSON
     Csv,
-    /// Arrow IPC: a file (Feather V2) by the extension of OUT, otherwise a stream
+    /// Arrow IPC, a file (Feather V2) or a stream; written as a stream except by the extension of OUT
     Arrow,
     /// Apache Parquet file
     Parquet,
+    /// NumPy array: a structured one, or any other as the column `data`
+    Npy,
+    /// Several NumPy arrays, one for each column
+    Npz,
 }
+
+/// The formats that are written.
+const WRITTEN: [Format; 4] = [Format::Jsonl, Format::Csv, Format::Arrow, Format::Parquet];
 
 /// The two formats of Arrow IPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub(crate) enum Container {
 }
 
 /// Formats by file extension in lower case.
-const EXTENSIONS: [(&str, Format, Container); 11] = [
+const EXTENSIONS: [(&str, Format, Container); 13] = [
     ("jsonl", Format::Jsonl, Container::Stream),
     ("ndjson", Format::Jsonl, Container::Stream),
     ("json", Format::Jsonl, Container::Stream),
@@ -54,6 +52,8 @@ const EXTENSIONS: [(&str, Format, Container); 11] = [
     ("parquet", Format::Parquet, Container::File),
     ("parq", Format::Parquet, Container::File),
     ("pq", Format::Parquet, Container::File),
+    ("npy", Format::Npy, Container::File),
+    ("npz", Format::Npz, Container::File),
 ];
 
 /// Extensions of formats that cannot be written, with hints.
@@ -93,11 +93,13 @@ impl Format {
                 let refused = Failure::usage(format_args!("--format {} contradicts {}", format.name(), name()));
                 Err(refused.with_hint(format!("omit --format to write {}, or use another file name", known.name())))
             }
+            (_, Some((_, format, _))) if !format.is_written() => Err(format.unwritten()),
             (_, Some((_, format, container))) => Ok((*format, *container)),
             (Some(format), None) => Ok((format, Container::Stream)),
             (None, None) if extension.is_empty() => Ok((Self::Jsonl, Container::Stream)),
             (None, None) => {
-                let known: Vec<_> = EXTENSIONS.iter().map(|(known, ..)| format!(".{known}")).collect();
+                let known = EXTENSIONS.iter().filter(|(_, format, _)| format.is_written());
+                let known: Vec<_> = known.map(|(known, ..)| format!(".{known}")).collect();
                 let refused = Failure::usage(format_args!("{}: unknown extension .{extension}", name()));
                 Err(refused.with_hint(format!(
                     "use --format (jsonl, csv, arrow, parquet), or one of the extensions {}",
@@ -108,60 +110,32 @@ impl Format {
     }
 
     /// Its name on the command line.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
             Self::Arrow => "arrow",
             Self::Parquet => "parquet",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
         }
     }
-}
 
-/// An Arrow IPC stream or file.
-pub(crate) struct ArrowSink {
-    writer: ArrowWriter,
-    entries: u64,
-}
-
-enum ArrowWriter {
-    Stream(StreamWriter<BufWriter<Output>>),
-    File(FileWriter<BufWriter<Output>>),
-}
-
-impl ArrowSink {
-    pub(crate) fn new(schema: &Schema, container: Container, output: Output) -> Result<Self, Failure> {
-        let output = BufWriter::new(output);
-        let writer = match container {
-            Container::Stream => StreamWriter::try_new(output, schema).map(ArrowWriter::Stream),
-            Container::File => FileWriter::try_new(output, schema).map(ArrowWriter::File),
-        };
-        Ok(Self { writer: writer.map_err(Failure::new)?, entries: 0 })
-    }
-}
-
-impl EntrySink for ArrowSink {
-    type Error = Failure;
-
-    const BATCH_BYTES: u64 = COLUMNAR_BATCH_BYTES;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        self.entries += batch.num_rows() as u64;
-        let written = match &mut self.writer {
-            ArrowWriter::Stream(writer) => writer.write(batch),
-            ArrowWriter::File(writer) => writer.write(batch),
-        };
-        written.map_err(Failure::new)
+    /// Whether entries are written in it.
+    pub(crate) fn is_written(self) -> bool {
+        WRITTEN.contains(&self)
     }
 
-    fn finish(&mut self) -> Result<WriteProgress, Failure> {
-        let (ended, output) = match &mut self.writer {
-            ArrowWriter::Stream(writer) => (writer.finish(), writer.get_mut()),
-            ArrowWriter::File(writer) => (writer.finish(), writer.get_mut()),
-        };
-        ended.map_err(Failure::new)?;
-        output.flush()?;
-        Ok(WriteProgress { entries: self.entries, ..WriteProgress::default() })
+    /// The failure to write it.
+    pub(crate) fn unwritten(self) -> Failure {
+        let refused = Failure::usage(format_args!("entries cannot be written as {}", self.name()));
+        refused.with_hint("use another format; in Python, arrays(library=\"np\") returns NumPy arrays to save")
+    }
+
+    /// Parses those that are written.
+    pub(crate) fn written() -> impl TypedValueParser<Value = Self> {
+        let names = PossibleValuesParser::new(WRITTEN.iter().filter_map(Self::to_possible_value));
+        names.try_map(|name| Self::from_str(&name, false))
     }
 }
 
@@ -184,7 +158,7 @@ mod tests {
             assert_eq!(choose(None, without), Ok((Format::Jsonl, Container::Stream)), "{without}");
         }
         assert_eq!(choose(Some(Format::Csv), "a.parquet"), Err("--format csv contradicts a.parquet".to_owned()));
-        for refused in ["a.csv.gz", "a.root", "a.tsv"] {
+        for refused in ["a.csv.gz", "a.root", "a.tsv", "a.npy", "a.npz"] {
             assert!(choose(None, refused).unwrap_err().contains("cannot be written as"), "{refused}");
         }
         assert_eq!(Format::choose(None, None).unwrap(), (Format::Jsonl, Container::Stream));
@@ -192,7 +166,6 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_command_line() {
-        use clap::ValueEnum;
         for format in Format::value_variants() {
             assert_eq!(format.to_possible_value().unwrap().get_name(), format.name());
         }
