@@ -36,7 +36,7 @@ PUBLIC = {
     "filling": {"FillContext", "Metadata", "NtupleWriter"},
     "graph": {"Graph"},
     "histogram": {"Axis", "Histogram"},
-    "importing": {"ImportReport", "ImportedField", "import_trees"},
+    "importing": {"ImportReport", "ImportedField", "import_hdf5", "import_trees"},
     "metrics": {"Metrics", "Time"},
     "ntuple": {"Ntuple", "Tree"},
     "reading": {"File", "open"},

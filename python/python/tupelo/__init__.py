@@ -11,8 +11,8 @@
 `open` returns a `File` (a mapping from names to ntuples and trees), an `Ntuple` (a mapping from dotted paths to fields)
 or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram`, `Graph`, `Efficiency` or `Instance`.
 `Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars. Several files are opened
-as a `Chain`, and `iterate` and `concatenate` read them; `import_trees` writes trees as ntuples, and `merge` makes one
-file of many. `create`, `recreate` and `update` return a `WritableFile`.
+as a `Chain`, and `iterate` and `concatenate` read them; `import_trees` writes trees as ntuples, `import_hdf5`
+datasets of HDF5 files, and `merge` makes one file of many. `create`, `recreate` and `update` return a `WritableFile`.
 Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
@@ -42,6 +42,7 @@ from .errors import (
 if _typing.TYPE_CHECKING:
     from ._base.locations import Report
     from ._many.dask import dask, dask_dataframe
+    from ._many.hdf5 import import_hdf5
     from ._many.importing import ImportedField, ImportReport, import_trees
     from ._many.manifest import index
     from ._many.merging import MergeReport, merge
@@ -120,6 +121,7 @@ __all__ = [
     "dask",
     "dask_dataframe",
     "hist",
+    "import_hdf5",
     "import_trees",
     "index",
     "iterate",
@@ -173,6 +175,7 @@ _MODULE_OF = {
     "dask": "_many.dask",
     "dask_dataframe": "_many.dask",
     "hist": "_many.verbs",
+    "import_hdf5": "_many.hdf5",
     "import_trees": "_many.importing",
     "index": "_many.manifest",
     "iterate": "_many.verbs",

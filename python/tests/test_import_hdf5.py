@@ -1,0 +1,159 @@
+"""`tupelo.import_hdf5`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tupelo
+
+
+def test_a_compound_dataset_has_a_field_for_each_member() -> None:
+    dtype = np.dtype(
+        [
+            ("n", ">i4"),
+            ("flag", bool),
+            ("name", "S4"),
+            ("p.t", "f4", (2,)),
+            ("hits", h5py.vlen_dtype("u2")),
+            ("text", h5py.string_dtype()),
+            ("inner", [("x", "f8"), ("y", "i1")]),
+        ]
+    )
+    table = np.zeros(3, dtype)
+    table["n"] = [1, -2, 3]
+    table["flag"] = [True, False, True]
+    table["name"] = [b"ab", b"", "é".encode()]
+    table["p.t"] = [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]
+    for entry, hits in enumerate([[1, 2], [], [65535]]):
+        table["hits"][entry] = np.array(hits, "u2")
+    table["text"] = ["a", "bé", ""]
+    table["inner"]["x"] = [0.25, 0.5, 0.75]
+    with h5py.File("in.h5", "w") as file:
+        file["group/table"] = table
+    assert tupelo.import_hdf5("in.h5", "out.root", dataset="group/table", rename={"n": "number"}) == 3
+    ntuple = tupelo.open("out.root:table")
+    assert ntuple.typenames(recursive=False) == {
+        "number": "std::int32_t",
+        "flag": "bool",
+        "name": "std::string",
+        "p_t": "std::array<float,2>",
+        "hits": "std::vector<std::uint16_t>",
+        "text": "std::string",
+        "inner": "struct",
+    }
+    first, second, third = ntuple.arrays().tolist()
+    assert first == {
+        "number": 1,
+        "flag": True,
+        "name": "ab",
+        "p_t": [0.5, 1.5],
+        "hits": [1, 2],
+        "text": "a",
+        "inner": {"x": 0.25, "y": 0},
+    }
+    assert (second["hits"], second["text"], third["name"], third["hits"]) == ([], "bé", "é", [65535])
+
+
+def test_the_datasets_of_a_group_are_the_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tupelo._many import hdf5
+
+    monkeypatch.setattr(hdf5, "_PART_BYTES", 1000)
+    entries = 700
+    numbers = np.arange(entries)
+    matrix = np.arange(entries * 6, dtype="f4").reshape(entries, 3, 2)
+    with h5py.File("columns.h5", "w") as file:
+        file.create_dataset("n", data=numbers, chunks=(64,), compression="gzip")
+        file["matrix"] = matrix
+        file.create_dataset("half", data=numbers.astype("f2"))
+        jagged = file.create_dataset("jagged", entries, h5py.vlen_dtype("f8"))
+        for entry in range(0, entries, 2):
+            jagged[entry] = np.full(entry % 5, entry / 2)
+    seen: list[tuple[int, int]] = []
+    report = tupelo.import_hdf5(
+        "columns.h5", "out.root", compression="lz4", progress=lambda done, total: seen.append((done, total))
+    )
+    assert report == entries
+    assert (seen[0], seen[-1]) == ((0, entries), (entries, entries))
+    assert len(seen) > 10
+    arrays = tupelo.open("out.root:columns").arrays()
+    assert arrays["n"].tolist() == numbers.tolist()
+    assert arrays["matrix"].tolist() == matrix.tolist()
+    assert arrays["half"].tolist() == numbers.astype("f2").tolist()
+    expected: list[list[float]] = [[] if entry % 2 else [entry / 2] * (entry % 5) for entry in range(entries)]
+    assert arrays["jagged"].tolist() == expected
+
+
+def test_what_is_no_column_is_left_out_with_a_warning() -> None:
+    with h5py.File("in.h5", "w") as file:
+        file["n"] = [1, 2]
+        file["version"] = 3
+        file["below/x"] = [1.0]
+    with pytest.warns(tupelo.TupeloWarning) as warned:
+        assert tupelo.import_hdf5("in.h5", "out.root") == 2
+    texts = sorted(str(one.message) for one in warned)
+    assert "dataset without entries 'version' is left out" in texts[0]
+    assert "group 'below' is left out; dataset= chooses a group" in texts[1]
+    assert tupelo.import_hdf5("in.h5", "out.root", dataset="below", name="Events") == 1
+    assert tupelo.open("out.root:Events").arrays().tolist() == [{"x": 1.0}]
+
+
+def test_empty_and_enumerated_datasets() -> None:
+    colours = h5py.enum_dtype({"red": 1, "green": 2}, basetype="i2")
+    with h5py.File("in.h5", "w") as file:
+        file["colour"] = np.array([2, 1], colours)
+        file.create_group("empty").create_dataset("x", (0, 2), "f8")
+    assert tupelo.import_hdf5("in.h5", "out.root", dataset="colour") == 2
+    assert tupelo.open("out.root:colour").arrays(library="np")["colour"].tolist() == [2, 1]
+    assert tupelo.import_hdf5("in.h5", "out.root", dataset="empty") == 0
+    assert tupelo.open("out.root:empty").typenames() == {"x": "std::array<double,2>"}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "error", "text"),
+    [
+        ({"a": [1, 2], "b": [1]}, {}, tupelo.InvalidArgumentError, "'/a' has 2 entries, but '/b' has 1"),
+        ({"z": np.zeros(2, "c16")}, {}, tupelo.UnsupportedError, "/z: an ntuple cannot store the HDF5 type complex128"),
+        ({"v": np.zeros(2, "V3")}, {}, tupelo.UnsupportedError, "/v: an ntuple cannot store the HDF5 type"),
+        ({"x": np.zeros((2, 0))}, {}, tupelo.UnsupportedError, "/x: an ntuple cannot store arrays of no items"),
+        ({"a": [1]}, {"dataset": "b"}, tupelo.NotFoundError, "in.h5: no dataset or group 'b'; the file has 'a'"),
+        ({"a": [1]}, {"rename": {"b": "c"}}, tupelo.InvalidArgumentError, "no column 'b' to rename"),
+        ({"a.b": [1], "a_b": [2]}, {}, tupelo.InvalidArgumentError, "two fields would have the name 'a_b'"),
+        ({"a": 1}, {"dataset": "a"}, tupelo.InvalidArgumentError, "no dimension that could be the entries"),
+    ],
+)
+def test_refusals(content: dict[str, Any], options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with h5py.File("in.h5", "w") as file:
+        for name, values in content.items():
+            file[name] = values
+    with pytest.raises(error) as raised:
+        tupelo.import_hdf5("in.h5", "out.root", **options)
+    assert text in str(raised.value)
+    assert not Path("out.root").exists()
+
+
+def test_files_that_are_not_whole_hdf5_files() -> None:
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.import_hdf5("missing.h5", "out.root")
+    Path("text.h5").write_text("no HDF5")
+    with pytest.raises(tupelo.OtherFormatError, match="not an HDF5 file"):
+        tupelo.import_hdf5("text.h5", "out.root")
+    with h5py.File("whole.h5", "w") as file:
+        file["n"] = np.arange(10_000)
+    Path("cut.h5").write_bytes(Path("whole.h5").read_bytes()[:3000])
+    with pytest.raises(tupelo.CorruptError, match="damaged"):
+        tupelo.import_hdf5("cut.h5", "out.root")
+    with h5py.File("latin.h5", "w") as file:
+        file["text"] = np.array([b"\xe9"], "S1")
+    with pytest.raises(tupelo.CorruptError, match="column 'text', entries 0 to 0"):
+        tupelo.import_hdf5("latin.h5", "out.root")
+    assert not Path("out.root").exists()
+
+
+def test_h5py_is_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"import_hdf5 needs h5py.*pip install h5py"):
+        tupelo.import_hdf5("in.h5", "out.root")
