@@ -66,8 +66,8 @@ pub fn pipe<S: EntrySink>(
     pass(converted, sink, |error| error, progress)
 }
 
-/// Passes batches to a sink, from any source: each comes with the number of entries of the source that are done with it.
-/// Returns the number of entries that the sink took; `None` if `progress` cancelled. The sink is neither finished nor
+/// Passes batches to a sink, from any source: each comes with the number of entries of the source that are done with
+/// it. Returns the number of entries that the sink took; `None` if `progress` cancelled. The sink is neither finished nor
 /// abandoned.
 /// ```
 /// use std::ops::ControlFlow;

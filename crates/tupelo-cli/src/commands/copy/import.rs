@@ -40,10 +40,11 @@ const SAMPLE_ENTRIES: u64 = 1000;
 /// again and compared with the trees, and the exit status is 1 if they differ. Branches that cannot be read or stored
 /// in an ntuple are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is given.
 ///
-/// IN may also be local files of another format, by their extensions or --format: Parquet, Arrow (files, streams, Feather),
-/// CSV with the names of the columns in the first line, JSON lines, and NumPy (.npy, .npz). Several IN of the same columns
-/// are concatenated. The ntuple has the name of the first file without its extension. Columns with missing values become
-/// optional fields. What has no counterpart, such as times and decimal numbers, is refused: see --allow-loss.
+/// IN may also be local files of another format, by their extensions or --format: Parquet, Arrow (files, streams,
+/// Feather), CSV with the names of the columns in the first line, JSON lines, and NumPy (.npy, .npz). Several IN of the
+/// same columns are concatenated. The ntuple has the name of the first file without its extension. Columns with missing
+/// values become optional fields. What has no counterpart, such as times and decimal numbers, is refused: see
+/// --allow-loss.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
@@ -68,12 +69,12 @@ pub(crate) struct Args {
     /// get colons [default: _]
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
     dots: char,
-    /// Format of the files, if they are not ROOT files [default: by the extension of IN (.parquet, .arrow .arrows .feather
-    /// .ipc, .csv, .jsonl .ndjson .json, .npy, .npz)]
+    /// Format of the files, if they are not ROOT files [default: by the extension of IN (.parquet, .arrow .arrows
+    /// .feather .ipc, .csv, .jsonl .ndjson .json, .npy, .npz)]
     #[arg(long)]
     format: Option<Format>,
-    /// Columns of other formats that may be stored with loss: times and durations as integers in their unit, dates in days
-    /// or milliseconds, decimal numbers as double; the description of the field says so
+    /// Columns of other formats that may be stored with loss: times and durations as integers in their unit, dates in
+    /// days or milliseconds, decimal numbers as double; the description of the field says so
     #[arg(long, value_name = "FIELDS")]
     allow_loss: Vec<Patterns>,
     /// Of CSV and JSON lines, infer the types from the first N entries [default: 10000]

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeListArray, MapArray, NullArray, RecordBatch,
-    RecordBatchOptions, StructArray, UInt8Array, UnionArray,
+    RecordBatchOptions, StructArray, UInt8Array, UnionArray, make_array,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{ArrowError, DataType, FieldRef, Fields, Schema, SchemaRef, UnionFields};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, UnionFields};
 use arrow_select::filter::filter;
+use tupelo::schema::{Field as StoredField, Kind};
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
@@ -52,9 +53,16 @@ pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
             let map = array.as_map();
             let pairs: ArrayRef = Arc::new(map.entries().clone());
             let pairs = convert(&pairs, entries.data_type())?;
-            let entries = Arc::new(entries.as_ref().clone().with_data_type(pairs.data_type().clone()));
+            let (fields, members, _) = pairs.as_struct().clone().into_parts();
+            // Keys, which come first, are never null.
+            let field = |(place, field): (usize, &FieldRef)| {
+                field.as_ref().clone().with_nullable(place > 0 && field.is_nullable())
+            };
+            let fields: Vec<Field> = fields.iter().enumerate().map(field).collect();
+            let pairs = StructArray::try_new(fields.into(), members, None)?;
+            let entries = entries.as_ref().clone().with_data_type(pairs.data_type().clone()).with_nullable(false);
             let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-            Ok(Arc::new(MapArray::try_new(entries, offsets, pairs.as_struct().clone(), nulls, *is_sorted)?))
+            Ok(Arc::new(MapArray::try_new(Arc::new(entries), offsets, pairs, nulls, *is_sorted)?))
         }
         (DataType::Map(..), DataType::LargeList(item)) => {
             let map = array.as_map();
@@ -64,17 +72,6 @@ pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         (DataType::LargeList(_), DataType::LargeList(item)) => {
             let list = array.as_list::<i64>();
             list_of(list.offsets(), list.values(), list, item)
-        }
-        // An optional record is stored as a list of at most one.
-        (DataType::Struct(_), DataType::LargeList(item)) => {
-            let valid = |entry| usize::from(array.is_valid(entry));
-            let offsets = OffsetBuffer::from_lengths((0..array.len()).map(valid));
-            let items = match array.nulls() {
-                Some(nulls) => filter(array, &BooleanArray::new(nulls.inner().clone(), None))?,
-                None => Arc::clone(array),
-            };
-            let items = convert(&without_nulls(&items), item.data_type())?;
-            Ok(Arc::new(LargeListArray::try_new(field_of(item, &items), offsets, items, None)?))
         }
         (DataType::Binary | DataType::LargeBinary | DataType::BinaryView, DataType::LargeList(item)) => {
             let binary = cast(array, &DataType::LargeBinary)?;
@@ -119,15 +116,38 @@ fn field_of(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-/// Records of which none is missing.
-fn without_nulls(records: &ArrayRef) -> ArrayRef {
-    match records.as_struct_opt() {
-        Some(records) => {
-            let (fields, members, _) = records.clone().into_parts();
-            StructArray::try_new_with_length(fields, members, None, records.len())
-                .map_or_else(|_| Arc::new(records.clone()) as ArrayRef, |records| Arc::new(records))
+/// An array of a field as it is read back: what is optional and has no type name is a list of at most one.
+///
+/// # Errors
+/// Those of Arrow.
+pub(crate) fn read_back(array: &ArrayRef, field: &StoredField) -> Result<ArrayRef> {
+    match (&field.kind, array.data_type()) {
+        (Kind::Optional(item), _) if field.type_name.is_empty() => {
+            let offsets = OffsetBuffer::from_lengths((0..array.len()).map(|entry| usize::from(array.is_valid(entry))));
+            let present = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+                Some(nulls) => filter(array, &BooleanArray::new(nulls.inner().clone(), None))?,
+                None => Arc::clone(array),
+            };
+            let items = make_array(present.to_data().into_builder().nulls(None).build()?);
+            let items = read_back(&items, item)?;
+            let item = Arc::new(Field::new("item", items.data_type().clone(), true));
+            Ok(Arc::new(LargeListArray::try_new(item, offsets, items, None)?))
         }
-        None => Arc::clone(records),
+        (Kind::Optional(item), _) => read_back(array, item),
+        (Kind::Collection(item) | Kind::Map(item), DataType::LargeList(known)) => {
+            let list = array.as_list::<i64>();
+            let items = read_back(list.values(), item)?;
+            let (item, offsets) = (field_of(known, &items), list.offsets().clone());
+            Ok(Arc::new(LargeListArray::try_new(item, offsets, items, list.nulls().cloned())?))
+        }
+        (Kind::Record(members), DataType::Struct(known)) => {
+            let records = array.as_struct();
+            let columns = records.columns().iter().zip(members).map(|(column, member)| read_back(column, member));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let (fields, nulls) = (fields_of(known, &columns), records.nulls().cloned());
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, records.len())?))
+        }
+        _ => Ok(Arc::clone(array)),
     }
 }
 
@@ -149,8 +169,8 @@ fn list_of(offsets: &OffsetBuffer<i64>, values: &ArrayRef, list: &dyn Array, ite
     Ok(Arc::new(LargeListArray::try_new(field_of(item, &values), offsets, values, list.nulls().cloned())?))
 }
 
-/// A dense union in the numbering of another type. If that is not its own, 0 has no value, then the alternatives follow in
-/// order.
+/// A dense union in the numbering of another type. If that is not its own, 0 has no value, then the alternatives follow
+/// in order.
 fn union(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let (union, DataType::Union(from, _), DataType::Union(wanted, _)) = (array.as_union(), array.data_type(), to)
     else {

@@ -198,7 +198,8 @@ impl<'f> Rows<'f> {
         Ok(Self { place, input, line: 1, columns: 0, is_first: true })
     }
 
-    /// Reads the next line; false at the end of the file. Empty lines are skipped, except where a single value is missing.
+    /// Reads the next line; false at the end of the file. Empty lines are skipped, except where a single value is
+    /// missing.
     fn next(&mut self, row: &mut Row) -> Result<bool, Failure> {
         loop {
             row.bytes.clear();

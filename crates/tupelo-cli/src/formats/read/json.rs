@@ -1,7 +1,7 @@
 //! JSON lines: one object a line.
 //!
-//! The crate `arrow-json` is not used: it rounds 1.5 to an integer where the first lines have integers, and takes numbers
-//! for texts.
+//! The crate `arrow-json` is not used: it makes 1 of 1.5 where the first lines have integers, and does not say in which
+//! line a value is wrong.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -22,7 +22,7 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, SchemaRef};
 
-pub(crate) use self::convert::{convert, convert_batch};
+pub(crate) use self::convert::{convert, convert_batch, read_back};
 pub(crate) use self::stored::{Stored, either, same_type, stored};
 use super::Format;
 use crate::failure::Failure;
@@ -31,8 +31,10 @@ use crate::failure::Failure;
 pub(crate) const INFERRED_ENTRIES: usize = 10_000;
 /// Memory of a batch, in bytes.
 const BATCH_BYTES: u64 = 16 << 20;
-/// Maximum number of entries in a batch. A value of a dictionary may be repeated in all of them.
+/// Maximum number of entries in a batch of values that may be stored once for many of them, as in dictionaries.
 const BATCH_ENTRIES: u64 = 1 << 14;
+/// Maximum number of entries in a batch of values that are stored one by one.
+const PLAIN_BATCH_ENTRIES: u64 = 1 << 20;
 /// Key of the metadata of columns of an unknown type, with the reason.
 const REFUSED: &str = "tupelo.refused";
 
@@ -122,8 +124,8 @@ impl Place {
 }
 
 /// Entries of a batch that takes the usual memory.
-fn batch_entries(bytes_per_entry: u64) -> u64 {
-    (BATCH_BYTES / bytes_per_entry.max(1)).clamp(1, BATCH_ENTRIES)
+fn batch_entries(bytes_per_entry: u64, most: u64) -> u64 {
+    (BATCH_BYTES / bytes_per_entry.max(1)).clamp(1, most)
 }
 
 /// A column of an unknown type.
@@ -160,7 +162,7 @@ fn in_range<'f>(
 /// A batch cut to pieces of the usual size, which share memory.
 fn in_pieces(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let (count, bytes) = (batch.num_rows() as u64, batch.get_array_memory_size() as u64);
-    let most = batch_entries(bytes / count.max(1));
+    let most = batch_entries(bytes / count.max(1), BATCH_ENTRIES);
     let starts = (0..count).step_by(most as usize);
     starts.map(move |start| batch.slice(start as usize, most.min(count - start) as usize))
 }

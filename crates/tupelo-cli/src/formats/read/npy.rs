@@ -14,7 +14,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 pub(super) use self::header::Header;
 pub(super) use self::values::{Dtype, field, values};
-use super::{Batches, ForeignFile, Limits, Place, batch_entries};
+use super::{Batches, ForeignFile, Limits, PLAIN_BATCH_ENTRIES, Place, batch_entries};
 use crate::failure::Failure;
 
 /// The column of an array that is not structured.
@@ -72,7 +72,7 @@ impl ForeignFile for NpyFile {
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
         let schema = Arc::new(self.schema.project(columns).map_err(|error| self.place.failure(error))?);
         let columns: Vec<&(usize, Dtype)> = columns.iter().filter_map(|&column| self.columns.get(column)).collect();
-        let most = batch_entries(self.entry_bytes as u64);
+        let most = batch_entries(self.entry_bytes as u64, PLAIN_BATCH_ENTRIES);
         let mut next = range.start;
         let mut bytes = Vec::new();
         Ok(Box::new(std::iter::from_fn(move || {

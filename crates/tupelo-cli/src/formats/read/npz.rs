@@ -15,7 +15,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::guard::guarded;
 use super::npy::{Dtype, Header, field, values};
-use super::{Batches, ForeignFile, Limits, Place, batch_entries, in_range};
+use super::{Batches, ForeignFile, Limits, PLAIN_BATCH_ENTRIES, Place, batch_entries};
 use crate::failure::Failure;
 
 /// The extension of members.
@@ -206,9 +206,18 @@ impl ForeignFile for NpzFile {
             streams.push((stream, member));
         }
         let sum = streams.iter().map(|(_, member)| member.entry_bytes as u64).fold(0, u64::saturating_add);
-        let most = batch_entries(sum);
-        let (mut next, end) = (0, range.end);
+        let most = batch_entries(sum, PLAIN_BATCH_ENTRIES);
+        let (first, end) = (range.start, range.end);
         let mut bytes = Vec::new();
+        // What precedes the range is decompressed only.
+        for (stream, member) in &mut streams {
+            let skipped = first * member.entry_bytes as u64;
+            let passed = io::copy(&mut stream.take(skipped), &mut io::sink());
+            if !matches!(passed, Ok(passed) if passed == skipped) {
+                return Err(self.place.failure("an array is incomplete; copy the file again"));
+            }
+        }
+        let mut next = first;
         let batches = std::iter::from_fn(move || {
             let count = most.min(end.checked_sub(next)?);
             if count == 0 {
@@ -234,7 +243,7 @@ impl ForeignFile for NpzFile {
             next = if batch.is_ok() { next + count } else { end };
             Some(batch)
         });
-        Ok(in_range(batches, 0, range))
+        Ok(Box::new(batches))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::formats::Format;
 use crate::formats::read::{
-    ForeignFile, INFERRED_ENTRIES, Limits, Stored, convert, convert_batch, either, open, same_type, stored,
+    ForeignFile, INFERRED_ENTRIES, Limits, Stored, convert, convert_batch, either, open, read_back, same_type, stored,
 };
 use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
@@ -163,24 +163,23 @@ impl Plan {
             inputs.push(Input { name: path.display().to_string(), file, entries });
         }
         let Some(first) = inputs.first() else { return Err(Failure::usage("no file to import")) };
-        let chosen = Chosen::new(args, first, console)?;
-        let mut schema = ArrowSchema::new(chosen.fields.clone());
+        let mut chosen = Chosen::new(args, first, console)?;
         for other in inputs.iter().skip(1) {
-            chosen.check_same(first, other, args)?;
+            chosen.join(first, other)?;
         }
         let is_counted = inputs.iter().all(|input| input.file.entries().is_some());
         let known: u64 = inputs.iter().map(|input| input.entries).sum();
         let range = if is_counted { args.range.of(known) } else { 0..u64::MAX };
-        let (columns, names) = (chosen.columns, chosen.names);
+        let Chosen { columns, names, fields, .. } = chosen;
         let complete = |place: usize| {
             let column = columns.get(place).copied().unwrap_or(usize::MAX);
             inputs.iter().all(|input| input.file.is_complete(column))
         };
-        let settled = |(place, field): (usize, &Arc<Field>)| match complete(place) {
-            true => Arc::new(field.as_ref().clone().with_nullable(false)),
-            false => Arc::clone(field),
+        let settled = |(place, field): (usize, Field)| match complete(place) {
+            true => field.with_nullable(false),
+            false => field,
         };
-        schema = ArrowSchema::new(schema.fields().iter().enumerate().map(settled).collect::<Vec<_>>());
+        let schema = ArrowSchema::new(fields.into_iter().enumerate().map(settled).collect::<Vec<_>>());
         let mut plan = Self { inputs, columns, names, schema: Arc::new(schema), range };
         plan.survey(is_counted, console)?;
         let all = plan.inputs.iter().map(|input| input.entries).sum();
@@ -295,12 +294,17 @@ impl Plan {
         validation: &mut Validation,
     ) -> Result<(), Failure> {
         let batch = read.clone().entries(first..first + count).to_batch()?;
-        let names = self.names.iter().zip(self.schema.fields());
-        for ((theirs, ours), (name, field)) in theirs.iter().zip(batch.columns()).zip(names) {
+        let schema = Schema::from_arrow(&self.schema)?;
+        let layout = schema.to_arrow(true);
+        let fields = schema.fields.iter().zip(layout.fields());
+        let ours = batch.columns().iter().zip(self.names.iter().zip(self.schema.fields()));
+        for ((theirs, (field, layout)), (ours, (name, written))) in theirs.iter().zip(fields).zip(ours) {
             // To the type that was written first: what is lost is not compared.
-            let stored = convert(theirs, field.data_type()).and_then(|stored| convert(&stored, ours.data_type()));
+            let stored = convert(theirs, written.data_type())
+                .and_then(|stored| convert(&stored, layout.data_type()))
+                .and_then(|stored| convert(&read_back(&stored, field)?, ours.data_type()));
             let theirs = stored.map_err(|error| Failure::new(format_args!("{file}: column '{name}': {error}")))?;
-            validation.compare(name, field.name(), &theirs, ours, first)?;
+            validation.compare(name, &field.name, &theirs, ours, first)?;
         }
         validation.entries += count;
         Ok(())
@@ -333,6 +337,8 @@ struct Chosen {
     columns: Vec<usize>,
     names: Vec<String>,
     fields: Vec<Field>,
+    /// The names of those that may lose something.
+    lossy: HashSet<String>,
 }
 
 impl Chosen {
@@ -354,11 +360,12 @@ impl Chosen {
             // The engine's error has similar names.
             names.get(old)?;
         }
-        let mut chosen = Self { columns: Vec::new(), names: Vec::new(), fields: Vec::new() };
+        let mut chosen = Self { columns: Vec::new(), names: Vec::new(), fields: Vec::new(), lossy };
         for (column, field) in schema.fields().iter().enumerate().filter(|(_, field)| is_chosen(field.name())) {
             let renamed = args.rename.iter().find(|(old, _)| old == field.name());
             let name = renamed.map_or_else(|| legal(field.name(), args.dots), |(_, new)| new.clone());
-            let Stored { field: stored, losses } = chosen_field(input, field, &name, lossy.contains(field.name()))?;
+            let Stored { field: stored, losses } =
+                chosen_field(input, field, &name, chosen.lossy.contains(field.name()))?;
             for (path, what) in losses {
                 console.warn(&format!("{}: column '{}': {what}", input.name, path.escape_debug()));
             }
@@ -376,8 +383,8 @@ impl Chosen {
         }
     }
 
-    /// Refuses a file whose chosen columns are not those of the first.
-    fn check_same(&self, first: &Input, other: &Input, args: &Args) -> Result<(), Failure> {
+    /// Adds a file, whose columns must be those of the first.
+    fn join(&mut self, first: &Input, other: &Input) -> Result<(), Failure> {
         let differ = |what: String| {
             let what = format_args!("{} and {} have different columns: {what}", first.name, other.name);
             let hint = "--exclude FIELDS leaves columns out; or import the files one by one with --append --as NAME";
@@ -393,13 +400,13 @@ impl Chosen {
                 || others.iter().find(|name| !own.contains(name)).map(|name| format!("the first lacks '{name}'"));
             return differ(missing.or_else(added).unwrap_or_else(|| "their order is another".to_owned()));
         }
-        let lossy: Vec<String> = patterns(&args.allow_loss);
-        for ((&column, field), name) in self.columns.iter().zip(&self.fields).zip(&self.names) {
-            let theirs = chosen_field(other, others.field(column), field.name(), !lossy.is_empty())?;
-            if !same_type(field, &theirs.field) {
+        for ((&column, field), name) in self.columns.iter().zip(&mut self.fields).zip(&self.names) {
+            let theirs = chosen_field(other, others.field(column), field.name(), self.lossy.contains(name))?.field;
+            if !same_type(field, &theirs) {
                 let types = (own.field(column).data_type(), others.field(column).data_type());
                 return differ(format!("'{name}' is {} and {}", types.0, types.1));
             }
+            *field = either(field, &theirs);
         }
         Ok(())
     }

@@ -271,7 +271,8 @@ mod tests {
         };
         assert_eq!(of("'<f8'", "(3,)"), Ok("3 × 8 bytes".to_owned()));
         assert_eq!(of("'<f8'", "(3, 2, 5)"), Ok("3 × 80 bytes".to_owned()));
-        assert_eq!(of("[('a', '<i4'), ('', '|V4'), (('t', 'b'), '>f8', (2,))]", "(1,)"), Ok("1 × 24 bytes".to_owned()));
+        let members = "[('a', '<i4'), ('', '|V4'), (('t', 'b'), '>f8', (2,))]";
+        assert_eq!(of(members, "(1,)"), Ok("1 × 24 bytes".to_owned()));
         assert_eq!(of("[('a\\'\\u00e9', '|b1')]", "(0L,)"), Ok("0 × 1 bytes".to_owned()));
         assert!(of("'<f8'", "()").unwrap_err().contains("no dimensions"));
         assert!(of("'<f8'", "(99999999999999999999,)").is_err());
