@@ -98,6 +98,10 @@ pub enum Remedy {
     UnionFields,
     /// Give the names of the fields of one table of a join a prefix (`Table::join`).
     Prefix,
+    /// Remove directories with everything in them (`ops::objects::remove`).
+    Recursive,
+    /// Replace the object that has the name (`ops::objects::rename`).
+    Replace,
 }
 
 impl fmt::Display for Remedy {
@@ -108,6 +112,8 @@ impl fmt::Display for Remedy {
             Self::BinaryStrings => "read them with binary strings",
             Self::UnionFields => "read the union of the fields, with missing values",
             Self::Prefix => "give the names of one of the tables a prefix",
+            Self::Recursive => "remove directories with everything in them",
+            Self::Replace => "replace the object that has the name",
         })
     }
 }

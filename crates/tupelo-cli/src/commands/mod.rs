@@ -1,11 +1,11 @@
 //! The subcommands.
 
+mod changes;
 mod copy;
 mod cost;
 mod dump;
 mod explain;
 mod fields;
-mod gc;
 mod head;
 mod index;
 mod layout;
@@ -77,8 +77,11 @@ pub(crate) enum Command {
     Join(copy::join::Args),
     Append(copy::append::Args),
     Index(index::Args),
-    Rm(gc::rm::Args),
-    Gc(gc::Args),
+    Rm(changes::rm::Args),
+    Mv(changes::mv::Args),
+    Mkdir(changes::mkdir::Args),
+    Repack(changes::repack::Args),
+    Gc(changes::gc::Args),
     Cost(cost::Args),
     Tune(tune::Args),
 }
@@ -104,8 +107,11 @@ impl Command {
             Self::Join(args) => copy::join::run(&args, console),
             Self::Append(args) => copy::append::run(&args, console),
             Self::Index(args) => index::run(&args, console),
-            Self::Rm(args) => gc::rm::run(&args, console),
-            Self::Gc(args) => gc::run(&args, console),
+            Self::Rm(args) => changes::rm::run(&args, console),
+            Self::Mv(args) => changes::mv::run(&args, console),
+            Self::Mkdir(args) => changes::mkdir::run(&args, console),
+            Self::Repack(args) => changes::repack::run(&args, console),
+            Self::Gc(args) => changes::gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
         }

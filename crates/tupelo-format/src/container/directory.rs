@@ -323,6 +323,11 @@ fn sorted(keys: &[ListedKey], wanted: impl Fn(&Key) -> bool) -> Vec<u32> {
 }
 
 impl Directory {
+    /// Its title; of the top directory that of the file.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     /// The top directory of a file.
     ///
     /// # Errors

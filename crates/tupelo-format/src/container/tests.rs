@@ -39,7 +39,7 @@ pub(super) fn whole(file: &[u8]) -> FetchedRanges {
     fetched
 }
 
-fn write(file: &mut Vec<u8>, tail: Tail) {
+pub(super) fn write(file: &mut Vec<u8>, tail: Tail) {
     file.extend_from_slice(&tail.append);
     for (at, bytes) in &tail.patches {
         file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);

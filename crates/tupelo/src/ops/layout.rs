@@ -7,19 +7,18 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tupelo_format::container::{self, Chunks, RecordKind, Walk};
+use tupelo_format::container::{self, RecordKind, Walk};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::locator::EnvelopeLink;
 
 use super::each_ntuple;
 use super::inspect::shown_fields;
+use super::objects::extents::{BLOB_CLASS, split};
 use crate::reader::{File, Ntuple};
 use crate::sink::Mapping;
 use crate::source::{self, Blob, BlobRange, ObjectKeys, Objects, Reservation};
 use crate::{Error, Result};
 
-/// C++ class in the keys of records that no directory lists.
-const BLOB_CLASS: &str = "RBlob";
 /// Memory of a piece and of the region that becomes of it, in bytes.
 const PIECE_MEMORY: u64 = (size_of::<Piece>() + size_of::<Region>()) as u64;
 /// Pieces are counted once there are this many.
@@ -339,15 +338,13 @@ impl Map<'_> {
     /// A payload, given by its offset and bytes, that may be spread over several keys.
     fn payload(&mut self, name: &Arc<str>, ntuple: &Ntuple, range: BlobRange, content: Content) -> Result<()> {
         let max_key = ntuple.source().store().max_blob_bytes();
-        let Some(chunks) = Chunks::split(range.start, range.bytes(), max_key)? else {
+        // Only in files are payloads split.
+        let whole = max_key == 0 || range.bytes() <= max_key;
+        let parts = if whole { None } else { split(self.file.root_file()?, &range, max_key)? };
+        let Some((chunks, ranges)) = parts else {
             self.pieces.push(Piece { range, content });
             return Ok(());
         };
-        let source = self.file.root_file()?;
-        let ranges = source.attempt(|fetched| {
-            let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;
-            Ok(chunks.ranges(&table, fetched.size())?)
-        })?;
         self.pieces.push(piece(chunks.table.clone(), Content::ChunkTable { ntuple: name.clone() }));
         for range in std::iter::once(chunks.first.clone()).chain(ranges) {
             self.pieces.push(piece(range, content.clone()));

@@ -1,6 +1,5 @@
 //! Operations on whole ntuples and files.
 
-pub mod append;
 pub mod copy;
 pub mod cost;
 pub mod diff;
@@ -13,6 +12,7 @@ pub mod layout;
 pub mod merge;
 #[cfg(test)]
 mod object_tests;
+pub mod objects;
 pub mod repair;
 pub mod tune;
 pub mod verify;
@@ -24,6 +24,8 @@ use std::ops::ControlFlow;
 use arrow_array::RecordBatch;
 use tupelo_format::descriptor::AttributeSet;
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
+
+pub use copy::append;
 
 use crate::reader::{File, Listed, Ntuple, Object, Read, TREE_CLASSES};
 use crate::writer::EntrySink;

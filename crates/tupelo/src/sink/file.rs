@@ -1,8 +1,9 @@
 //! A ROOT file as a sink: pages and envelopes are blobs, anchors are objects in its directories.
 
 mod records;
+mod removal;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,15 +53,18 @@ struct State {
     paths: Paths,
     /// Records of anchors that no directory lists, including keys, by the offset of the anchor.
     unlisted: HashMap<u64, Range<u64>>,
+    /// Offsets of the records that were removed from the directories.
+    removed: BTreeSet<u64>,
     /// Whether the error that prevents the file from being finished was returned to the caller.
     is_reported: bool,
 }
 
 impl FileSink {
     /// Creates a file.
-    pub(crate) fn create(mut sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
+    pub(crate) fn create(mut sink: Box<dyn ByteSink>, file_name: &str, title: &str) -> Result<Self> {
         let datime = datime();
-        let (layout, head) = FileLayout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
+        let uuid = uuid::Uuid::new_v4().into_bytes();
+        let (layout, head) = FileLayout::create_titled(file_name, title, datime, uuid)?;
         sink.append(&head)?;
         Ok(Self::new(sink, layout, datime, 0, true))
     }
@@ -85,6 +89,7 @@ impl FileSink {
             datime,
             paths: Paths::default(),
             unlisted: HashMap::new(),
+            removed: BTreeSet::new(),
             is_reported: false,
         };
         Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
@@ -319,7 +324,7 @@ impl Target for FileSink {
             let what = format!("{why}; the file was not written{}", kept_aside(kept.as_deref()));
             return Err(Error::invalid_argument(what));
         }
-        state.put_tail().inspect_err(|_| state.is_reported = true)?;
+        state.put_last_tail().inspect_err(|_| state.is_reported = true)?;
         state.closed = Some("the file is finished".to_owned());
         state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
     }
@@ -472,7 +477,7 @@ mod tests {
     fn nothing_is_published_after_a_layout_that_failed() {
         let (target, lies) = (MemoryFile::new(), Arc::new(Mutex::new(false)));
         let sink = Box::new(Lying(MemorySink::create(&target), lies.clone()));
-        let file = FileSink::create(sink, "x.root").unwrap();
+        let file = FileSink::create(sink, "x.root", "").unwrap();
         *lies.lock().unwrap() = true;
         let error = file.checkpoint().unwrap_err();
         assert!(error.to_string().contains("blobs from byte"), "{error}");

@@ -12,6 +12,7 @@ pub(super) struct Paths {
     /// The directories of open ntuples, each with the number of open ntuples below it.
     directories: HashMap<String, usize>,
     finished: HashSet<String>,
+    removed: HashSet<String>,
 }
 
 /// An ntuple that is being written.
@@ -33,6 +34,9 @@ impl Paths {
             let what = "was finished by this writer; to continue it, finish the file and open it again";
             return Err(Error::invalid_argument(format!("ntuple '{path}' {what}")));
         }
+        if cycle.is_some() && self.removed.contains(path) {
+            return Err(Error::invalid_argument(format!("ntuple '{path}' was removed by this writer")));
+        }
         if self.directories.contains_key(path) {
             return Err(Error::invalid_argument(format!("'{path}' is a directory")));
         }
@@ -40,6 +44,21 @@ impl Paths {
             Some(above) => Err(Error::invalid_argument(format!("'{path}': '{above}' is not a directory"))),
             None => Ok(()),
         }
+    }
+
+    /// Checks that an object that the file had can be removed: this writer did not write anything of the name.
+    pub(super) fn check_unused(&self, path: &str) -> Result<()> {
+        let is_used = self.open.contains_key(path) || self.finished.contains(path);
+        if is_used || self.directories.contains_key(path) {
+            let what = "was written by this writer; to remove it, finish the file and open it again";
+            return Err(Error::invalid_argument(format!("'{path}' {what}")));
+        }
+        Ok(())
+    }
+
+    /// Notes paths whose objects were removed.
+    pub(super) fn remove(&mut self, paths: &[String]) {
+        self.removed.extend(paths.iter().cloned());
     }
 
     pub(super) fn begin(&mut self, path: &str, cycle: Option<u16>) {
@@ -110,5 +129,9 @@ mod tests {
         assert!(paths.close("a/m").is_some_and(|open| open.is_new) && paths.close("a/m").is_none());
         assert_eq!((check(&paths, "a"), paths.first_open()), (Ok(()), None));
         assert!(paths.check("a/m", Some(1)).is_ok());
+        assert!(paths.check_unused("a/b/n").is_err() && paths.check_unused("a/m").is_ok());
+        paths.remove(&["a/m".to_owned()]);
+        assert!(paths.check("a/m", Some(1)).unwrap_err().to_string().contains("was removed"));
+        assert_eq!(check(&paths, "a/m"), Ok(()));
     }
 }

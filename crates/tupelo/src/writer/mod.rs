@@ -183,7 +183,15 @@ impl FileWriter {
     /// # Errors
     /// Those of the sink.
     pub fn create_in(sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
-        Ok(Self::over(FileSink::create(sink, file_name)?, None))
+        Ok(Self::over(FileSink::create(sink, file_name, "")?, None))
+    }
+
+    /// Creates a new file with a title.
+    pub(crate) fn create_titled(name: &str, title: &str, storage: &Storage) -> Result<Self> {
+        let shown = display_name(name);
+        let last = shown.rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(&shown);
+        let create = || Ok(Self::over(FileSink::create(storage.create(name)?, last, title)?, None));
+        create().map_err(|e: Error| e.in_file(&shown))
     }
 
     /// Updates an existing file, given a sink that appends to it and a source of its bytes.
@@ -328,8 +336,37 @@ impl FileWriter {
     /// # Errors
     /// Invalid argument for the path of an object; unsupported for ntuples in object stores.
     pub fn make_directory(&self, path: &str) -> Result<()> {
-        let make = || self.sink.file()?.make_directory(path);
+        let make = || self.sink.file()?.make_directory(path, None);
         make().map_err(|e: Error| e.in_file(self.sink.name()))
+    }
+
+    /// The file that is updated, and where it is written, for changes of its objects.
+    pub(crate) fn updated(&self) -> Result<(&File, &FileSink)> {
+        let file = self.existing.as_ref();
+        let file = file.ok_or_else(|| Error::invalid_argument("objects are changed only in a file that is updated"))?;
+        Ok((file, self.sink.file()?))
+    }
+
+    /// Where the file is written; unsupported for ntuples in object stores.
+    pub(crate) fn file_sink(&self) -> Result<&FileSink> {
+        self.sink.file()
+    }
+
+    /// Writes the metadata of an ntuple of the file that is updated again, under another path. Its pages stay where they
+    /// are.
+    pub(crate) fn relist(&self, ntuple: &Ntuple, path: &str) -> Result<()> {
+        let list = || {
+            records::check_name(name_of(path))?;
+            self.check_free(path)?;
+            let sink = self.sink.for_ntuple();
+            let mut progress = |_| ControlFlow::Continue(());
+            let listed = Transfer::new(Arc::clone(&sink), &mut progress).keeping_pages().run(ntuple, path);
+            if listed.is_err() {
+                sink.abandon(path)?;
+            }
+            listed
+        };
+        list().map(|_| ()).map_err(|e| if e.is_corrupt() { ntuple.context(e) } else { self.context(path, e) })
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their

@@ -33,11 +33,19 @@ pub(super) struct Transfer<'a> {
     /// Where the pages that were copied are stored, and how many times as many bytes are written at most.
     extents: Extents,
     max_growth: u64,
+    /// Whether the pages stay where they are.
+    keeps_pages: bool,
 }
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(sink: Arc<dyn PageSink>, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
-        Self { sink, progress, done: WriteProgress::default(), extents: Extents::default(), max_growth: 0 }
+        let (done, extents) = (WriteProgress::default(), Extents::default());
+        Self { sink, progress, done, extents, max_growth: 0, keeps_pages: false }
+    }
+
+    /// The same with pages that stay where they are, for an ntuple of the file that is written.
+    pub(super) fn keeping_pages(self) -> Self {
+        Self { keeps_pages: true, ..self }
     }
 
     /// Copies an ntuple with its attribute sets under another path; `None` if the caller ended the copy.
@@ -112,6 +120,9 @@ impl<'a> Transfer<'a> {
 
     /// Copies the pages of a cluster; returns where they are stored then, and `None` if the caller ended the copy.
     fn cluster(&mut self, ntuple: &Ntuple, cluster: &Cluster) -> Result<Option<Vec<ColumnPages>>> {
+        if self.keeps_pages {
+            return kept_columns(ntuple, cluster).map(Some);
+        }
         let shares_pages = self.sink.shares_pages();
         let mut known: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
         // The listed pages, by their place among those to store.
@@ -177,6 +188,18 @@ impl<'a> Transfer<'a> {
         let digests = fetched.iter().map(|page| page.digest);
         Ok(self.sink.put_pages(cluster.number, &sealed)?.into_iter().zip(digests).collect())
     }
+}
+
+/// The columns of a cluster whose pages stay where they are. The new anchor allows longer blobs, so that pages that are
+/// split over several blobs could not be put together.
+fn kept_columns(ntuple: &Ntuple, cluster: &Cluster) -> Result<Vec<ColumnPages>> {
+    let max_bytes = ntuple.source().store().max_blob_bytes();
+    let columns = stored_columns(ntuple, cluster)?;
+    let is_split = |range: &BlobRange| max_bytes > 0 && range.bytes() > max_bytes;
+    if columns.iter().any(|(_, ranges)| ranges.iter().any(is_split)) {
+        return Err(Error::unsupported(format!("pages are split over several blobs of {max_bytes} bytes")));
+    }
+    Ok(columns.into_iter().map(|(own, _)| own).collect())
 }
 
 /// The columns of a cluster, each with the stored bytes of its pages.

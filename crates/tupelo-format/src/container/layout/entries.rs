@@ -73,17 +73,30 @@ impl Entries {
         order
     }
 
+    /// Takes out all entries of a kind.
+    pub(super) fn take(&mut self, is_taken: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let taken: Vec<Order> = self.listed.iter().filter(|(_, it)| is_taken(it)).map(|(order, _)| *order).collect();
+        taken.into_iter().filter_map(|order| self.take_at(order)).collect()
+    }
+
+    fn take_at(&mut self, order: Order) -> Option<Entry> {
+        let entry = self.listed.remove(&order)?;
+        if let Some(named) = self.names.get_mut(&entry.name) {
+            named.orders.remove(&order);
+            named.cycles.remove(&(entry.cycle, order));
+            if named.orders.is_empty() {
+                self.names.remove(&entry.name);
+            }
+        }
+        Some(entry)
+    }
+
     /// Takes out the object of a name and cycle. Directories stay.
     pub(super) fn remove(&mut self, name: &str, cycle: u16) -> Option<Entry> {
-        let named = self.names.get_mut(name)?;
+        let named = self.names.get(name)?;
         let mut of_cycle = named.cycles.range((cycle, FIRST)..=(cycle, LAST)).map(|(_, order)| *order);
         let order = of_cycle.find(|order| self.listed.get(order).is_some_and(|entry| entry.directory.is_none()))?;
-        named.orders.remove(&order);
-        named.cycles.remove(&(cycle, order));
-        if named.orders.is_empty() {
-            self.names.remove(name);
-        }
-        self.listed.remove(&order)
+        self.take_at(order)
     }
 }
 
@@ -130,5 +143,8 @@ mod tests {
         entries.insert(entry("a", 1));
         assert_eq!(listed(&entries), ["b;2", "b;1", "c;1", "a;1"]);
         assert_eq!(entries.len(), 4);
+        let taken = entries.take(|entry| entry.name == "b");
+        assert_eq!(taken.iter().map(|entry| entry.cycle).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((listed(&entries), entries.newest("b").is_none()), (vec!["c;1".to_owned(), "a;1".to_owned()], true));
     }
 }

@@ -10,6 +10,7 @@ mod entries;
 mod existing;
 mod finish;
 mod payload;
+mod remove;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -120,12 +121,20 @@ impl FileLayout {
     /// # Errors
     /// Limit for names longer than keys can hold.
     pub fn create(file_name: &str, datime: u32, uuid: [u8; 16]) -> Result<(Self, Vec<u8>)> {
+        Self::create_titled(file_name, "", datime, uuid)
+    }
+
+    /// As [`FileLayout::create`], with a title of the file.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_titled(file_name: &str, title: &str, datime: u32, uuid: [u8; 16]) -> Result<(Self, Vec<u8>)> {
         let mut content = Buffer::new();
         content.string_be(file_name);
-        content.string_be("");
+        content.string_be(title);
         let name_bytes = content.len();
         let record_bytes = name_bytes.saturating_add(RECORD_BYTES);
-        let key = Key::place(BEGIN, 0, ["TFile", file_name, ""], record_bytes, datime)?;
+        let key = Key::place(BEGIN, 0, ["TFile", file_name, title], record_bytes, datime)?;
         let nbytes_name = u32::from(key.key_bytes).saturating_add(u32::try_from(name_bytes).unwrap_or(u32::MAX));
         let record_at = BEGIN.saturating_add(u64::from(nbytes_name));
         let record = DirectoryRecord {
@@ -162,7 +171,7 @@ impl FileLayout {
             parent: 0,
             listed: None,
             name: file_name.to_owned(),
-            title: String::new(),
+            title: title.to_owned(),
             record,
             place: Some((record_at, RECORD_BYTES as u64)),
             list: 0..0,
@@ -228,7 +237,7 @@ impl FileLayout {
 
     fn put(&mut self, way: Way<'_>, class_name: &str, title: &str, payload: Payload) {
         let Way { directory, missing, name, cycle } = way;
-        let at = missing.into_iter().fold(directory, |at, part| self.make_directory(at, part));
+        let at = missing.into_iter().fold(directory, |at, part| self.make_directory(at, part, part));
         let content = Content::Object { title: title.to_owned(), payload };
         let (name, class_name) = (name.to_owned(), class_name.to_owned());
         self.insert(at, Entry { name, class_name, cycle, directory: None, content });
@@ -280,22 +289,36 @@ impl FileLayout {
         Ok(Way { directory, missing: parts, name, cycle })
     }
 
-    /// Makes a directory and those above it, as far as they are missing. Says whether there was one to be made.
+    /// Makes a directory and those above it, as far as they are missing; the directory itself with a title, or without
+    /// one with its name as the title. Says whether there was one to be made.
     ///
     /// # Errors
     /// As [`FileLayout::add`], and unsupported where an object has the name.
-    pub fn add_directory(&mut self, path: &str) -> Result<bool> {
-        let mut parts = path.split('/');
-        if parts.try_fold(0, |at, part| self.newest(at, part)?.directory).is_some() {
+    pub fn add_directory(&mut self, path: &str, title: Option<&str>) -> Result<bool> {
+        if self.has_directory(path) {
             return Ok(false);
         }
-        let Way { directory, missing, name, cycle } = self.way(path, "TDirectory", "", 0)?;
+        let Way { directory, missing, name, cycle } = self.way(path, "TDirectory", title.unwrap_or_default(), 0)?;
         if cycle > 1 {
             return Err(Error::unsupported(format!("'{path}' is an object, not a directory")));
         }
-        let missing: Vec<String> = missing.into_iter().chain([name]).map(str::to_owned).collect();
-        missing.iter().fold(directory, |at, part| self.make_directory(at, part));
+        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
+        let above = missing.iter().fold(directory, |at, part| self.make_directory(at, part, part));
+        self.make_directory(above, name, title.unwrap_or(name));
         Ok(true)
+    }
+
+    /// Whether there is a directory at a path.
+    pub fn has_directory(&self, path: &str) -> bool {
+        path.split('/').try_fold(0, |at, part| self.newest(at, part)?.directory).is_some()
+    }
+
+    /// Whether there is an object or a directory at a path.
+    pub fn has(&self, path: &str) -> bool {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut parts = above.split('/').filter(|part| !part.is_empty());
+        let directory = parts.try_fold(0, |at, part| self.newest(at, part)?.directory);
+        directory.is_some_and(|directory| self.newest(directory, name).is_some())
     }
 
     /// Why an object of this class would hide another thing at a path, or could not be found there.
@@ -379,7 +402,7 @@ impl FileLayout {
         }
     }
 
-    fn make_directory(&mut self, parent: usize, name: &str) -> usize {
+    fn make_directory(&mut self, parent: usize, name: &str, title: &str) -> usize {
         let index = self.directories.len();
         let mut uuid = self.directories.first().map_or([0; 16], |top| top.record.uuid);
         // One of its own for each, in the part of a UUID that is a sequence.
@@ -390,7 +413,7 @@ impl FileLayout {
             parent,
             listed: None,
             name: name.to_owned(),
-            title: name.to_owned(),
+            title: title.to_owned(),
             record: DirectoryRecord {
                 class_version: DIRECTORY_VERSION,
                 created: self.datime,

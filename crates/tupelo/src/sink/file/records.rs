@@ -29,14 +29,14 @@ impl FileSink {
         Ok(())
     }
 
-    /// Makes a directory and those above it, as far as they are missing.
-    pub(crate) fn make_directory(&self, path: &str) -> Result<()> {
+    /// Makes a directory and those above it, as far as they are missing; without a title its name is the title.
+    pub(crate) fn make_directory(&self, path: &str, title: Option<&str>) -> Result<()> {
         let mut state = self.lock()?;
         state.sink()?;
         // What is in it may be open, it itself and what is above it may not.
         state.paths.check(&format!("{path}/"), None)?;
-        let made = state.layout.add_directory(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
-        if made {
+        let made = state.layout.add_directory(path, title);
+        if made.map_err(|error| Error::invalid_argument(error.to_string()))? {
             state.change()?;
         }
         Ok(())

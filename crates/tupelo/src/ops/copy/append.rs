@@ -1,7 +1,7 @@
 //! Adding fields to an ntuple in its file.
 
-use super::copy::{prepared, schema};
-use super::{Progress, pipe};
+use super::super::{Progress, pipe};
+use super::{prepared, schema};
 use crate::reader::Read;
 use crate::writer::{FileWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};

@@ -1,7 +1,5 @@
 //! `tupelo gc`: removes objects that no ntuple uses.
 
-pub(super) mod rm;
-
 use serde_json::{Value, json};
 use tupelo::dataset::matching_objects;
 use tupelo::ops::gc::{Attempt, Collector, Leftovers};
@@ -38,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    remote: super::Remote,
+    remote: super::super::Remote,
 }
 
 /// The default of the engine as text for clap; a test compares the two.
@@ -47,7 +45,7 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
     let uris = stored_uris(&args.uris, storage, matching_objects)?;
-    super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
+    super::super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
         let collector = Collector::new(uri, storage)?;
         let Leftovers { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
@@ -90,7 +88,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 /// The URIs of ntuples that arguments name; `matching` gives those of a pattern.
-fn stored_uris(
+pub(super) fn stored_uris(
     arguments: &[String],
     storage: &Storage,
     matching: impl Fn(&str, &Storage) -> tupelo::Result<Option<Vec<String>>>,

@@ -1,0 +1,13 @@
+//! Changes of the objects of a ROOT file: removing them, giving them other paths, and writing the file again without the
+//! space that nothing uses.
+
+pub(super) mod extents;
+mod remove;
+mod rename;
+mod repack;
+#[cfg(test)]
+mod tests;
+
+pub use remove::{Removed, find, remove};
+pub use rename::{Renamed, rename};
+pub use repack::{Repacked, repack};
