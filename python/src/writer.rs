@@ -101,6 +101,20 @@ impl FileWriter {
         py.detach(|| self.with(|file| file.make_directory(path))).or_raise(py)
     }
 
+    /// Removes an object with all its cycles, one cycle, or an empty directory.
+    fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        // A name is not a pattern here.
+        let name = tupelo::schema::escaped(name);
+        let remove = || self.with(|file| tupelo::ops::objects::remove(file, &[name], false).map(|_| ()));
+        py.detach(remove).or_raise(py)
+    }
+
+    /// Gives an object another path, which is returned.
+    fn rename(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<String> {
+        let rename = || self.with(|file| tupelo::ops::objects::rename(file, old, new, false));
+        Ok(py.detach(rename).or_raise(py)?.path)
+    }
+
     /// The objects that were in the file, all cycles.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectInfo>> {
         let objects = || lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?.objects();

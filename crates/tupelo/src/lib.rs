@@ -107,7 +107,7 @@
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files, ntuples and trees being written |
 //! | [`dataset`] | many files: which files, and which fields of them |
-//! | [`ops`] | copy, import, export, verify, inspect, layout, index, cost, tuning, collection of objects |
+//! | [`ops`] | copy, import, export, verify, inspect, layout, changes of objects, index, cost, tuning, collection |
 
 pub mod dataset;
 mod decode;

@@ -10,6 +10,7 @@ mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
 mod imports;
+mod file_operations;
 mod joining;
 mod json_documents;
 mod leaving_out;

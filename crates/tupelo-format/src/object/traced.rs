@@ -81,7 +81,8 @@ impl Traced {
         }
         let levels = levels.checked_sub(1)?;
         object.members.iter().find_map(|base| {
-            let starts_in = |it: &TracedObject| it.members.first().is_some_and(|it| base.bytes.contains(&it.bytes.start));
+            let starts_in =
+                |it: &TracedObject| it.members.first().is_some_and(|it| base.bytes.contains(&it.bytes.start));
             let part = self.objects.iter().find(|it| it.class_name == base.name && starts_in(it))?;
             self.name_of(part, levels)
         })

@@ -1,5 +1,5 @@
-//! Changes of the objects of a ROOT file: removing them, giving them other paths, and writing the file again without the
-//! space that nothing uses.
+//! Changes of the objects of a ROOT file: removing them, giving them other paths, and writing the file again without
+//! the space that nothing uses.
 
 pub(super) mod extents;
 mod remove;

@@ -17,6 +17,7 @@ pub(crate) mod tests;
 mod transfer;
 mod tree;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -250,12 +251,26 @@ impl FileWriter {
             .map_err(|error| error.in_object("tree", path).in_file(self.sink.name()))
     }
 
-    /// The objects that the file listed when it was opened for update; none for a new file.
+    /// The objects that the file listed when it was opened for update, without those that were removed or renamed since; none
+    /// for a new file.
     ///
     /// # Errors
     /// Corrupt if a directory is damaged.
     pub fn objects(&self) -> Result<Vec<Object>> {
-        self.existing.as_ref().map_or_else(|| Ok(Vec::new()), File::objects)
+        let Some(file) = &self.existing else { return Ok(Vec::new()) };
+        let (removed, listing) = (self.sink.file()?.removed()?, file.root_file()?.listing());
+        let listing = listing.map_err(|error| error.in_file(file.name()))?;
+        let left = listing.objects().filter(|(object, _)| !removed.contains(&object.key.seek_key));
+        let mut left: Vec<Object> = left.map(|(object, is_newest)| Object::of(object, is_newest)).collect();
+        if !removed.is_empty() {
+            let mut newest: HashMap<String, u16> = HashMap::new();
+            for object in &left {
+                let cycle = newest.entry(object.path.clone()).or_default();
+                *cycle = object.cycle.max(*cycle);
+            }
+            left.iter_mut().for_each(|object| object.is_newest = newest.get(&object.path) == Some(&object.cycle));
+        }
+        Ok(left)
     }
 
     /// Continues an ntuple of a file that is updated: entries, fields and attribute sets can be added. Columns keep their

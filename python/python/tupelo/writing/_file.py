@@ -55,6 +55,7 @@ class WritableFile:
         # First, so that a file that could not be opened counts as closed.
         self._hold: WriterHandle | None = None
         self._writers: dict[str, NtupleWriter] = {}
+        self._renamed: list[str] = []
         self._trees: dict[str, TreeWriter] = {}
         file_path = check_path(path)
         if (pair := file_and_ntuple(path)) is not None:
@@ -84,7 +85,7 @@ class WritableFile:
     def keys(self) -> list[str]:
         """Paths of the ntuples in the file, new ones and new trees included."""
         before = [found.path for found in self._writer().objects() if found.class_name == _NTUPLE_CLASS]
-        return list(dict.fromkeys([*before, *self._state().ntuples]))
+        return list(dict.fromkeys([*before, *self._renamed, *self._state().ntuples]))
 
     def __contains__(self, name: object) -> bool:
         return name in self.keys()
@@ -153,6 +154,55 @@ class WritableFile:
             self.mkrntuple(name, data).flush_cluster()
         if warning is not None:
             warnings.warn(warning, TupeloWarning, stacklevel=2)
+
+    def __delitem__(self, name: str) -> None:
+        """Removes an object of a file that is updated, with all its cycles, or one cycle (``"name;1"``).
+
+        Directories must be empty. Pages and baskets that only the object uses become free space in the file.
+
+        Raises `NotFoundError` (a `KeyError`) with similar names if it does not exist, and `InvalidArgumentError` for a
+        directory that is not empty, for what this writer wrote, and for a file that is not updated.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("delete.root") as file:
+        ...     file["a"], file["b"] = {"x": [0.5]}, {"x": [1.5]}
+        >>> with tupelo.update("delete.root") as file:
+        ...     del file["a"]
+        >>> tupelo.open("delete.root").keys()
+        ['b']
+        """
+        state, core = self._state(), self._writer()
+        check_name(name)
+        with state.call():
+            core.remove(name)
+        self._note_change()
+
+    def rename(self, old: str, new: str) -> None:
+        """Gives an object of a file that is updated another path; all its cycles, or one (``"name;1"``).
+
+        ``new`` may be a directory, or end with a slash: the object then keeps its name. Pages of ntuples and baskets of
+        trees stay where they are. Histograms and other objects with a name of their own get the new one.
+
+        Raises `NotFoundError` (a `KeyError`) with similar names if it does not exist, `InvalidArgumentError` for a path
+        that exists and for what this writer wrote, and `UnsupportedError` for directories. After an error in the middle
+        the file should be aborted.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("rename.root") as file:
+        ...     file["a"] = {"x": [0.5]}
+        >>> with tupelo.update("rename.root") as file:
+        ...     file.rename("a", "dir/b")
+        >>> tupelo.open("rename.root:dir/b").arrays().tolist()
+        [{'x': 0.5}]
+        """
+        state, core = self._state(), self._writer()
+        check_name(old)
+        is_ntuple = old.split(";")[0] in self.keys()
+        with state.call():
+            path = core.rename(old, new)
+        self._note_change()
+        if is_ntuple:
+            self._renamed.append(path)
 
     def mkdir(self, name: str) -> None:
         """Makes the directory ``"a/b"`` in the file, and those above it.
@@ -494,14 +544,20 @@ class WritableFile:
         made = self._writers[name] = NtupleWriter(begun, name, schema, projections, self._hold)
         return made
 
+    def _note_change(self) -> None:
+        """Forgets what was known of the objects of the file: some were removed."""
+        self._state().has_changes = True
+        self.__dict__.pop("_existing_names", None)
+        self.__dict__.pop("_existing_trees", None)
+
     @cached_property
     def _existing_names(self) -> frozenset[str]:
-        """Paths of the ntuples that an updated file had when it was opened."""
+        """Paths of the ntuples that an updated file had when it was opened, and still has."""
         return frozenset(found.path for found in self._writer().objects() if found.class_name == _NTUPLE_CLASS)
 
     @cached_property
     def _existing_trees(self) -> frozenset[str]:
-        """Paths of the trees that an updated file had when it was opened."""
+        """Paths of the trees that an updated file had when it was opened, and still has."""
         return frozenset(found.path for found in self._writer().objects() if found.class_name in TREE_CLASSES)
 
     def _hidden_ntuple_warning(self, name: str) -> str | None:

@@ -60,6 +60,8 @@ class OpenFile:
         """Ntuples and trees being written, by path."""
         self.histograms: list[str] = []
         """Paths of the histograms that were written."""
+        self.has_changes = False
+        """Whether objects were removed or renamed."""
         self.has_failed = False
         """Whether the last call raised an exception."""
         self.end = "is closed"
@@ -130,7 +132,7 @@ class OpenFile:
         # A forked child process leaves the file to its parent.
         if not self.is_ours:
             return
-        if self.is_update and not self.ntuples and not self.histograms:
+        if self.is_update and not self.ntuples and not self.histograms and not self.has_changes:
             # Nothing is lost.
             with contextlib.suppress(Exception):
                 self.abort()

@@ -11,10 +11,10 @@ use crate::table::things;
 
 /// Rename an object in a ROOT file, or move it to another directory of the file
 ///
-/// All cycles of OLD get the new path, or one as OLD;CYCLE. NEW may be a directory, or end with a slash: the object then keeps
-/// its name. Pages of ntuples and baskets of trees stay where they are, so that it takes little time. Objects that have a name
-/// of their own (TNamed), such as histograms, get the new one. Directories cannot be moved, but what is in them can. A killed
-/// command leaves the file as it was, or with the new path.
+/// All cycles of OLD get the new path, or one as OLD;CYCLE. NEW may be a directory, or end with a slash: the object
+/// then keeps its name. Pages of ntuples and baskets of trees stay where they are, so that it takes little time.
+/// Objects that have a name of their own (TNamed), such as histograms, get the new one. Directories cannot be moved,
+/// but what is in them can. A killed command leaves the file as it was, or with the new path.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo mv events.root:Events events.root:AllEvents

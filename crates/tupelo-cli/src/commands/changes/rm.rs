@@ -15,13 +15,13 @@ use crate::table::{bytes, things};
 
 /// Remove objects from ROOT files, or ntuples from object stores
 ///
-/// NAME is an ntuple, a tree, a histogram or any other object, with all its cycles, or one cycle as NAME;CYCLE; it may have
-/// wildcards, where * stands for any characters but /. A directory must be empty unless --recursive is given. Pages and
-/// baskets that only removed objects use become free space in the file, which ROOT fills again; `tupelo repack` makes the file
-/// smaller. A killed command leaves the file as it was, or without the objects.
+/// NAME is an ntuple, a tree, a histogram or any other object, with all its cycles, or one cycle as NAME;CYCLE; it may
+/// have wildcards, where * stands for any characters but /. A directory must be empty unless --recursive is given.
+/// Pages and baskets that only removed objects use become free space in the file, which ROOT fills again; `tupelo
+/// repack` makes the file smaller. A killed command leaves the file as it was, or without the objects.
 ///
-/// Of an ntuple in an object store, the anchor is removed first, which makes it invisible, and then its objects. Readers that
-/// have the ntuple open fail from then on. `tupelo gc` removes the objects of other attempts to write it.
+/// Of an ntuple in an object store, the anchor is removed first, which makes it invisible, and then its objects.
+/// Readers that have the ntuple open fail from then on. `tupelo gc` removes the objects of other attempts to write it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo rm events.root:Events 'events.root:histograms/old_*'
@@ -30,8 +30,8 @@ use crate::table::{bytes, things};
   tupelo rm --dry-run 'ntpl+file:test-*'")]
 pub(crate) struct Args {
     /// Objects as FILE:NAME; or URIs of ntuples: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
-    /// daos://POOL/CONTAINER:NAME; for ntpl+mirror:URI,URI, every member. FILE, NAME and URIs may contain wildcards, except
-    /// in DAOS and mirrors
+    /// daos://POOL/CONTAINER:NAME; for ntpl+mirror:URI,URI, every member. FILE, NAME and URIs may contain wildcards,
+    /// except in DAOS and mirrors
     #[arg(value_name = "FILE:NAME|URI", required = true)]
     names: Vec<String>,
     /// Remove directories with everything in them

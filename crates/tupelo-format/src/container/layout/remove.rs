@@ -6,9 +6,9 @@ use super::{Content, FileLayout};
 use crate::{Error, Result};
 
 impl FileLayout {
-    /// Takes the objects and directories whose records begin at these offsets out of their directories, and directories with
-    /// everything in them. Their records and the key lists of the directories are freed once a state without them is complete.
-    /// Blobs that the objects refer to stay in use; [`FileLayout::release`] frees them.
+    /// Takes the objects and directories whose records begin at these offsets out of their directories, and directories
+    /// with everything in them. Their records and the key lists of the directories are freed once a state without them
+    /// is complete. Blobs that the objects refer to stay in use; [`FileLayout::release`] frees them.
     ///
     /// # Errors
     /// Unsupported if no directory lists a record at one of the offsets; nothing is changed then.
@@ -120,7 +120,10 @@ mod tests {
         let tail = layout.finish(file.len() as u64).unwrap();
         write(&mut file, tail);
         let listed = run(&file, list_objects).unwrap();
-        assert_eq!((names(&file), listed[1].key.title.as_str()), (vec!["a;1".to_owned(), "a/c;1".to_owned()], "a title"));
+        assert_eq!(
+            (names(&file), listed[1].key.title.as_str()),
+            (vec!["a;1".to_owned(), "a/c;1".to_owned()], "a title")
+        );
     }
 
     #[test]
@@ -143,7 +146,8 @@ mod tests {
             let is_chosen = |path: &str| all.iter().zip(&chosen).any(|(it, &chosen)| {
                 chosen && it.path == path && it.key.is_directory()
             });
-            let removed = all.iter().zip(&chosen).filter(|(_, chosen)| **chosen).map(|(it, _)| it.key.seek_key).collect();
+            let removed = all.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+            let removed = removed.map(|(it, _)| it.key.seek_key).collect();
             let kept = all.iter().zip(&chosen).filter(|(it, chosen)| {
                 !**chosen && !it.path.match_indices('/').any(|(end, _)| is_chosen(&it.path[..end]))
             });

@@ -165,8 +165,8 @@ pub(super) struct Freed {
 }
 
 /// Finds the records that only the objects whose own records begin at the offsets of `chosen` use; those of `gone` use
-/// nothing any more. With `keeps_data`, the pages and baskets of the chosen ones stay in use. If it is not known what the
-/// other objects use, no record is found.
+/// nothing any more. With `keeps_data`, the pages and baskets of the chosen ones stay in use. If it is not known what
+/// the other objects use, no record is found.
 pub(super) fn used_only_by(
     file: &File,
     chosen: &BTreeSet<u64>,
@@ -188,9 +188,8 @@ pub(super) fn used_only_by(
     if own.metadata.is_empty() && own.data.is_empty() {
         return Ok(freed);
     }
-    let remains = |object: &&container::Object| {
-        !chosen.contains(&object.key.seek_key) && !gone.contains(&object.key.seek_key)
-    };
+    let remains =
+        |object: &&container::Object| !chosen.contains(&object.key.seek_key) && !gone.contains(&object.key.seek_key);
     for object in objects()?.filter(remains) {
         if let Err(error) = others.add(&file, object) {
             freed.kept = Some(error.reason());
@@ -217,7 +216,9 @@ pub(super) fn used_only_by(
     match walked {
         Ok(()) => Ok(freed),
         // Lengths before the damage may be wrong too.
-        Err(error) => Ok(Freed { kept: Some(format!("the records of the file: {}", error.reason())), ..Freed::default() }),
+        Err(error) => {
+            Ok(Freed { kept: Some(format!("the records of the file: {}", error.reason())), ..Freed::default() })
+        }
     }
 }
 

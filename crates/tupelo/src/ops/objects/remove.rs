@@ -17,8 +17,8 @@ use crate::{Error, Result};
 pub struct Removed {
     /// The objects and directories, in file order.
     pub objects: Vec<Object>,
-    /// Bytes of the records that are listed as free: of the objects themselves, and of the pages, envelopes and baskets that
-    /// nothing else uses.
+    /// Bytes of the records that are listed as free: of the objects themselves, and of the pages, envelopes and baskets
+    /// that nothing else uses.
     pub bytes: u64,
     /// Why pages, envelopes or baskets of removed objects stay in use, if any do: something cannot be read.
     pub kept: Option<String>,
@@ -33,13 +33,14 @@ pub fn find<S: AsRef<str>>(file: &File, names: &[S], recursive: bool) -> Result<
     found.map_err(|error| error.in_file(file.name()))
 }
 
-/// Removes objects and directories from a file that is updated. `names` are paths, with `;CYCLE` for one cycle and without it
-/// for all cycles; they may have the wildcards of shells, where `*` stands for any characters but `/`. A directory must be
-/// empty, or `recursive` removes everything in it.
+/// Removes objects and directories from a file that is updated. `names` are paths, with `;CYCLE` for one cycle and
+/// without it for all cycles; they may have the wildcards of shells, where `*` stands for any characters but `/`. A
+/// directory must be empty, or `recursive` removes everything in it.
 ///
-/// What the objects use alone is listed in the file as free once a state without them is durable: their records, the pages,
-/// page lists and attribute sets of ntuples, and the baskets of trees. Records that other objects use too, such as older
-/// cycles, stay. Nothing is overwritten, and the file keeps its size: [`repack`](super::repack()) makes it smaller.
+/// What the objects use alone is listed in the file as free once a state without them is durable: their records, the
+/// pages, page lists and attribute sets of ntuples, and the baskets of trees. Records that other objects use too, such
+/// as older cycles, stay. Nothing is overwritten, and the file keeps its size: [`repack`](super::repack()) makes it
+/// smaller.
 /// ```no_run
 /// let file = tupelo::update("events.root")?;
 /// let removed = tupelo::ops::objects::remove(&file, &["old/*", "Events;1"], false)?;
@@ -49,9 +50,9 @@ pub fn find<S: AsRef<str>>(file: &File, names: &[S], recursive: bool) -> Result<
 /// ```
 ///
 /// # Errors
-/// Not found, with similar names, for a name without an object; invalid argument for directories that are not empty, and for
-/// objects that were written by this writer; unsupported for directories that are in the file twice, and for ntuples in
-/// object stores; corrupt if a directory is damaged. Nothing is removed then.
+/// Not found, with similar names, for a name without an object; invalid argument for directories that are not empty,
+/// and for objects that were written by this writer; unsupported for directories that are in the file twice, and for
+/// ntuples in object stores; corrupt if a directory is damaged. Nothing is removed then.
 pub fn remove<S: AsRef<str>>(file: &FileWriter, names: &[S], recursive: bool) -> Result<Removed> {
     let (existing, sink) = file.updated()?;
     let remove = || {
@@ -100,7 +101,8 @@ impl<'f> Removal<'f> {
         let (path, cycle) = split_cycle(name);
         let path = path.trim_matches('/');
         let chosen = |is_match: &dyn Fn(&str) -> bool| {
-            let is_chosen = |it: &container::Object| is_match(&it.path) && cycle.is_none_or(|cycle| cycle == it.key.cycle);
+            let is_chosen =
+                |it: &container::Object| is_match(&it.path) && cycle.is_none_or(|cycle| cycle == it.key.cycle);
             self.objects.iter().filter(|(object, _)| is_chosen(object)).copied().collect::<Vec<_>>()
         };
         let mut found = chosen(&|other| other == path);
@@ -116,7 +118,8 @@ impl<'f> Removal<'f> {
     /// Adds what is in the chosen directories, or refuses directories that are not empty.
     fn check_directories(&self, offsets: &mut BTreeSet<u64>, recursive: bool) -> Result<()> {
         let objects = || self.objects.iter().map(|(object, _)| *object);
-        let chosen: Vec<_> = objects().filter(|it| it.key.is_directory() && offsets.contains(&it.key.seek_key)).collect();
+        let chosen: Vec<_> =
+            objects().filter(|it| it.key.is_directory() && offsets.contains(&it.key.seek_key)).collect();
         for directory in chosen {
             let path = directory.path.as_str();
             if objects().filter(|other| other.path == path && other.key.is_directory()).count() > 1 {

@@ -33,12 +33,12 @@ pub struct Renamed {
     pub kept: Option<String>,
 }
 
-/// Gives an object of a file that is updated another path; with `from` as `PATH;CYCLE` only that cycle, otherwise all, in
-/// their order. A path `to` that is a directory, or ends with a slash, means the same name in that directory; missing
-/// directories are made. With `replace`, an object that has the path is removed first.
+/// Gives an object of a file that is updated another path; with `from` as `PATH;CYCLE` only that cycle, otherwise all,
+/// in their order. A path `to` that is a directory, or ends with a slash, means the same name in that directory;
+/// missing directories are made. With `replace`, an object that has the path is removed first.
 ///
-/// Pages of ntuples and baskets of trees stay where they are; what leads to them is written again. Objects that have a name
-/// of their own (`TNamed`) get the new one.
+/// Pages of ntuples and baskets of trees stay where they are; what leads to them is written again. Objects that have a
+/// name of their own (`TNamed`) get the new one.
 /// ```no_run
 /// let file = tupelo::update("events.root")?;
 /// tupelo::ops::objects::rename(&file, "Events", "raw/", false)?;
@@ -47,9 +47,9 @@ pub struct Renamed {
 /// ```
 ///
 /// # Errors
-/// Not found, with similar names; invalid argument for names that exist, and for objects that were written by this writer;
-/// unsupported for directories, and for what cannot be decoded as far as that is needed. The writer may have written a part
-/// by then, and should be aborted.
+/// Not found, with similar names; invalid argument for names that exist, and for objects that were written by this
+/// writer; unsupported for directories, and for what cannot be decoded as far as that is needed. The writer may have
+/// written a part by then, and should be aborted.
 pub fn rename(file: &FileWriter, from: &str, to: &str, replace: bool) -> Result<Renamed> {
     let (existing, sink) = file.updated()?;
     let rename = || {
@@ -59,7 +59,8 @@ pub fn rename(file: &FileWriter, from: &str, to: &str, replace: bool) -> Result<
         moved.sort_by_key(|object| object.key.cycle);
         let path = moved.first().map(|object| object.path.clone()).unwrap_or_default();
         if moved.iter().any(|object| object.key.is_directory()) {
-            let what = format!("'{path}' is a directory, which cannot be renamed; make another one and move what is in it");
+            let what =
+                format!("'{path}' is a directory, which cannot be renamed; make another one and move what is in it");
             return Err(Error::unsupported(what));
         }
         let target = target(sink, &path, to)?;

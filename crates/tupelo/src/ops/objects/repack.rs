@@ -29,14 +29,15 @@ pub struct Repacked {
     pub bytes_after: u64,
 }
 
-/// Writes everything that a file has to a new file at a path or URL: the newest cycles of ntuples with their pages as they
-/// are stored, of trees with their baskets as they are stored, and of other objects, and all directories. The new file
-/// appears when it is complete, also in place of the old one. `progress` receives the stored bytes of ntuples and trees that
-/// are done, and may end the work: the result is then `None`.
+/// Writes everything that a file has to a new file at a path or URL: the newest cycles of ntuples with their pages as
+/// they are stored, of trees with their baskets as they are stored, and of other objects, and all directories. The new
+/// file appears when it is complete, also in place of the old one. `progress` receives the stored bytes of ntuples and
+/// trees that are done, and may end the work: the result is then `None`.
 ///
 /// # Errors
-/// Unsupported, with the name, for what the new file could not have: ntuples with unsupported features, objects with trees in
-/// them, directories that are in the file twice; corrupt where the file is damaged; those of writing. No file is written then.
+/// Unsupported, with the name, for what the new file could not have: ntuples with unsupported features, objects with
+/// trees in them, directories that are in the file twice; corrupt where the file is damaged; those of writing. No file
+/// is written then.
 pub fn repack(
     from: &File,
     to: &str,
@@ -99,7 +100,9 @@ impl<'f> Contents<'f> {
                     match class_name {
                         ANCHOR_CLASS => all.ntuples.push(object),
                         // The error says which format it has.
-                        PRE_RELEASE_CLASS => return Err(file.ntuple_of(object).err().unwrap_or_else(|| unread(object))),
+                        PRE_RELEASE_CLASS => {
+                            return Err(file.ntuple_of(object).err().unwrap_or_else(|| unread(object)));
+                        }
                         _ if TREE_CLASSES.contains(&class_name) => all.trees.push(object),
                         _ => {}
                     }

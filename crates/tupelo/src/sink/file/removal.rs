@@ -59,8 +59,8 @@ impl FileSink {
 }
 
 impl State {
-    /// As [`State::put_tail`], for the end of the file. What was removed is listed as free by a second state: while the first
-    /// one is made, a directory may still lead to it.
+    /// As [`State::put_tail`], for the end of the file. What was removed is listed as free by a second state: while the
+    /// first one is made, a directory may still lead to it.
     pub(super) fn put_last_tail(&mut self) -> Result<()> {
         self.put_tail()?;
         if self.removed.is_empty() {

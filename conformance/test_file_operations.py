@@ -1,0 +1,141 @@
+"""Files whose objects were removed, renamed and repacked: ROOT and uproot list and read what is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uproot
+from panel import TUPELO, agree, judge, report, root_error, tupelo_dump
+
+import tupelo
+
+LIST = """
+import json, sys, ROOT
+ROOT.gErrorIgnoreLevel = ROOT.kWarning
+
+def paths(directory, above):
+    found = {}
+    for key in directory.GetListOfKeys():
+        path = above + key.GetName()
+        if key.IsFolder() and key.GetClassName().startswith("TDirectory"):
+            found[path] = "TDirectory"
+            found |= paths(key.ReadObj(), path + "/")
+        elif key.GetClassName() == "ROOT::RNTuple":
+            found[path] = [key.GetClassName(), ROOT.RNTupleReader.Open(path, sys.argv[1]).GetNEntries()]
+        else:
+            thing = key.ReadObj()
+            size = thing.GetEntries() if hasattr(thing, "GetEntries") else None
+            if isinstance(thing, ROOT.TTree):
+                size = sum(thing.GetEntry(entry) > 0 for entry in range(size))
+            found[path] = [thing.ClassName(), size, thing.GetName()]
+    return found
+
+file = ROOT.TFile.Open(sys.argv[1], "update" if "update" in sys.argv else "read")
+found = paths(file, "")
+if "update" in sys.argv:
+    ROOT.TNamed("written_by_root", "t" * 2000).Write()
+file.Close()
+print("LISTED" + json.dumps(found))
+"""
+
+
+def run(*arguments: str) -> None:
+    """Runs the command."""
+    subprocess.run([str(TUPELO), *arguments], check=True, capture_output=True, text=True)
+
+
+def listed_by_root(path: Path, *options: str) -> dict[str, object]:
+    """What ROOT lists, with entries and names of objects; every entry of trees is read."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LIST, str(path), *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Error" not in done.stderr, done.stderr[-2000:]
+    found: dict[str, object] = json.loads(done.stdout.rpartition("LISTED")[2])
+    return found
+
+
+def write(path: Path) -> None:
+    """Two ntuples with metadata, a tree, histograms, and directories."""
+    numbers = np.arange(5000)
+    with tupelo.recreate(path, cluster_bytes="20 kB", page_bytes="2 kB") as file:
+        for name in ("first", "dir/second"):
+            events = file.mkrntuple(name, {"i": numbers, "v": [[n] * (n % 3) for n in numbers.tolist()]})
+            events.metadata["name"] = name
+        file["h"] = np.histogram([1.5, 2.5], bins=4, range=(0, 4))
+        file["dir/h2"] = np.histogram([1.5, 2.5, 3.5], bins=4, range=(0, 4))
+        tree = file.mktree("dir/tree", {"x": "float", "n": "int"})
+        tree.extend({"x": numbers.astype("f4"), "n": numbers})
+        file.mkdir("empty")
+
+
+def change(path: Path, repacked: bool) -> None:
+    """Moves, removes and makes objects."""
+    run("mv", f"{path}:first", f"{path}:dir/renamed")
+    run("mv", f"{path}:h", f"{path}:dir/a_longer_name")
+    run("mv", f"{path}:dir/tree", f"{path}:tree_of_numbers")
+    run("mkdir", f"{path}:new/inner")
+    run("rm", f"{path}:dir/second", f"{path}:dir/h2")
+    run("rm", "-r", f"{path}:empty")
+    if repacked:
+        run("repack", str(path))
+    run("verify", str(path))
+
+
+EXPECTED = {
+    "dir": "TDirectory",
+    "dir/renamed": ["ROOT::RNTuple", 5000],
+    "dir/a_longer_name": ["TH1I", 2, "a_longer_name"],
+    "tree_of_numbers": ["TTree", 5000, "tree_of_numbers"],
+    "new": "TDirectory",
+    "new/inner": "TDirectory",
+}
+
+
+@pytest.fixture(params=[False, True], ids=["changed", "repacked"])
+def changed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A changed file, and the same repacked."""
+    path = tmp_path / "file.root"
+    write(path)
+    change(path, request.param)
+    return path
+
+
+def test_root_reads_what_is_left(changed: Path) -> None:
+    """ROOT lists and reads the objects under their new names, also after it has written into the free space."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    assert listed_by_root(changed) == EXPECTED
+    listed_by_root(changed, "update")
+    run("verify", str(changed))
+    found = listed_by_root(changed)
+    assert found.pop("written_by_root", None) is not None
+    assert found == EXPECTED
+
+
+def test_uproot_reads_what_is_left(changed: Path) -> None:
+    """uproot lists the same, and reads the tree and the histogram."""
+    with uproot.open(changed) as file:
+        assert set(file.keys(cycle=False)) == set(EXPECTED)
+        assert file["tree_of_numbers"].name == "tree_of_numbers"
+        assert file["tree_of_numbers"]["n"].array(library="np").tolist() == list(range(5000))
+        assert file["dir/a_longer_name"].values().tolist() == [0, 1, 1, 0]
+        assert file["dir/a_longer_name"].name == "a_longer_name"
+
+
+@pytest.mark.parametrize("tool", ["root", "uproot"])
+def test_entries_are_as_before(changed: Path, tool: str) -> None:
+    """The judges read the values of the renamed ntuple."""
+    if tool == "root" and (error := root_error()):
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    (dump,) = judge(tool, [{"file": str(changed), "ntuple": "dir/renamed"}], "file-operations")
+    ours = tupelo_dump(f"{changed}:dir/renamed", "file-operations")
+    report({tool: dump.messages + agree(ours, dump)})
+    ntuple = tupelo.open(f"{changed}:dir/renamed")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    assert ntuple.metadata["name"] == "first"
