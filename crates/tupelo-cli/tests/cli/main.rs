@@ -9,8 +9,8 @@ mod explaining;
 mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
-mod imports;
 mod file_operations;
+mod imports;
 mod joining;
 mod json_documents;
 mod leaving_out;

@@ -1,7 +1,7 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
-mod options;
 pub mod append;
+mod options;
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};

@@ -56,6 +56,10 @@ pub(super) struct Carrying {
 }
 
 impl Carrying {
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// Copies the chosen objects, before the ntuples; returns their paths.
     pub(super) fn carry(
         &self,

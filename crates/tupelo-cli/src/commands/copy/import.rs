@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
+use crate::parse::Patterns;
 use crate::table::things;
 
 /// Number of entries compared by default, half of them at the beginning and half at the end.

@@ -9,8 +9,8 @@ use tupelo::reader::{Location, Object};
 
 use super::Args;
 use crate::console::{Console, Output, Pending};
-use crate::export::Format;
 use crate::failure::Failure;
+use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::json::objects::to_json;
 use crate::table::bytes;

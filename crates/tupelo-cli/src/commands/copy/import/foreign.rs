@@ -70,7 +70,7 @@ pub(super) fn format(args: &Args, locations: &[Location]) -> Result<Option<Forma
 /// Refuses what only trees have.
 fn check(args: &Args, locations: &[Location]) -> Result<(), Failure> {
     let given = [
-        ("--objects", !args.objects.is_empty()),
+        ("--objects", !args.carrying.is_empty()),
         ("--no-collections", args.no_collections),
         ("--skip-unreadable", args.skip.is_given()),
         ("--skip-errors", args.skipping.is_given()),
@@ -356,14 +356,14 @@ impl Chosen {
         let (wanted, unwanted) = (all(&wanted)?, all(&unwanted)?);
         let lossy = all(&patterns(&args.allow_loss))?;
         let is_chosen = |name: &String| (is_all || wanted.contains(name)) && !unwanted.contains(name);
-        for (old, _) in &args.rename {
+        for (old, _) in args.renaming.pairs() {
             // The engine's error has similar names.
-            names.get(old)?;
+            names.get(&old)?;
         }
         let mut chosen = Self { columns: Vec::new(), names: Vec::new(), fields: Vec::new(), lossy };
         for (column, field) in schema.fields().iter().enumerate().filter(|(_, field)| is_chosen(field.name())) {
-            let renamed = args.rename.iter().find(|(old, _)| old == field.name());
-            let name = renamed.map_or_else(|| legal(field.name(), args.dots), |(_, new)| new.clone());
+            let renamed = args.renaming.pairs().find(|(old, _)| old == field.name());
+            let name = renamed.map_or_else(|| legal(field.name(), args.dots), |(_, new)| new);
             let Stored { field: stored, losses } =
                 chosen_field(input, field, &name, chosen.lossy.contains(field.name()))?;
             for (path, what) in losses {
