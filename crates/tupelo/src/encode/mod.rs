@@ -19,9 +19,7 @@ use arrow_schema::DataType;
 
 use self::column::Lengths;
 pub(crate) use self::column::{ColumnKind, ColumnWriter, Values};
-pub(crate) use self::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
-#[cfg(test)]
-pub(crate) use self::sealed::ListedPage;
+pub(crate) use self::page::{ListedPage, PackedPage, PageOptions, SealedPage, StoredColumn};
 pub(crate) use self::sealed::{ListedCluster, ListedColumn, ReadPages, SealedColumn};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};

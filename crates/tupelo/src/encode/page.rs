@@ -9,7 +9,6 @@ use tupelo_format::encoding::{Encoding, MAX_PAGE_BYTES};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
-use super::sealed::ListedPage;
 use crate::source::checked;
 use crate::{Error, Result, sink};
 
@@ -112,6 +111,21 @@ impl SealedPage {
     /// The page list's record of the page.
     pub(crate) fn stored_at(&self, locator: Locator) -> PageInfo {
         PageInfo { elements: self.elements, has_checksum: self.digest.is_some(), locator, digest: self.digest }
+    }
+}
+
+/// What is known of a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListedPage {
+    pub(crate) elements: u32,
+    /// Bytes as stored, without the checksum.
+    pub(crate) bytes: u64,
+    pub(crate) has_checksum: bool,
+}
+
+impl From<&PageInfo> for ListedPage {
+    fn from(page: &PageInfo) -> Self {
+        Self { elements: page.elements, bytes: page.locator.stored_bytes(), has_checksum: page.has_checksum }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::encoding::Encoding;
-use tupelo_format::envelope::PageInfo;
 
-use super::SealedPage;
+use super::{ListedPage, SealedPage};
 use crate::{Error, Result};
 
 /// The pages of one column of a cluster, in memory.
@@ -32,24 +31,9 @@ pub(crate) struct ListedColumn {
     pub(crate) pages: Vec<ListedPage>,
 }
 
-/// What is known of a page.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListedPage {
-    pub(crate) elements: u32,
-    /// Bytes as stored, without the checksum.
-    pub(crate) bytes: u64,
-    pub(crate) has_checksum: bool,
-}
-
 /// Pages of a cluster that were read together, each with the place of its column among those of the cluster and its own place
 /// in the column.
 pub(crate) type ReadPages = Vec<((usize, usize), SealedPage)>;
-
-impl From<&PageInfo> for ListedPage {
-    fn from(page: &PageInfo) -> Self {
-        Self { elements: page.elements, bytes: page.locator.stored_bytes(), has_checksum: page.has_checksum }
-    }
-}
 
 impl ListedColumn {
     pub(crate) fn elements(&self) -> u64 {

@@ -10,10 +10,10 @@ pub mod index;
 pub mod inspect;
 pub mod layout;
 pub mod merge;
-#[cfg(test)]
-mod object_tests;
 pub mod objects;
 pub mod repair;
+#[cfg(test)]
+mod tests;
 pub mod tune;
 pub mod verify;
 

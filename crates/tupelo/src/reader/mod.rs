@@ -6,7 +6,6 @@ mod computed;
 mod decoded;
 mod explain;
 mod file;
-mod keys;
 mod location;
 mod objects;
 mod open;
@@ -28,7 +27,6 @@ pub(crate) use file::Listed;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
 };
-pub use keys::Unmatched;
 pub use location::Location;
 pub use objects::Objects;
 pub use open::OpenOptions;
@@ -38,7 +36,7 @@ pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use skipped::Skipped;
 pub(crate) use sources::{Attached, Sealed, StoredPage, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};
-pub use table::Table;
+pub use table::{Table, Unmatched};
 pub use tupelo_format::container::{Deviation, Rule};
 pub use tupelo_storage::adapter::Time;
 pub use tupelo_ttree::tree::{Stored, TREE_CLASSES};

@@ -1,12 +1,15 @@
 //! An ntuple or a tree, or those of several files.
 
+mod keys;
+
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
-use super::keys::{Unmatched, matched};
+pub use self::keys::Unmatched;
+use self::keys::matched;
 use super::location::Location;
 use super::read::Read;
 use super::skipped::Skipped;

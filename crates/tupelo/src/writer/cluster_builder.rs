@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::AddedFields;
-use super::sealed::{self, CheckedCluster, ClusterFiller};
+use super::sealed::{self, CheckedCluster, ClusterFiller, ClusterPages, FullCluster};
 use crate::encode::{
     ColumnWriter, FieldWriter, ListedCluster, ListedColumn, PackedPage, PageOptions, ReadPages, SealedColumn,
     SealedPage, StoredColumn,
@@ -62,24 +62,6 @@ pub(super) struct ClusterBuilder {
     sealing_bytes: u64,
     /// What all contexts together have committed, as far as this one knows.
     pub(super) progress: WriteProgress,
-}
-
-/// A complete cluster.
-#[derive(Debug)]
-pub(super) struct FullCluster {
-    pub(super) entries: u64,
-    pub(super) pages: ClusterPages,
-    pub(super) unpacked_bytes: u64,
-    /// Checksums included.
-    pub(super) stored_bytes: u64,
-}
-
-/// The pages of every column that is written.
-#[derive(Debug)]
-pub(super) enum ClusterPages {
-    Stored(Vec<StoredColumn>),
-    /// For sinks that [store whole clusters](PageSink::stores_whole_clusters), under a number that only the committer knows.
-    Sealed(Vec<SealedColumn>),
 }
 
 /// Stores all pages of a cluster with this number, ordered by column.

@@ -16,9 +16,10 @@ use tupelo_format::envelope::{
 };
 use tupelo_format::locator::EnvelopeLink;
 
-use super::cluster_builder::{self, ClusterBuilder, ClusterPages, FullCluster, WriteProgress};
+use super::cluster_builder::{self, ClusterBuilder, WriteProgress};
 use super::groups::{self, Groups, Listed};
 use super::records::{AddedFields, Mark, Model, check_name};
+use super::sealed::{ClusterPages, FullCluster};
 use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};

@@ -2,9 +2,10 @@
 
 use arrow_array::RecordBatch;
 
-use super::cluster_builder::{ClusterBuilder, ClusterPages, FullCluster, WriteProgress};
+use super::cluster_builder::{ClusterBuilder, WriteProgress};
 use super::committer::Committer;
 use super::entry_sink::EntrySink;
+use super::sealed::{ClusterPages, FullCluster};
 use crate::encode::StoredColumn;
 use crate::reader::Ntuple;
 use crate::schema::Schema;

@@ -1,16 +1,33 @@
-//! Clusters that are stored without decoding.
+//! Complete clusters, and those that are stored without decoding.
 
 use std::sync::Arc;
 
 use tupelo_format::envelope::PageInfo;
 
-use super::cluster_builder::{ClusterPages, FullCluster};
 use crate::encode::{
     ColumnWriter, FieldWriter, ListedCluster, ListedColumn, ReadPages, SealedColumn, SealedPage, StoredColumn,
 };
 use crate::schema::Kind;
 use crate::sink::PageSink;
 use crate::{Error, Result};
+
+/// A complete cluster.
+#[derive(Debug)]
+pub(super) struct FullCluster {
+    pub(super) entries: u64,
+    pub(super) pages: ClusterPages,
+    pub(super) unpacked_bytes: u64,
+    /// Checksums included.
+    pub(super) stored_bytes: u64,
+}
+
+/// The pages of every column that is written.
+#[derive(Debug)]
+pub(super) enum ClusterPages {
+    Stored(Vec<StoredColumn>),
+    /// For sinks that [store whole clusters](PageSink::stores_whole_clusters), under a number that only the committer knows.
+    Sealed(Vec<SealedColumn>),
+}
 
 /// A sealed cluster that matches the ntuple.
 #[derive(Debug)]

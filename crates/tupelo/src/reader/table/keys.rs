@@ -8,8 +8,8 @@ use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, U
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::read::Read;
-use super::sources::{EntrySource, Matched, NO_ENTRY};
+use super::super::read::Read;
+use super::super::sources::{EntrySource, Matched, NO_ENTRY};
 use crate::schema::escaped;
 use crate::{Error, Result};
 
