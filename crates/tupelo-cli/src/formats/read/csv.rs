@@ -3,6 +3,7 @@
 //! The crate `arrow-csv` is not used: it cannot tell a missing value from an empty string in quotes, counts entries
 //! instead of lines in its errors, and takes any memory for a line.
 
+// FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;

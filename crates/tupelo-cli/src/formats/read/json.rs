@@ -4,6 +4,7 @@
 //! line a value is wrong.
 
 use std::collections::{HashMap, HashSet};
+// FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;

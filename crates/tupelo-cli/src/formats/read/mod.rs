@@ -15,6 +15,7 @@ mod parquet;
 mod stored;
 
 use std::fmt;
+// FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;

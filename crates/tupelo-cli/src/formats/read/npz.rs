@@ -2,6 +2,7 @@
 //!
 //! The crate `zip` reads the directory; the members are decompressed side by side, a few entries at a time.
 
+// FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
