@@ -82,7 +82,7 @@ fn check(args: &Args, locations: &[Location]) -> Result<(), Failure> {
     for location in locations {
         if let Some(name) = &location.object {
             let file = display_name(&location.file);
-            return Err(Failure::usage(format_args!("{file} is no ROOT file, and has nothing called '{name}'"))
+            return Err(Failure::usage(format_args!("{file} is not a ROOT file: nothing in it is called '{name}'"))
                 .with_hint("OUT:NAME or --as NAME is the name of the ntuple"));
         }
         if location.local_path().is_none() {
