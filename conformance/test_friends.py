@@ -85,4 +85,6 @@ def test_friends_are_joined_as_in_root(values: list[list[float]], tmp_path: Path
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert [list(json.loads(line).values()) for line in lines] == values
     joined.copy(tmp_path / "one.root")
-    assert tupelo.open(tmp_path / "one.root").only().arrays("m_z", library="np")["m_z"].tolist() == arrays["m_z"].tolist()
+    assert (
+        tupelo.open(tmp_path / "one.root").only().arrays("m_z", library="np")["m_z"].tolist() == arrays["m_z"].tolist()
+    )

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import tupelo
 from panel import REAL_DATA, TUPELO, WORK, agree, judge, real_ntuples, report, root_error, tupelo_dump
+
+import tupelo
 
 FOLDER = WORK / "merged"
 NOT_FOR_UPROOT = {
@@ -68,7 +69,7 @@ def widened() -> dict[str, tuple[str, Path]]:
     made = {}
     for number, (path, name) in enumerate(real_ntuples()):
         uri = f"{path}:{name}"
-        fields = [field for field in tupelo.open(path)[name].keys(recursive=False)]
+        fields = list(tupelo.open(path)[name].keys(recursive=False))
         if len(fields) < 2:
             continue
         out = FOLDER / f"{number}-wide.root"
@@ -137,7 +138,9 @@ def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: l
     summary.append(f"{merged} real trees merged, and equal to their files one after the other")
 
 
-NOT_RECUT = re.compile(f"{NOT_MERGED.pattern}|its entries (are not stored|of different forms)|that they name themselves")
+NOT_RECUT = re.compile(
+    f"{NOT_MERGED.pattern}|its entries (are not stored|of different forms)|that they name themselves"
+)
 """Why the entries of trees are not moved to other baskets."""
 
 

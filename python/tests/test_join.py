@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 import tupelo
 
 
@@ -31,12 +32,14 @@ def test_entries_of_the_same_number(files):
     folder, _ = files
     joined = tupelo.join({"": folder / "events.root", "o_": f"{folder}/run*.root:Events"})
     assert joined.keys() == ["run", "event", "x", "o_run", "o_event", "o_y"]
-    assert joined.num_entries == 3000 and len(joined.tables) == 2
+    assert joined.num_entries == 3000
+    assert len(joined.tables) == 2
     arrays = joined.arrays(["x", "o_y", "o_run - run"], library="np")
-    assert (arrays["x"] ** 2 == arrays["o_y"]).all() and not arrays["o_run - run"].any()
+    assert (arrays["x"] ** 2 == arrays["o_y"]).all()
+    assert not arrays["o_run - run"].any()
     again = pickle.loads(pickle.dumps(joined))
     assert again.arrays("o_y", cut="x == 7").tolist() == [{"o_y": 49.0}]
-    with pytest.raises(tupelo.InvalidArgumentError, match="field 'run' is also in .* prefix"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field .run. is also in .* prefix"):
         tupelo.join([folder / "events.root", folder / "run1.root"] * 2)
     with pytest.raises(tupelo.InvalidArgumentError, match="has 1000 entries, expected 3000"):
         tupelo.join({"": folder / "events.root", "o_": folder / "run1.root"})
@@ -50,10 +53,13 @@ def test_entries_of_the_same_keys(files):
     dropped = tupelo.join(tables, on=("run", "event"), unmatched="drop")
     assert dropped.keys() == ["run", "event", "x", "s_score", "s_x"]
     arrays = dropped.arrays(library="np")
-    assert (arrays["x"] == kept).all() and (arrays["s_x"] == kept).all() and (arrays["s_score"] == kept / 2).all()
+    assert (arrays["x"] == kept).all()
+    assert (arrays["s_x"] == kept).all()
+    assert (arrays["s_score"] == kept / 2).all()
     nulls = tupelo.join(tables, on=["run", "event"], unmatched="null")
     score = nulls.arrays("s_score", library="arrow")["s_score"].combine_chunks()
-    assert len(score) == 3000 and score.null_count == 100
+    assert len(score) == 3000
+    assert score.null_count == 100
     assert score.drop_null().to_numpy().tolist() == (kept / 2).tolist()
     assert nulls.arrays("x", cut="is_missing(s_score)", library="np")["x"].tolist() == sorted(
         set(range(3000)) - set(kept.tolist())
@@ -86,7 +92,7 @@ def test_what_cannot_be_joined(files, arguments, message):
     folder, _ = files
     with pytest.raises(tupelo.InvalidArgumentError, match=message):
         tupelo.join([folder / "events.root", f"{folder}/scores.root:Scores"], **arguments)
-    with pytest.raises(tupelo.NotFoundError, match="no field named 'evnt'.*'event'"):
+    with pytest.raises(tupelo.NotFoundError, match=r"no field named .evnt..*.event."):
         tupelo.join([folder / "events.root", f"{folder}/scores.root:Scores"], on="evnt")
     with pytest.raises(tupelo.InvalidArgumentError, match="a list of tables"):
         tupelo.join("events.root")

@@ -100,8 +100,8 @@ def join(
     >>> joined = tupelo.join(["join.root:Events", "join.root:Scores"], on="event", unmatched="null")
     >>> joined
     <tupelo.Join 'Events' of 2 tables (3 fields, 3 entries)>
-    >>> joined.arrays().tolist()
-    [{'event': 3, 'x': 0.5, 'score': 0.75}, {'event': 4, 'x': 1.5, 'score': None}, {'event': 5, 'x': 2.5, 'score': 0.25}]
+    >>> joined.arrays(["event", "score"]).tolist()
+    [{'event': 3, 'score': 0.75}, {'event': 4, 'score': None}, {'event': 5, 'score': 0.25}]
     >>> tupelo.join({"": "join.root:Events", "s_": "join.root:Scores"}, on="event", unmatched="drop").keys()
     ['event', 'x', 's_score']
     """

@@ -306,7 +306,9 @@ class WritableFile:
                 f"{self._path}: ntuple '{name}' was begun in this file; add fields to it in an update() of the file"
             )
         if isinstance(data, pa.Schema) or is_declaration(data):
-            raise InvalidArgumentError(f"ntuple '{name}': expected data, not types; NtupleWriter.add_fields takes types")
+            raise InvalidArgumentError(
+                f"ntuple '{name}': expected data, not types; NtupleWriter.add_fields takes types"
+            )
         own = WriteOptions(compression=compression, page_bytes=page_bytes)
         schema, tables = schema_and_data(data)
         schema = normalize_schema(schema)
