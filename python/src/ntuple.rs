@@ -391,6 +391,7 @@ impl Table {
 
     /// Writes the selection as an ntuple of another file, with the counters of its lists. `tell` is called with the
     /// number of entries that are done; an exception that it raises cancels the copy.
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn copy(
         &self,
         py: Python<'_>,

@@ -36,9 +36,9 @@ pub(crate) struct FieldWriter {
 
 impl FieldWriter {
     /// The same among the columns from this one on.
-    pub(crate) fn from_column(mut self, first: usize) -> Self {
+    pub(crate) fn counted_from(mut self, first: usize) -> Self {
         self.column = self.column.saturating_sub(first);
-        self.children = self.children.into_iter().map(|child| child.from_column(first)).collect();
+        self.children = self.children.into_iter().map(|child| child.counted_from(first)).collect();
         self
     }
 

@@ -157,6 +157,9 @@ fn scalar(number: &Number) -> Scalar<'static> {
     }
 }
 
+/// The length of a line and the object on it.
+type Line = (usize, Map<String, Value>);
+
 /// The lines of a file.
 struct Lines<'f> {
     place: &'f Place,
@@ -171,8 +174,8 @@ impl<'f> Lines<'f> {
         Ok(Self { place, input, text: Vec::new(), line: 0 })
     }
 
-    /// The next object with the length of its line; `None` at the end of the file. Empty lines are skipped.
-    fn next(&mut self) -> Result<Option<(usize, Map<String, Value>)>, Failure> {
+    /// The next object; `None` at the end of the file. Empty lines are skipped.
+    fn next(&mut self) -> Result<Option<Line>, Failure> {
         loop {
             self.text.clear();
             let most = (MAX_LINE_BYTES + 1) as u64;

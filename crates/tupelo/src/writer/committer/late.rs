@@ -19,7 +19,7 @@ impl Committer {
         let options = self.options.clone().without_fields();
         let added = self.extend_top(schema, &options, 0)?;
         let first = self.model.columns.iter().flatten().count() - added.columns.len();
-        let fields = added.fields.into_iter().map(|field| field.map(|field| field.from_column(first))).collect();
+        let fields = added.fields.into_iter().map(|field| field.map(|field| field.counted_from(first))).collect();
         Ok(ClusterBuilder::new(Arc::clone(&self.sink), fields, added.columns, &options).without_end())
     }
 

@@ -1,6 +1,7 @@
 //! Entries of trees moved to other baskets: other entries, sizes of baskets and clusters, with the bytes of each entry as they
 //! are, so that types, classes and the record of the tree stay.
 
+use std::iter::once;
 use std::ops::{ControlFlow, Range};
 
 use tupelo_format::compression::{self, Compression};
@@ -69,7 +70,7 @@ fn clusters(source: &TreeSource, chosen: &EntrySet, auto_flush: Option<u64>) -> 
     let clusters: Vec<EntrySet> = match auto_flush {
         Some(size) => {
             let starts = (0..chosen.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX));
-            starts.map(|start| chosen.at([start..chosen.len().min(start.saturating_add(size))])).collect()
+            starts.map(|start| chosen.at(once(start..chosen.len().min(start.saturating_add(size))))).collect()
         }
         None => source.clusters(0..u64::MAX).map(|cluster| chosen.within(cluster)).collect(),
     };
