@@ -79,12 +79,14 @@ struct Extents {
 impl Extents {
     /// Adds what an object uses beside its own record.
     fn add(&mut self, file: &File, object: &container::Object) -> Result<()> {
-        match object.key.class_name.as_str() {
-            ANCHOR_CLASS | PRE_RELEASE_CLASS => self.add_ntuple(file, &file.ntuple_of(object)?),
+        let added = match object.key.class_name.as_str() {
+            ANCHOR_CLASS | PRE_RELEASE_CLASS => {
+                file.ntuple_of(object).and_then(|ntuple| self.add_ntuple(file, &ntuple))
+            }
             class_name if TREE_CLASSES.contains(&class_name) => self.add_tree(file, object),
             _ => Ok(()),
-        }
-        .map_err(|error: Error| Error::unsupported(format!("'{}': {}", object.path, error.reason())))
+        };
+        added.map_err(|error| Error::unsupported(format!("'{}': {}", object.path, error.reason())))
     }
 
     fn add_ntuple(&mut self, file: &File, ntuple: &Ntuple) -> Result<()> {
