@@ -82,6 +82,6 @@ fn remove(args: &Args, named: &Named, storage: &Storage, console: &Console) -> R
         console.warn(&format!("{file}: pages and baskets of removed objects may stay in use: {kept}"));
     }
     let count = things(removed.objects.len() as u64, "object");
-    console.note(&format!("{file}: {done}: {count}, which leave {} free", bytes(removed.bytes)));
+    console.note(&format!("{file}: {count} {done}, {} of space", bytes(removed.bytes)));
     Ok(())
 }

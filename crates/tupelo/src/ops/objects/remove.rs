@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tupelo_format::container;
 
 use super::extents::{Freed, used_only_by};
+use super::located;
 use crate::error::Remedy;
 use crate::reader::{File, Object};
 use crate::schema::Glob;
@@ -30,7 +31,7 @@ pub struct Removed {
 /// As there.
 pub fn find<S: AsRef<str>>(file: &File, names: &[S], recursive: bool) -> Result<Removed> {
     let found = Removal::find(file, names, recursive, &BTreeSet::new()).map(|(_, _, removed)| removed);
-    found.map_err(|error| error.in_file(file.name()))
+    found.map_err(|error| located(error, file))
 }
 
 /// Removes objects and directories from a file that is updated. `names` are paths, with `;CYCLE` for one cycle and
@@ -61,7 +62,7 @@ pub fn remove<S: AsRef<str>>(file: &FileWriter, names: &[S], recursive: bool) ->
         sink.remove(&offsets, &paths, &freed.records)?;
         Ok(removed)
     };
-    remove().map_err(|error: Error| error.in_file(existing.name()))
+    remove().map_err(|error| located(error, existing))
 }
 
 /// The objects of a file that are left.

@@ -9,6 +9,7 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::wire::Memory;
 
 use super::extents::used_only_by;
+use super::located;
 use super::remove::{Removal, remove};
 use crate::error::Remedy;
 use crate::reader::{File, TREE_CLASSES};
@@ -84,7 +85,7 @@ pub fn rename(file: &FileWriter, from: &str, to: &str, replace: bool) -> Result<
         renamed.kept = freed.kept;
         Ok(renamed)
     };
-    rename().map_err(|error: Error| error.in_file(existing.name()))
+    rename().map_err(|error| located(error, existing))
 }
 
 /// The new path of an object.

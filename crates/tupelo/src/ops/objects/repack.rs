@@ -10,6 +10,7 @@ use tupelo_storage::Storage;
 
 use super::super::merge::{merge_objects, merge_tree};
 use super::super::other_objects;
+use super::located;
 use crate::reader::{File, OpenOptions, TREE_CLASSES, Tree};
 use crate::source::TreeSource;
 use crate::writer::{FileWriter, MoveOptions};
@@ -45,7 +46,7 @@ pub fn repack(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<Repacked>> {
     let root = from.root_file().map_err(|error| error.in_file(from.name()))?;
-    let contents = Contents::of(from).map_err(|error| error.in_file(from.name()))?;
+    let contents = Contents::of(from).map_err(|error| located(error, from))?;
     let title = root.attempt(|fetched| Ok(container::Directory::top(fetched)?.title().to_owned()))?;
     let writer = FileWriter::create_titled(to, &title, storage)?;
     match contents.write(from, &writer, progress) {
