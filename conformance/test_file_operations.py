@@ -128,6 +128,82 @@ def test_uproot_reads_what_is_left(changed: Path) -> None:
         assert file["dir/a_longer_name"].name == "a_longer_name"
 
 
+WRITE = """
+import array, sys, ROOT
+ROOT.gROOT.SetBatch(True)
+ROOT.TH1.AddDirectory(False)
+file = ROOT.TFile(sys.argv[1], "recreate", "a file title")
+directory = file.mkdir("dir", "a directory title")
+file.mkdir("none")
+file.cd()
+histogram, function = ROOT.TH1D("h", "t", 10, 0, 1), ROOT.TF1("fit", "[0]*x", 0, 1)
+histogram.FillRandom("gaus", 100)
+ROOT.SetOwnership(function, False)
+histogram.GetListOfFunctions().Add(function)
+histogram.Write()
+items, inner = ROOT.TList(), [ROOT.TNamed("one", "1"), ROOT.TH1F("two", "2", 3, 0, 1)]
+for item in inner:
+    items.Add(item)
+items.Write("list", ROOT.TObject.kSingleKey)
+directory.cd()
+ROOT.TObjString("some text").Write("text")
+tree, x, v = ROOT.TTree("t", "a tree"), array.array("f", [0.0]), ROOT.std.vector("float")()
+tree.Branch("x", x, "x/F")
+tree.Branch("v", v)
+for entry in range(20000):
+    x[0] = entry
+    v.clear()
+    for _ in range(entry % 3):
+        v.push_back(entry)
+    tree.Fill()
+    if entry == 10000:
+        tree.AutoSave()
+tree.Write()
+file.Close()
+"""
+READ = """
+import json, sys, ROOT
+file = ROOT.TFile.Open(sys.argv[1])
+histogram, tree, directory = file.Get("dir/histogram"), file.Get("the_tree"), file.Get("dir")
+print("READ" + json.dumps([
+    file.GetTitle(), directory.GetTitle(), histogram.GetName(), histogram.GetEntries(),
+    histogram.GetListOfFunctions().At(0).GetName(), [item.GetName() for item in file.Get("l")],
+    str(file.Get("string").GetString()), tree.GetName(), sum(tree.GetEntry(entry) > 0 for entry in range(20000)),
+    tree.GetMaximum("x"), bool(file.Get("none")),
+]))
+"""
+
+
+def run_root(script: str, path: Path) -> str:
+    """Runs a script; returns its output."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Error" not in done.stderr, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_objects_of_root_are_renamed_and_repacked(tmp_path: Path) -> None:
+    """Objects with references, a list with names in it, and a tree with baskets in its record and an older cycle."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    path = tmp_path / "root.root"
+    run_root(WRITE, path)
+    moves = {"h": "dir/histogram", "list": "l", "dir/text": "string", "dir/t": "the_tree"}
+    for old, new in moves.items():
+        run("mv", f"{path}:{old}", f"{path}:{new}")
+    run("verify", str(path))
+    expected = ["a file title", "a directory title", "histogram", 100, "fit", ["one", "two"], "some text", "the_tree"]
+    expected += [20000, 19999, True]
+    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+    # Baskets of the older cycle are those of the newer one.
+    run("rm", f"{path}:the_tree;1")
+    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+    size = path.stat().st_size
+    run("repack", str(path))
+    assert path.stat().st_size < size
+    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+
+
 @pytest.mark.parametrize("tool", ["root", "uproot"])
 def test_entries_are_as_before(changed: Path, tool: str) -> None:
     """The judges read the values of the renamed ntuple."""

@@ -312,7 +312,10 @@ impl<'a> Reader<'a> {
         self.stream.go_to(end)?;
         if let (Some(marks), Some(counts)) = (&mut self.stream.marks, marks) {
             marks.cut_back(counts);
-            self.opaque.push(start..end);
+            // A basket in the record of its tree has no references to what is around it.
+            if name != "TBasket" {
+                self.opaque.push(start..end);
+            }
         }
         if let Some(objects) = &mut self.traced {
             objects.truncate(traced);

@@ -132,7 +132,8 @@ fn move_object(file: &File, sink: &FileSink, object: &container::Object, path: &
     // Its bytes can stay as they are if references in them count from the start of a key of the same length.
     if ![Some(0), Some(NARROWER)].contains(&key_bytes.checked_sub(key.key_bytes)) {
         let wanted = name_of(&object.path).len();
-        let what = format!("cannot be decoded ({}), so that it needs a name of {wanted} bytes", error.reason());
+        let what = format!("cannot be decoded ({})", error.reason());
+        let what = format!("{what}, so that its new name must have as many bytes as the old one, {wanted}");
         return Err(Error::unsupported(what).in_object("object", &object.path));
     }
     sink.put_behind_key(path, names, (&bytes, key.key_bytes), Compression::DEFAULT)?;
