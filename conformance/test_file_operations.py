@@ -70,7 +70,7 @@ def write(path: Path) -> None:
         file["h"] = np.histogram([1.5, 2.5], bins=4, range=(0, 4))
         file["dir/h2"] = np.histogram([1.5, 2.5, 3.5], bins=4, range=(0, 4))
         tree = file.mktree("dir/tree", {"x": "float", "n": "int"})
-        tree.extend({"x": numbers.astype("f4"), "n": numbers})
+        tree.extend({"x": numbers.astype("f4"), "n": numbers.astype("i4")})
         file.mkdir("empty")
 
 

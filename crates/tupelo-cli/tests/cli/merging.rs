@@ -96,6 +96,29 @@ fn numbers_of_different_types_are_merged() {
     }
 }
 
+/// Entries in another order are compared by their keys.
+#[test]
+fn entries_in_another_order_are_compared_by_keys() {
+    let place = Place::new();
+    let all = place.nanoaod();
+    let [one, two, other] = ["one.root", "two.root", "other.root"].map(|name| place.path(name));
+    tupelo(&["copy", &all, &one, "--entries", ":200"]).ok();
+    tupelo(&["copy", &all, &two, "--entries", "200:"]).ok();
+    tupelo(&["merge", &other, &two, &one]).ok();
+    assert_eq!(tupelo(&["diff", &all, &other]).status, Some(1));
+    tupelo(&["diff", &all, &other, "--on", "run,event"]).ok();
+    let found = tupelo(&["diff", &all, &two, "--on", "run,event"]);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(1), "200 entries only in the first\n"));
+    let found = tupelo(&["diff", &two, &other, "--on", "run,event", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&found.stdout).expect("a document");
+    assert_eq!((found.status, &document["unpaired_entries"]), (Some(1), &json!([0, 200])));
+    let twice = place.path("twice.root");
+    tupelo(&["merge", "-q", &twice, &one, &one]).ok();
+    let repeated = tupelo(&["diff", &twice, &one, "--on", "run,event"]).fails(2);
+    assert!(repeated.contains("have the same run ="), "{repeated}");
+    assert!(tupelo(&["diff", &one, &one, "--on", "MET_pt"]).fails(2).contains("expected an integer"));
+}
+
 /// Files that were written in another way are decoded where their pages cannot stay as they are.
 #[test]
 fn files_of_other_encodings_are_merged_too() {

@@ -74,7 +74,7 @@ impl Traced {
         Ok((edits.finish(key_bytes)?, own.is_some()))
     }
 
-    /// The name of an object, which it has from a base, at most `levels` above it.
+    /// The name of an object, which it has from a base; up to this number of `levels` of bases are looked through.
     fn name_of<'t>(&'t self, object: &'t TracedObject, levels: usize) -> Option<&'t TracedMember> {
         if object.class_name == "TNamed" {
             return object.member("fName");

@@ -36,7 +36,7 @@ pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use skipped::Skipped;
 pub(crate) use sources::{Attached, Sealed, StoredPage, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};
-pub use table::{Table, Unmatched};
+pub use table::{Paired, Table, Unmatched};
 pub use tupelo_format::container::{Deviation, Rule};
 pub use tupelo_storage::adapter::Time;
 pub use tupelo_ttree::tree::{Stored, TREE_CLASSES};

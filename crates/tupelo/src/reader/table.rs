@@ -9,7 +9,7 @@ use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 pub use self::keys::Unmatched;
-use self::keys::matched;
+use self::keys::{check_unique, matched};
 use super::location::Location;
 use super::read::Read;
 use super::skipped::Skipped;
@@ -139,6 +139,24 @@ impl Table {
             tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).unzip();
         let sources = matched(sources, &keys, unmatched)?;
         Join::new(prefixes.into_iter().zip(sources).collect(), &keys).map(Self::Join)
+    }
+
+    /// The entries of two tables that have the same values of some integer fields, side by side: in both the keys of all entries
+    /// must differ. The order is that of the first table.
+    ///
+    /// # Errors
+    /// As [`Table::join_by`].
+    pub fn paired<K: Into<String>>(first: &Self, second: &Self, keys: impl IntoIterator<Item = K>) -> Result<Paired> {
+        let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
+        let given = [first.source(), second.source()];
+        check_unique(&given[0], &keys)?;
+        let sources = matched(given.to_vec(), &keys, Unmatched::Drop)?;
+        let of =
+            |source: &Arc<dyn EntrySource>| Join::new(vec![(String::new(), Arc::clone(source))], &[]).map(Self::Join);
+        let tables = sources.iter().map(of).collect::<Result<Vec<_>>>()?;
+        let [one, other] = <[Self; 2]>::try_from(tables).map_err(|_| Error::corrupt("expected two tables"))?;
+        let unpaired = given.map(|source| source.entries() - one.entries());
+        Ok(Paired { tables: [one, other], unpaired })
     }
 
     /// A tree together with its [friends](Tree::friends), which `open` opens: the names of their fields begin with the alias
@@ -346,6 +364,16 @@ impl Table {
     pub fn read_all(&self) -> Read {
         Read::all(self.source())
     }
+}
+
+/// The entries of two tables with the same keys: made by [`Table::paired`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Paired {
+    /// Both with the same number of entries.
+    pub tables: [Table; 2],
+    /// The number of entries of each that the other lacks.
+    pub unpaired: [u64; 2],
 }
 
 impl Chain {

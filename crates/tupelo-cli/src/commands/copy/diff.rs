@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tupelo::Table;
 use tupelo::dataset::find;
 use tupelo::ops::diff::{Difference, FieldDifferenceKind, MetadataDifference, Tolerance, diff};
-use tupelo::reader::Read;
+use tupelo::reader::{Paired, Read};
 use tupelo::schema::Schema;
 
 use super::super::{Opened, Selecting, policy};
@@ -30,6 +30,7 @@ const MAX_VALUE: usize = 60;
   tupelo diff events.root copy.root
   tupelo diff tree.root:Events ntuple.root:Events --exclude '_collection*'
   tupelo diff before.root after.root --fields 'Muon_*' --relative 1e-6
+  tupelo diff one-thread.root many-threads.root --on run,event
   tupelo diff 'run*.root:Events' merged.root:Events --quiet && rm run*.root")]
 pub(crate) struct Args {
     /// The first ntuple or tree, as FILE or FILE:NAME; wildcards match several files, whose entries follow each other
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     fields: super::super::Fields,
     #[command(flatten)]
     range: super::super::EntryRange,
+    /// Compare entries with the same values of these integer fields, such as run,event, in any order, instead of entries of the
+    /// same number. Those that only one side has are a difference; their number is printed
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', conflicts_with = "entries")]
+    on: Vec<String>,
     /// Numbers that differ by at most this much are equal; then all NaN are, too [default: 0, which compares all bits]
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
     absolute: f64,
@@ -76,6 +81,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
     let (first, second) = (open(args, &args.first, console)?, open(args, &args.second, console)?);
     args.fields.check_known(&[&first, &second])?;
+    let (first, second, unpaired) = match args.on.as_slice() {
+        [] => (first, second, [0, 0]),
+        keys => {
+            let Paired { tables: [one, other], unpaired, .. } = Table::paired(&first, &second, keys)?;
+            (one, other, unpaired)
+        }
+    };
     let reads = [read(args, &first, console)?, read(args, &second, console)?];
     let tolerance = Tolerance { absolute: args.absolute, relative: args.relative };
     let count = reads[0].count().min(reads[1].count());
@@ -87,14 +99,15 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
     let found = diff(&reads[0], &reads[1], tolerance, &mut report)?.unwrap_or_default();
     progress.finish();
     match args.json {
-        true => console.print_json("diff", to_json([&first, &second], &reads, &found)?)?,
-        false => console.print_data(&to_text(&reads, &found)?)?,
+        true => console.print_json("diff", to_json([&first, &second], &reads, (&found, unpaired))?)?,
+        false => console.print_data(&to_text(&reads, (&found, unpaired))?)?,
     }
-    if found.is_empty() {
+    let is_equal = found.is_empty() && unpaired == [0, 0];
+    if is_equal {
         let fields = things(reads[0].schema().fields.len() as u64, "field");
         console.note(&format!("equal: {} in {fields}", things(found.compared, "entry")));
     }
-    Ok(found.is_empty())
+    Ok(is_equal)
 }
 
 fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
@@ -116,7 +129,7 @@ fn read(args: &Args, table: &Table, console: &Console) -> Result<Read, Failure> 
 }
 
 /// A line for each difference.
-fn to_text(reads: &[Read; 2], found: &Difference) -> Result<String, Failure> {
+fn to_text(reads: &[Read; 2], (found, unpaired): (&Difference, [u64; 2])) -> Result<String, Failure> {
     let mut text = String::new();
     for field in &found.fields {
         let name = &field.name;
@@ -139,6 +152,9 @@ fn to_text(reads: &[Read; 2], found: &Difference) -> Result<String, Failure> {
     if let Some((own, other)) = found.entries {
         text += &format!("entries: {own} and {other}\n");
     }
+    for (count, side) in unpaired.into_iter().zip(["first", "second"]).filter(|(count, _)| *count > 0) {
+        text += &format!("{} only in the {side}\n", things(count, "entry"));
+    }
     Ok(text)
 }
 
@@ -153,7 +169,11 @@ fn value(read: &Read, name: &str, value: &ArrayRef) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&text.bytes).into_owned())
 }
 
-fn to_json(tables: [&Table; 2], reads: &[Read; 2], found: &Difference) -> Result<Value, Failure> {
+fn to_json(
+    tables: [&Table; 2],
+    reads: &[Read; 2],
+    (found, unpaired): (&Difference, [u64; 2]),
+) -> Result<Value, Failure> {
     let mut fields = Vec::new();
     for field in &found.fields {
         let name = &field.name;
@@ -176,8 +196,9 @@ fn to_json(tables: [&Table; 2], reads: &[Read; 2], found: &Difference) -> Result
         "file": tables[0].file_name(),
         "first": side(tables[0], &reads[0]),
         "second": side(tables[1], &reads[1]),
-        "equal": found.is_empty(),
+        "equal": found.is_empty() && unpaired == [0, 0],
         "compared_entries": found.compared,
+        "unpaired_entries": unpaired,
         "fields": fields,
         "metadata": metadata.collect::<Vec<_>>(),
     }))

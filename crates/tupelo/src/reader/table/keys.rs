@@ -141,6 +141,15 @@ fn column(source: &Arc<dyn EntrySource>, key: &str) -> Result<(Vec<u64>, bool)> 
     Ok((values, is_large))
 }
 
+/// Refuses a source in which two entries have the same keys.
+pub(super) fn check_unique(source: &Arc<dyn EntrySource>, names: &[String]) -> Result<()> {
+    let keys = Keys::read(source, names)?;
+    match keys.ascends() {
+        true => Ok(()),
+        false => keys.entries(names).map(|_| ()).map_err(|error| source.context(error)),
+    }
+}
+
 /// The sources of a join, with entries of the same keys side by side.
 pub(super) fn matched(
     sources: Vec<Arc<dyn EntrySource>>,
