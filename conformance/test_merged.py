@@ -319,3 +319,31 @@ def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) ->
         [sys.executable, "-W", "ignore", "-c", COMPARE, str(tmp_path)], check=True, capture_output=True, text=True
     )
     summary.append(f"{found.stdout.strip()} kinds of histograms are summed as by ROOT")
+
+
+TREE_IN_LIST = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "recreate")
+tree = ROOT.TTree("inner", "a tree")
+tree.SetDirectory(ROOT.nullptr)
+both = ROOT.TList()
+both.Add(tree)
+both.Write("both", ROOT.TObject.kSingleKey)
+ROOT.TNamed("TTree", "").Write()
+file.Close()
+"""
+
+
+def test_objects_with_trees_in_them_are_named(tmp_path: Path) -> None:
+    """The baskets of a tree in another object would be lost, so `merge` leaves it out and `repack` refuses the file."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    file, out = tmp_path / "list.root", tmp_path / "out.root"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", TREE_IN_LIST, str(file)], check=True)
+    merge, repack = (
+        subprocess.run([str(TUPELO), *command], capture_output=True, text=True)
+        for command in (["merge", str(out), str(file)], ["repack", str(file)])
+    )
+    assert merge.returncode == 1 and "'both'" in merge.stderr and "TList with a TTree in it" in merge.stderr
+    assert [found["name"] for found in json.loads(run("ls", str(out), "--json"))["objects"]] == ["TTree"]
+    assert repack.returncode == 1 and "TList with a TTree in it" in repack.stderr, repack.stderr

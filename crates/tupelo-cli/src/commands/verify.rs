@@ -51,10 +51,11 @@ pub(crate) struct Args {
     /// Symbolic links are followed.
     #[arg(long, conflicts_with_all = ["recover", "strict"])]
     repair: bool,
-    /// Copy what is whole of a damaged ntuple to a new file
+    /// Copy what is whole of a damaged ntuple or tree to a new file
     ///
-    /// Clusters whose pages can all be read are copied as they are stored, with attribute sets and metadata. Each range of
-    /// entries that is lost is printed as one line, with the fields that are damaged there. Exit status: 0 if nothing is
+    /// Clusters whose pages can all be read are copied as they are stored, with attribute sets and metadata; of a tree, the
+    /// entries whose baskets can all be read. Each range of entries that is lost is printed as one line, with the fields or
+    /// branches that are damaged there. Exit status: 0 if nothing is
     /// lost, 1 otherwise.
     #[arg(long, value_name = "OUT", conflicts_with_all = ["repair", "strict", "deep"])]
     salvage: Option<String>,

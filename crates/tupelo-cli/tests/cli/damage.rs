@@ -385,3 +385,34 @@ fn what_is_whole_is_salvaged() {
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!((run.status, number(&report, "lost_entries"), number(&report, "entries")), (Some(1), 3000, 0));
 }
+
+/// Entries of trees are lost where a basket of any branch is damaged.
+#[test]
+fn what_is_whole_of_a_tree_is_salvaged() {
+    let place = Place::new();
+    let [tree, intact, out] = ["tree.root", "intact.root", "saved.root"].map(|name| place.path(name));
+    tupelo(&["export", &place.b2hhh(), &intact, "--compression", "lz4:4", "--auto-flush", "500"]).ok();
+    std::fs::copy(&intact, &tree).expect("a copy");
+    tupelo(&["verify", &tree, "--salvage", &out]).ok();
+    tupelo(&["diff", &intact, &out]).ok();
+    let regions = tupelo(&["layout", &tree, "--json"]).json()["regions"].clone();
+    let baskets = regions.as_array().expect("regions").iter().filter(|region| region["class"] == json!("TBasket"));
+    // Those of numbers that are not compressed have no checksum.
+    for (name, place) in [("H1_isMuon", 1), ("H2_isMuon", 1), ("H1_isMuon", 4)] {
+        let basket = baskets.clone().filter(|region| region["name"] == json!(name)).nth(place).expect("a basket");
+        damage(&tree, number(basket, "offset") + (number(basket, "key_bytes") + number(basket, "bytes")) / 2);
+    }
+    let run = tupelo(&["verify", &tree, "--salvage", &out, "--force", "--json"]);
+    assert_eq!(run.status, Some(1), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(report["tree"], json!("DecayTree"));
+    let lost: Vec<_> = report["lost"].as_array().expect("losses").iter().collect();
+    let ranges: Vec<_> = lost.iter().map(|lost| (number(lost, "first"), number(lost, "end"))).collect();
+    assert_eq!(ranges, [(500, 1000), (2000, 2500)], "{report}");
+    let names: Vec<_> = lost[0]["fields"].as_array().expect("fields").iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, [&json!("H1_isMuon"), &json!("H2_isMuon")]);
+    assert_eq!((number(&report, "lost_entries"), number(&report, "entries")), (1000, 2000));
+    let dump = |file: &str, entries: &str| tupelo(&["dump", file, "--entries", entries]).ok();
+    assert_eq!(dump(&out, ":"), [":500", "1000:2000", "2500:"].map(|entries| dump(&intact, entries)).concat());
+    tupelo(&["verify", &out]).ok();
+}

@@ -9,6 +9,12 @@ pub(super) const CLASS: u32 = 0x8000_0000;
 /// The offset that ROOT adds to distances, so that none is 0 or 1.
 pub(super) const MAP_OFFSET: usize = 2;
 
+/// Whether streamed bytes mention a class for the first time, which they do where they point to an object of it.
+pub fn mentions_class(bytes: &[u8], class_name: &str) -> bool {
+    let mention = [&NEW_CLASS.to_be_bytes(), class_name.as_bytes(), &[0]].concat();
+    bytes.windows(mention.len()).any(|window| window == mention)
+}
+
 /// Where the parts of streamed objects are that depend on the places of others: see [`Streamed::marks`].
 ///
 /// [`Streamed::marks`]: super::Streamed::marks

@@ -2,9 +2,10 @@
 
 pub mod append;
 mod options;
+mod salvage;
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -12,12 +13,13 @@ use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
 
 pub use self::options::CopyOptions;
+pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
 use super::import::{batch_of, imported, relabelled, representable};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
-use crate::schema::{Schema, escaped};
+use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Smallest memory of a batch where a copy stops at a size, in bytes.
 const MIN_BATCH_BYTES: u64 = 64 << 10;
@@ -102,61 +104,6 @@ pub fn extend(
     how.schema(&read)?;
     let writer = file.append(path, options)?;
     Copier::new(file, writer, how, warnings).copy(&read, progress)
-}
-
-/// What is copied of a damaged ntuple.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Salvaged {
-    /// The size of the new ntuple.
-    pub written: WriteProgress,
-    /// What was not copied, in the order of entries.
-    pub lost: Vec<Lost>,
-}
-
-/// What is lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Lost {
-    /// Entries of the damaged ntuple; empty for what does not belong to entries.
-    pub entries: Range<u64>,
-    /// The fields that are damaged there, and how; empty where no field is known.
-    pub fields: Vec<Skipped>,
-    /// Why, where no field is known.
-    pub reason: String,
-}
-
-/// Copies the clusters that are whole of an ntuple. All entries of a cluster are left out if a value of any field cannot be
-/// read, since the fields of an entry belong together. Attribute sets, metadata and layouts of classes are copied if all of
-/// them can be read. Otherwise as [`copy`] with [`Pages::Keep`].
-///
-/// # Errors
-/// Those of writing, and those of reading that are not damage of this ntuple, such as storage errors.
-pub fn salvage(
-    ntuple: &Ntuple,
-    file: &FileWriter,
-    path: &str,
-    options: WriteOptions,
-    progress: &mut Progress<'_>,
-) -> Result<Option<Salvaged>> {
-    let (read, _) = prepared(ntuple.read_all())?;
-    let sidecar = read.source().sidecar();
-    let compression = damage_or(sidecar.compression())?.ok().flatten();
-    let options = compression.into_iter().fold(options, WriteOptions::with_compression);
-    let options = options.with_description(sidecar.description());
-    let writer = file.ntuple(path, &schema(&read)?, options)?;
-    Copier::new(file, writer, Pages::Keep.into(), Vec::new()).salvage(ntuple, &read, progress)
-}
-
-/// Damage apart from other errors.
-fn damage_or<T>(outcome: Result<T>) -> Result<Result<T>> {
-    match outcome {
-        Err(error) if error.is_corrupt() || error.is_not_found() || error.kind() == ErrorKind::Unsupported => {
-            Ok(Err(error))
-        }
-        Err(error) => Err(error),
-        outcome => Ok(outcome),
-    }
 }
 
 /// An ntuple that is filled.
@@ -310,61 +257,6 @@ impl<'f> Copier<'f> {
         self.decode(read, done..range.end, order, places, progress)
     }
 
-    fn salvage(mut self, ntuple: &Ntuple, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Salvaged>> {
-        let order = self.writer.schema().order_of(&schema(read)?).map_err(|e| ntuple.context(e))?;
-        let mut lost = Vec::new();
-        let attached = match damage_or(read.source().sidecar().attached(0))? {
-            Ok(attached) => attached,
-            Err(error) => {
-                let reason = format!("attribute sets, metadata or layouts of classes: {}", error.reason());
-                lost.push(Lost { entries: 0..0, fields: Vec::new(), reason });
-                Attached::default()
-            }
-        };
-        self.file.add_streamer_info(&attached.streamer_infos)?;
-        let set = |(name, set): &(String, Ntuple)| Ok((name.clone(), set.user_schema()?, set.all_attributes(true)?));
-        let mut sets: Vec<(String, Schema, Attributes)> = Vec::new();
-        for one in &attached.sets {
-            match damage_or(set(one))? {
-                Ok(set) => sets.push(set),
-                Err(error) => {
-                    let reason = format!("attribute set '{}': {}", one.0, error.reason());
-                    lost.push(Lost { entries: 0..0, fields: Vec::new(), reason });
-                }
-            }
-        }
-        let mut places = Places::of(sets.iter().map(|(.., attributes)| attributes), 0);
-        for (entries, list) in ntuple.listed_clusters() {
-            let clusters = match damage_or(list)? {
-                Ok(clusters) => clusters,
-                Err(error) => {
-                    lost.push(Lost { entries, fields: Vec::new(), reason: error.reason() });
-                    continue;
-                }
-            };
-            for cluster in clusters {
-                if progress(cluster.start).is_break() {
-                    return Ok(None);
-                }
-                let fields = damaged_fields(read, &cluster)?;
-                if !fields.is_empty() {
-                    lost.push(Lost { entries: cluster, fields, reason: String::new() });
-                    continue;
-                }
-                let chosen = read.clone().entries(cluster);
-                if !self.copy_entries(&chosen, &order, &mut places, &mut |_| ControlFlow::Continue(()))? {
-                    return Ok(None);
-                }
-            }
-        }
-        for (name, schema, attributes) in &sets {
-            let moved = attributes.moved(|bound| places.place(bound))?;
-            self.writer.attribute_set(name, schema)?.write(moved.ranges(), moved.values())?;
-        }
-        self.add_metadata(&attached)?;
-        Ok(Some(Salvaged { written: self.writer.finish()?, lost }))
-    }
-
     fn decode(
         &mut self,
         read: &Read,
@@ -428,22 +320,6 @@ impl<'f> Copier<'f> {
         }
         Ok(())
     }
-}
-
-/// The fields whose values in a cluster cannot be read, and why.
-fn damaged_fields(read: &Read, cluster: &Range<u64>) -> Result<Vec<Skipped>> {
-    let all = read.clone().with_binary_strings(true).entries(cluster.clone());
-    if damage_or(all.to_batch())?.is_ok() {
-        return Ok(Vec::new());
-    }
-    let mut damaged = Vec::new();
-    for field in &read.schema().fields {
-        let one = all.clone().with_fields([escaped(&field.name)]);
-        if let Err(error) = damage_or(one.and_then(|one| one.to_batch()))? {
-            damaged.push(Skipped::new(&field.name, error.reason_in_field()));
-        }
-    }
-    Ok(damaged)
 }
 
 /// The batch in the types of the ntuple, which are not those of a tree.

@@ -12,9 +12,9 @@ use tupelo_format::object::{Object, Value};
 
 pub use self::trees::{MergedTree, merge_tree};
 use super::other_objects;
-use crate::Result;
 use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;
+use crate::{ErrorKind, Result};
 
 /// What became of the objects.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct MergedObjects {
     pub written: u64,
     /// Number of histograms that are sums of several files.
     pub sums: u64,
-    /// Objects of later files that are not in the output, by path, and why.
+    /// Objects that are not in the output, by path, and why: those of later files, and those that cannot be copied.
     pub left_out: Vec<Skipped>,
 }
 
@@ -41,6 +41,8 @@ enum Merging {
     Sum(Object, u64),
     /// The output has it; why others are not added.
     Written(&'static str),
+    /// It cannot be copied.
+    Refused(String),
 }
 
 /// Writes the objects of files that are neither ntuples, trees nor directories, in the newest cycle of each, under their
@@ -73,7 +75,13 @@ pub fn merge_objects<E: From<crate::Error>>(
             let Some(place) = places.get(&object.path) else { continue };
             let left_out = |reason: &str| Skipped::new(&object.path, format!("that of {}: {reason}", file.name()));
             let next = match merging.remove(&object.path) {
-                None => begin(&file, &object.name(), place, to, compression)?,
+                None | Some(Merging::Refused(_)) => {
+                    let begun = begin(&file, &object.name(), place, to, compression)?;
+                    if let Merging::Refused(reason) = &begun {
+                        merged.left_out.push(left_out(reason));
+                    }
+                    begun
+                }
                 Some(Merging::Written(reason)) => {
                     merged.left_out.push(left_out(reason));
                     Merging::Written(reason)
@@ -101,7 +109,7 @@ pub fn merge_objects<E: From<crate::Error>>(
             merging.insert(object.path, next);
         }
     }
-    merged.written = merging.len() as u64;
+    merged.written = merging.values().filter(|it| matches!(it, Merging::Written(_))).count() as u64;
     Ok(merged)
 }
 
@@ -118,8 +126,10 @@ fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compress
             _ => "the first one has parts that cannot be written again",
         }
     };
-    to.copy_object(file, name, compression)?;
-    Ok(Merging::Written(why))
+    match to.copy_object(file, name, compression) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Merging::Refused(error.reason())),
+        copied => copied.map(|()| Merging::Written(why)),
+    }
 }
 
 /// The sum with another object, or why there is none.

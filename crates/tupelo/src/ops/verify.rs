@@ -13,6 +13,7 @@ use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
 
 use self::compared::Compared;
+pub(super) use self::trees::check_tree;
 use super::each_ntuple;
 use super::layout::layout;
 use crate::decode::{ValueOptions, decode};

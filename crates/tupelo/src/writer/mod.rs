@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::streamer::{StreamerInfos, mentions_class};
 use tupelo_format::{container, object};
 use tupelo_storage::{
     self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
@@ -410,12 +410,18 @@ impl FileWriter {
     /// the same class becomes an older cycle. Copy objects before ntuples: the keys of some cannot lie beyond 2 GiB.
     ///
     /// # Errors
-    /// Those of reading an object, invalid argument for trees, whose baskets are not in their object, and as
-    /// [`FileWriter::object`].
+    /// Those of reading an object, invalid argument for trees and unsupported for objects with trees in them, whose baskets
+    /// are not in their object, and as [`FileWriter::object`].
     pub fn copy_object(&self, from: &File, name: &str, compression: Compression) -> Result<()> {
         from.with_object(name, |object, bytes, infos| {
             if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
                 return Err(Error::invalid_argument("a tree cannot be written as an object; use the writer of trees"));
+            }
+            if let Some(class_name) = TREE_CLASSES.into_iter().find(|class_name| mentions_class(bytes, class_name)) {
+                let own = &object.key.class_name;
+                return Err(Error::unsupported(format!(
+                    "it is a {own} with a {class_name} in it, which is not copied"
+                )));
             }
             let copy = || {
                 let sink = self.sink.file()?;

@@ -1,7 +1,7 @@
-//! `tupelo verify --salvage`: what is whole of a damaged ntuple, in a new file.
+//! `tupelo verify --salvage`: what is whole of a damaged ntuple or tree, in a new file.
 
 use serde_json::json;
-use tupelo::ops::copy::{Lost, salvage};
+use tupelo::ops::copy::{Lost, salvage, salvage_tree};
 use tupelo::reader::Location;
 use tupelo::storage::display_name;
 use tupelo::{FileWriter, WriteOptions};
@@ -24,12 +24,21 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
         return Err(Failure::usage(format_args!("{shown} exists")).with_hint("--force replaces it"));
     }
     let file = args.reading.open_file(location, console)?;
-    let ntuple = file.ntuple(location.object.as_deref())?;
+    let table = file.table(location.object.as_deref())?;
     let interrupt = Interrupt::watch()?;
     let writer = FileWriter::create_at(&to.file, args.reading.storage()?)?;
-    let path = name.unwrap_or(ntuple.path());
-    let mut progress = console.progress("salvage", ntuple.entries(), "entries");
-    let saved = salvage(&ntuple, &writer, path, WriteOptions::default(), &mut progress.until(&interrupt));
+    let path = name.unwrap_or(table.path());
+    let (kind, mut progress) = match table.tree() {
+        Some(_) => ("tree", console.progress("salvage", None, "B")),
+        None => ("ntuple", console.progress("salvage", Some(table.entries()), "entries")),
+    };
+    let saved = match table.tree() {
+        Some(tree) => salvage_tree(tree, &writer, path, &mut progress.until(&interrupt)),
+        None => {
+            let ntuple = table.ntuple()?;
+            salvage(ntuple, &writer, path, WriteOptions::default(), &mut progress.until(&interrupt))
+        }
+    };
     let saved = match saved {
         Ok(Some(saved)) => saved,
         Ok(None) => return Err(abort(writer, interrupt.failure())),
@@ -47,7 +56,7 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
         };
         let losses: Vec<_> = saved.lost.iter().map(lost_of).collect();
         let document = json!({
-            "file": file.name(), "ntuple": ntuple.path(), "output": shown, "entries": saved.written.entries,
+            "file": file.name(), kind: table.path(), "output": shown, "entries": saved.written.entries,
             "lost_entries": lost, "lost": losses,
         });
         console.print_json("verify", document)?;

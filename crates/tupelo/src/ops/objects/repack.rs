@@ -9,7 +9,6 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_storage::Storage;
 
 use super::super::merge::{merge_objects, merge_tree};
-use super::super::other_objects;
 use super::located;
 use crate::reader::{File, OpenOptions, TREE_CLASSES, Tree};
 use crate::source::TreeSource;
@@ -129,11 +128,15 @@ impl<'f> Contents<'f> {
             sink.make_directory(&directory.path, Some(&directory.key.title))?;
         }
         to.add_streamer_info(&from.streamer_infos()?)?;
+        let refused = |kind: &'static str, name: &str, reason: &str| {
+            let error = Error::unsupported(format!("cannot be kept as a whole: {reason}"));
+            Err(error.in_object(kind, name).in_file(from.name()))
+        };
         // Their keys must be in the first 2 GiB.
-        for object in other_objects(from)? {
-            from.with_object(&object.name(), |object, bytes, _| check_parts(object, bytes))?;
+        let merged = merge_objects(1, |_| Ok::<_, Error>(from.clone()), to, Compression::DEFAULT)?;
+        if let Some(left) = merged.left_out.first() {
+            return refused("object", &left.name, &left.reason);
         }
-        merge_objects(1, |_| Ok::<_, Error>(from.clone()), to, Compression::DEFAULT)?;
         for tree in &self.trees {
             let root = from.root_file()?.clone();
             let open = |_| Ok::<_, Error>(Tree::new(TreeSource::open(root.clone(), tree)?, &tree.path));
@@ -141,8 +144,7 @@ impl<'f> Contents<'f> {
                 return Ok(ControlFlow::Break(()));
             };
             if let Some(left) = moved.left_out.first() {
-                let what = format!("cannot be kept as a whole: {}", left.reason);
-                return Err(Error::unsupported(what).in_object("tree", &tree.path).in_file(from.name()));
+                return refused("tree", &tree.path, &left.reason);
             }
             before.set(done.get());
         }
@@ -160,18 +162,4 @@ impl<'f> Contents<'f> {
 #[cold]
 fn unread(object: &container::Object) -> Error {
     Error::unsupported(format!("ntuple '{}' is of a format before 1.0", object.path))
-}
-
-/// Refuses an object with a tree in it: the baskets of such a tree would be lost.
-fn check_parts(object: &container::Object, bytes: &[u8]) -> Result<()> {
-    // So is a class named where an object of it follows.
-    let mark = |class_name: &str| [class_name.as_bytes(), &[0]].concat();
-    let has = |mark: Vec<u8>| bytes.windows(mark.len()).any(|window| window == mark);
-    match TREE_CLASSES.into_iter().find(|class_name| has(mark(class_name))) {
-        Some(class_name) => {
-            let what = format!("a {} with a {class_name} in it, which cannot be kept", object.key.class_name);
-            Err(Error::unsupported(what))
-        }
-        None => Ok(()),
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use tupelo_format::container::{self, Object};
 use tupelo_format::open::{self, ANCHOR_CLASS, PRE_RELEASE_CLASS};
@@ -89,7 +90,6 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
         _ => {}
     }
     let damage = |branch: usize, what: String| Damage { field: Some(tree.path(branch)), ..whole(what) };
-    let mut checks = Vec::new();
     for (index, branch) in tree.branches.iter().enumerate() {
         let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
         if branch.is_elsewhere() {
@@ -104,33 +104,55 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             let what = format!("its baskets contain {end} entries, expected {}", branch.entries);
             report.add(damage(index, what), ErrorKind::Corrupt);
         }
+    }
+    let before = report.bytes;
+    let mut found = |check: &BasketCheck<'_>, checked: Result<()>| {
+        report.baskets += 1;
+        report.bytes += check.stored_bytes();
+        if let Err(error) = checked {
+            let offset = check.range.as_ref().map(|range| range.start);
+            let place = Damage { basket: Some(check.basket as u64), offset, ..damage(check.branch, error.to_string()) };
+            report.add(place, error.kind());
+        }
+    };
+    let mut progress = |bytes| {
+        progress(before + bytes);
+        ControlFlow::Continue(())
+    };
+    check_tree(source, &mut found, &mut progress)?;
+    Ok(())
+}
+
+/// Reads, decompresses and decodes all baskets of a tree. `found` receives each with its error; `progress` receives the
+/// stored bytes that are done, and may end the work: the result is then false.
+pub(in crate::ops) fn check_tree(
+    source: &TreeSource,
+    found: &mut dyn FnMut(&BasketCheck<'_>, Result<()>),
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<bool> {
+    let layouts = layouts_of(source.fields());
+    let mut checks = Vec::new();
+    let inside = source.tree().branches.iter().enumerate().filter(|(_, branch)| !branch.is_elsewhere());
+    for (index, branch) in inside {
         for basket in 0..branch.baskets.len() {
+            let check = BasketCheck { branch: index, basket, range: None, layout: layouts.get(&index).copied() };
             match source.range(branch, basket) {
-                Ok(range) => {
-                    let layout = layouts.get(&index).copied();
-                    checks.push(BasketCheck { branch: index, basket, range, layout });
-                }
-                Err(error) => {
-                    report
-                        .add(Damage { basket: Some(basket as u64), ..damage(index, error.to_string()) }, error.kind());
-                }
+                Ok(range) => checks.push(BasketCheck { range, ..check }),
+                Err(error) => found(&check, Err(error)),
             }
         }
     }
     // As they lie in the file, so that those of a cluster, and their counters, are checked together.
     checks.sort_by_key(|check| check.range.as_ref().map_or(0, |range| range.start));
+    let mut done = 0;
     for batch in batches(&checks, FETCH_BYTES, BATCH_BASKETS, BasketCheck::stored_bytes) {
         for (check, checked) in batch.iter().zip(check_baskets(source, batch)?) {
-            report.baskets += 1;
-            report.bytes += check.stored_bytes();
-            if let Err(error) = checked {
-                let offset = check.range.as_ref().map(|range| range.start);
-                let place =
-                    Damage { basket: Some(check.basket as u64), offset, ..damage(check.branch, error.to_string()) };
-                report.add(place, error.kind());
-            }
+            done += check.stored_bytes();
+            found(check, checked);
         }
-        progress(report.bytes);
+        if progress(done).is_break() {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }

@@ -1,0 +1,223 @@
+//! What is whole of damaged ntuples and trees, in a new file.
+
+use std::mem::take;
+use std::ops::{ControlFlow, Range};
+
+use super::super::Progress;
+use super::super::merge::merge_tree;
+use super::super::verify::check_tree;
+use super::{Copier, Pages, Places, prepared, schema};
+use crate::decode::BasketCheck;
+use crate::reader::{Attached, Attributes, Ntuple, Read, Skipped, Tree};
+use crate::schema::{Schema, escaped};
+use crate::writer::{FileWriter, MoveOptions, WriteOptions, WriteProgress};
+use crate::{Error, ErrorKind, Result};
+
+/// What is copied of a damaged ntuple.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The size of the new ntuple.
+    pub written: WriteProgress,
+    /// What was not copied, in the order of entries.
+    pub lost: Vec<Lost>,
+}
+
+/// What is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// Entries of the damaged ntuple; empty for what does not belong to entries.
+    pub entries: Range<u64>,
+    /// The fields that are damaged there, and how; empty where no field is known.
+    pub fields: Vec<Skipped>,
+    /// Why, where no field is known.
+    pub reason: String,
+}
+
+/// Copies the clusters that are whole of an ntuple. All entries of a cluster are left out if a value of any field cannot be
+/// read, since the fields of an entry belong together. Attribute sets, metadata and layouts of classes are copied if all of
+/// them can be read. Otherwise as [`copy`] with [`Pages::Keep`].
+///
+/// # Errors
+/// Those of writing, and those of reading that are not damage of this ntuple, such as storage errors.
+pub fn salvage(
+    ntuple: &Ntuple,
+    file: &FileWriter,
+    path: &str,
+    options: WriteOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Salvaged>> {
+    let (read, _) = prepared(ntuple.read_all())?;
+    let sidecar = read.source().sidecar();
+    let compression = damage_or(sidecar.compression())?.ok().flatten();
+    let options = compression.into_iter().fold(options, WriteOptions::with_compression);
+    let options = options.with_description(sidecar.description());
+    let writer = file.ntuple(path, &schema(&read)?, options)?;
+    Copier::new(file, writer, Pages::Keep.into(), Vec::new()).salvage(ntuple, &read, progress)
+}
+
+/// Copies the entries that are whole of a tree. An entry is left out if a basket of any branch that has it cannot be read,
+/// since the branches of an entry belong together. Classes, codecs and clusters stay as they are; baskets too if nothing is
+/// damaged. `progress` receives the stored bytes that are checked and then moved, and may end the work: the result is then
+/// `None`.
+///
+/// # Errors
+/// Unsupported, with the reason, if the tree cannot be [moved](FileWriter::moved_tree), such as one whose branches have
+/// different numbers of entries; those of writing, and those of reading that are not damage of baskets.
+pub fn salvage_tree(
+    tree: &Tree,
+    file: &FileWriter,
+    path: &str,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Salvaged>> {
+    let mut damaged: Vec<(Range<u64>, Skipped)> = Vec::new();
+    let (mut failure, mut checked_bytes) = (None, 0);
+    let record = tree.source().tree();
+    let mut found = |check: &BasketCheck<'_>, checked: Result<()>| {
+        checked_bytes += check.stored_bytes();
+        let Some(basket) = record.branches.get(check.branch).and_then(|branch| branch.baskets.get(check.basket)) else {
+            return;
+        };
+        match damage_or(checked) {
+            Ok(Err(error)) if error.is_corrupt() => {
+                let reason = format!("basket {}: {}", check.basket, error.reason());
+                damaged.push((basket.entries.clone(), Skipped::new(&record.path(check.branch), reason)));
+            }
+            // Classes that are not decoded are copied as they are.
+            Ok(_) => {}
+            Err(error) => failure = failure.take().or(Some(error)),
+        }
+    };
+    if !check_tree(tree.source(), &mut found, progress)? {
+        return Ok(None);
+    }
+    if let Some(error) = failure {
+        return Err(tree.context(error));
+    }
+    let mut lost = together(damaged);
+    let ends = lost.iter().map(|lost| lost.entries.start).chain([tree.entries()]);
+    let starts = [0].into_iter().chain(lost.iter().map(|lost| lost.entries.end));
+    let whole: Vec<Range<u64>> = starts.zip(ends).map(|(start, end)| start..end).collect();
+    let options = match lost.is_empty() {
+        true => MoveOptions::default(),
+        false => MoveOptions::default().with_entries(whole),
+    };
+    let mut progress = |bytes| progress(checked_bytes + bytes);
+    let Some(moved) = merge_tree(path, 1, |_| Ok::<_, Error>(tree.clone()), file, options, &mut progress)? else {
+        return Ok(None);
+    };
+    let left_out = moved.left_out.into_iter().map(|it| it.reason);
+    let Some(written) = moved.written else {
+        return Err(Error::unsupported(left_out.collect::<Vec<_>>().join("; ")));
+    };
+    lost.extend(left_out.map(|reason| Lost { entries: 0..0, fields: Vec::new(), reason }));
+    Ok(Some(Salvaged { written, lost }))
+}
+
+/// The damages of entries that overlap or touch as one loss: no entry is in two, and each branch is named once.
+fn together(mut damaged: Vec<(Range<u64>, Skipped)>) -> Vec<Lost> {
+    damaged.sort_by(|(one, _), (other, _)| one.start.cmp(&other.start));
+    let (mut all, mut fields): (Vec<Lost>, Vec<Skipped>) = Default::default();
+    let mut entries = 0..0;
+    let finish = |entries: &Range<u64>, fields: &mut Vec<Skipped>| {
+        fields.sort_by(|one, other| one.name.cmp(&other.name));
+        fields.dedup_by(|one, other| one.name == other.name);
+        Lost { entries: entries.clone(), fields: take(fields), reason: String::new() }
+    };
+    for (range, field) in damaged.into_iter().filter(|(range, _)| !range.is_empty()) {
+        if range.start > entries.end && !fields.is_empty() {
+            all.push(finish(&entries, &mut fields));
+        }
+        entries = if fields.is_empty() { range } else { entries.start..entries.end.max(range.end) };
+        fields.push(field);
+    }
+    if !fields.is_empty() {
+        all.push(finish(&entries, &mut fields));
+    }
+    all
+}
+
+/// Damage apart from other errors.
+fn damage_or<T>(outcome: Result<T>) -> Result<Result<T>> {
+    match outcome {
+        Err(error) if error.is_corrupt() || error.is_not_found() || error.kind() == ErrorKind::Unsupported => {
+            Ok(Err(error))
+        }
+        Err(error) => Err(error),
+        outcome => Ok(outcome),
+    }
+}
+
+impl Copier<'_> {
+    fn salvage(mut self, ntuple: &Ntuple, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Salvaged>> {
+        let order = self.writer.schema().order_of(&schema(read)?).map_err(|e| ntuple.context(e))?;
+        let mut lost = Vec::new();
+        let attached = match damage_or(read.source().sidecar().attached(0))? {
+            Ok(attached) => attached,
+            Err(error) => {
+                let reason = format!("attribute sets, metadata or layouts of classes: {}", error.reason());
+                lost.push(Lost { entries: 0..0, fields: Vec::new(), reason });
+                Attached::default()
+            }
+        };
+        self.file.add_streamer_info(&attached.streamer_infos)?;
+        let set = |(name, set): &(String, Ntuple)| Ok((name.clone(), set.user_schema()?, set.all_attributes(true)?));
+        let mut sets: Vec<(String, Schema, Attributes)> = Vec::new();
+        for one in &attached.sets {
+            match damage_or(set(one))? {
+                Ok(set) => sets.push(set),
+                Err(error) => {
+                    let reason = format!("attribute set '{}': {}", one.0, error.reason());
+                    lost.push(Lost { entries: 0..0, fields: Vec::new(), reason });
+                }
+            }
+        }
+        let mut places = Places::of(sets.iter().map(|(.., attributes)| attributes), 0);
+        for (entries, list) in ntuple.listed_clusters() {
+            let clusters = match damage_or(list)? {
+                Ok(clusters) => clusters,
+                Err(error) => {
+                    lost.push(Lost { entries, fields: Vec::new(), reason: error.reason() });
+                    continue;
+                }
+            };
+            for cluster in clusters {
+                if progress(cluster.start).is_break() {
+                    return Ok(None);
+                }
+                let fields = damaged_fields(read, &cluster)?;
+                if !fields.is_empty() {
+                    lost.push(Lost { entries: cluster, fields, reason: String::new() });
+                    continue;
+                }
+                let chosen = read.clone().entries(cluster);
+                if !self.copy_entries(&chosen, &order, &mut places, &mut |_| ControlFlow::Continue(()))? {
+                    return Ok(None);
+                }
+            }
+        }
+        for (name, schema, attributes) in &sets {
+            let moved = attributes.moved(|bound| places.place(bound))?;
+            self.writer.attribute_set(name, schema)?.write(moved.ranges(), moved.values())?;
+        }
+        self.add_metadata(&attached)?;
+        Ok(Some(Salvaged { written: self.writer.finish()?, lost }))
+    }
+}
+
+/// The fields whose values in a cluster cannot be read, and why.
+fn damaged_fields(read: &Read, cluster: &Range<u64>) -> Result<Vec<Skipped>> {
+    let all = read.clone().with_binary_strings(true).entries(cluster.clone());
+    if damage_or(all.to_batch())?.is_ok() {
+        return Ok(Vec::new());
+    }
+    let mut damaged = Vec::new();
+    for field in &read.schema().fields {
+        let one = all.clone().with_fields([escaped(&field.name)]);
+        if let Err(error) = damage_or(one.and_then(|one| one.to_batch()))? {
+            damaged.push(Skipped::new(&field.name, error.reason_in_field()));
+        }
+    }
+    Ok(damaged)
+}
