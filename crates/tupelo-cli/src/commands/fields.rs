@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 use tupelo::Table;
 use tupelo::reader::{Read, Skipped};
+use tupelo::schema::{Field, Schema};
 
 use super::Condition;
 use crate::console::Console;
@@ -94,6 +95,16 @@ impl Fields {
     /// The patterns of what is wanted, and of what is not.
     pub(super) fn chosen(&self) -> (Vec<String>, Vec<String>) {
         (patterns(&self.fields), patterns(&self.exclude))
+    }
+
+    /// Whether a field, or a part of it, is chosen under a name.
+    pub(super) fn choose(&self, field: &Field, name: &str) -> bool {
+        let mut field = field.clone();
+        name.clone_into(&mut field.name);
+        let alone = Schema { fields: vec![field] };
+        let is_match = |pattern: &String| alone.select(&[pattern]).is_ok();
+        let (wanted, unwanted) = self.chosen();
+        (wanted.is_empty() || wanted.iter().any(is_match)) && !unwanted.iter().any(|pattern| *pattern == name)
     }
 
     /// Refuses patterns that match nothing in any of several tables.

@@ -23,7 +23,7 @@ fn run(command: &mut Command) -> (Option<i32>, String) {
 }
 
 /// The files of a folder by name; for a link, its target.
-fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -202,7 +202,7 @@ fn links_are_followed() {
 }
 
 /// Runs a command under strace, which makes system calls fail; `None` if that is not possible.
-fn strace(inject: &str, options: &[&str], arguments: &[&str]) -> Option<(Option<i32>, String)> {
+pub(super) fn strace(inject: &str, options: &[&str], arguments: &[&str]) -> Option<(Option<i32>, String)> {
     let call = inject.split(':').next().unwrap_or_default();
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={inject}")]);

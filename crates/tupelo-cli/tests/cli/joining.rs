@@ -105,6 +105,11 @@ fn fields_are_added_in_place() {
     tupelo(&["append", &muons, &jets, "--as-fields", "--fields", "Jet_pt"]).ok();
     tupelo(&["verify", &muons]).ok();
     tupelo(&["diff", &all, &muons, "--fields", "run,event,Muon_pt,Jet_pt"]).ok();
+    // Fields that both have are in the way only if they are chosen.
+    let refused = tupelo(&["append", &muons, &all, "--as-fields"]).fails(2);
+    assert!(refused.contains("field 'run' is also in") && refused.contains("--prefix"), "{refused}");
+    tupelo(&["append", &muons, &all, "--as-fields", "--fields", "MET_*"]).ok();
+    tupelo(&["diff", &all, &muons, "--fields", "run,event,Muon_pt,Jet_pt,MET_*"]).ok();
     // By keys, from a file with more entries in another order.
     let (half, both) = (place.path("half.root"), place.path("both.root"));
     tupelo(&["copy", &all, &half, "--entries", "250:", "--fields", "run,event"]).ok();

@@ -18,6 +18,8 @@ mod leaving_out;
 mod life;
 mod merging;
 mod objects;
+#[cfg(target_os = "linux")]
+mod operation_faults;
 mod operations;
 #[cfg(unix)]
 mod outputs;

@@ -176,6 +176,8 @@ fn examples_of_the_help_run_on_generated_events() {
     for name in ["run1.root", "run2.root", "more.root"] {
         std::fs::copy(&events, place.path(name)).expect("a file");
     }
+    let daod = format!("{}:CollectionTree", place.path("daod.root"));
+    tupelo(&["export", "-q", &events, &daod, "--skip-unreadable"]).ok();
     plots(&place, &["mass", "dir/mass", "pt"]);
     let mut examples = 0;
     for name in ["schema", "head", "hist", "show", "dump", "copy", "gc", "cost", "tune"] {

@@ -102,7 +102,20 @@ impl Table {
     /// Invalid argument if they have different numbers of entries, if two fields would have the same name, and for none.
     pub fn join<P: Into<String>>(tables: impl IntoIterator<Item = (P, Self)>) -> Result<Self> {
         let sides = tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).collect();
-        Join::new(sides, &[]).map(Self::Join)
+        Join::new(sides, |_, _| false).map(Self::Join)
+    }
+
+    /// The table without some fields, by their names; those that it lacks count for nothing.
+    ///
+    /// # Errors
+    /// Invalid argument if no field is left.
+    pub fn without(&self, names: &[String]) -> Result<Self> {
+        let is_left_out = |_, name: &str| names.iter().any(|it| it == name);
+        let table = Self::Join(Join::new(vec![(String::new(), self.source())], is_left_out)?);
+        match table.schema().fields.is_empty() && !self.schema().fields.is_empty() {
+            true => Err(self.source().context(Error::invalid_argument("all fields are left out"))),
+            false => Ok(table),
+        }
     }
 
     /// The fields of several tables side by side, where entries with the same values of some integer fields belong together,
@@ -138,7 +151,8 @@ impl Table {
         let (prefixes, sources): (Vec<String>, Vec<_>) =
             tables.into_iter().map(|(prefix, table)| (prefix.into(), table.source())).unzip();
         let sources = matched(sources, &keys, unmatched)?;
-        Join::new(prefixes.into_iter().zip(sources).collect(), &keys).map(Self::Join)
+        let is_left_out = |side, name: &str| side > 0 && keys.iter().any(|key| key == name);
+        Join::new(prefixes.into_iter().zip(sources).collect(), is_left_out).map(Self::Join)
     }
 
     /// The entries of two tables that have the same values of some integer fields, side by side: in both the keys of all entries
@@ -151,8 +165,9 @@ impl Table {
         let given = [first.source(), second.source()];
         check_unique(&given[0], &keys)?;
         let sources = matched(given.to_vec(), &keys, Unmatched::Drop)?;
-        let of =
-            |source: &Arc<dyn EntrySource>| Join::new(vec![(String::new(), Arc::clone(source))], &[]).map(Self::Join);
+        let of = |source: &Arc<dyn EntrySource>| {
+            Join::new(vec![(String::new(), Arc::clone(source))], |_, _| false).map(Self::Join)
+        };
         let tables = sources.iter().map(of).collect::<Result<Vec<_>>>()?;
         let [one, other] = <[Self; 2]>::try_from(tables).map_err(|_| Error::corrupt("expected two tables"))?;
         let unpaired = given.map(|source| source.entries() - one.entries());

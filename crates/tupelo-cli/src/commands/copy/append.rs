@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use tupelo::dataset::find;
 use tupelo::ops::append::append_fields;
 use tupelo::reader::{Location, Read, Unmatched};
-use tupelo::schema::escaped;
+use tupelo::schema::{Field, escaped};
 use tupelo::{ErrorKind, Table};
 
 use super::super::{Definition, Fields, Opened, Reading, Selecting, policy};
@@ -127,7 +127,13 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<Read, Failu
         let found = find(std::slice::from_ref(input), args.reading.storage()?)?;
         let table = args.reading.chain(&found, policy(false), Opened::default(), &args.skipping, console)?;
         args.skipping.finish(found.len(), console)?;
-        tables.push((args.prefix.clone(), table));
+        // Fields that the ntuple has, too, are in the way only if they are chosen.
+        let is_shared = |field: &&Field| {
+            let name = format!("{}{}", args.prefix, field.name);
+            known.contains(&escaped(&name)) && !args.on.contains(&field.name) && !args.fields.choose(field, &name)
+        };
+        let shared: Vec<String> = table.schema().fields.iter().filter(is_shared).map(|it| it.name.clone()).collect();
+        tables.push((args.prefix.clone(), table.without(&shared)?));
     }
     let table = match args.on.as_slice() {
         [] => Table::join(tables)?,

@@ -54,8 +54,12 @@ struct Chosen {
 }
 
 impl Join {
-    /// Joins sources, each with a prefix for the names of its fields. The fields of `keys` are those of the first one only.
-    pub(in crate::reader) fn new(sides: Vec<(String, Arc<dyn EntrySource>)>, keys: &[String]) -> Result<Self> {
+    /// Joins sources, each with a prefix for the names of its fields, without the fields for which `is_left_out` of the number
+    /// of the source and their name is true.
+    pub(in crate::reader) fn new(
+        sides: Vec<(String, Arc<dyn EntrySource>)>,
+        is_left_out: impl Fn(usize, &str) -> bool,
+    ) -> Result<Self> {
         let sides: Vec<Side> = sides.into_iter().map(|(prefix, source)| Side { source, prefix }).collect();
         let Some(first) = sides.first() else {
             return Err(Error::invalid_argument("a join needs at least one source"));
@@ -73,11 +77,11 @@ impl Join {
                 return Err(source.context(Error::invalid_argument(what)));
             }
             let fields_of_side = source.schema().schema().fields.iter().enumerate();
-            let is_own = |field: &Field| !field.hidden && (number == 0 || !keys.contains(&field.name));
+            let is_own = |field: &Field| !field.hidden && !is_left_out(number, &field.name);
             for (index, field) in fields_of_side.filter(|(_, field)| is_own(field)) {
                 let name = format!("{}{}", side.prefix, field.name);
                 if let Some(other) = known.insert(name.clone(), file.clone()) {
-                    let what = format!("field '{name}' is also in {other}; give one of them a prefix");
+                    let what = format!("field '{name}' is also in {other}");
                     return Err(source.context(Error::invalid_argument(what).with_remedy(Remedy::Prefix)));
                 }
                 let id = u32::try_from(fields.len()).map(FieldId::from).ok();
