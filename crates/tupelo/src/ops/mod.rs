@@ -83,7 +83,7 @@ pub fn pipe<S: EntrySink>(
 /// let batch = RecordBatch::try_from_iter([("pt", pt)])?;
 /// let schema = Schema::from_arrow(&batch.schema())?;
 /// let mut sink = NtupleWriter::dry_run("Events", &schema, WriteOptions::default())?;
-/// let batches = [tupelo::Result::Ok((batch, 2))];
+/// let batches = [Ok::<_, tupelo::Error>((batch, 2))];
 /// assert_eq!(feed(batches, &mut sink, &mut |_| ControlFlow::Continue(()))?, Some(2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
