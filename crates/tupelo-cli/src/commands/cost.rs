@@ -71,6 +71,11 @@ impl Pricing {
     pub(super) fn money(&self, price: &Price, cost: &MappingCost) -> Money {
         price.of(&Line::of(cost), self.reads, self.from_outside)
     }
+
+    /// The price of requests that read.
+    pub(super) fn reading(&self, price: &Price, requests: u64, bytes: u64) -> f64 {
+        price.reading(requests, bytes, self.from_outside)
+    }
 }
 
 /// The built-in table.
@@ -151,15 +156,22 @@ impl Line {
 impl Price {
     /// The cost of writing once, reading a number of times, and storing for a month.
     fn of(&self, cost: &Line, reads: u64, from_outside: bool) -> Money {
-        let gb = |bytes: u64| bytes as f64 / 1e9;
-        let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
-        let read = cost.read_requests as f64 / 1e3 * self.get_per_1000 + traffic;
         Money {
             write: cost.write_requests as f64 / 1e3 * self.put_per_1000,
-            reads: reads as f64 * read,
-            month: gb(cost.bytes) * self.month_per_gb,
+            reads: reads as f64 * self.reading(cost.read_requests, cost.read_bytes, from_outside),
+            month: gigabytes(cost.bytes) * self.month_per_gb,
         }
     }
+
+    /// The cost of requests that read.
+    fn reading(&self, requests: u64, bytes: u64, from_outside: bool) -> f64 {
+        let traffic = if from_outside { gigabytes(bytes) * self.read_per_gb } else { 0.0 };
+        requests as f64 / 1e3 * self.get_per_1000 + traffic
+    }
+}
+
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tupelo::ops::tune::{
     Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Link, Measured, PageSettings, Phase, Probe,
-    StoreModel, Trial, best, default_codecs, measure,
+    SMALL_PAGE_SIZES, StoreModel, Trial, best, default_codecs, measure,
 };
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
@@ -27,7 +27,8 @@ use crate::text::BOLD;
 ///
 /// For a tree, the recommendation applies to the ntuple that `tupelo import` writes. A sample is encoded and decoded in
 /// memory with each codec and page size. From its sizes and CPU times, and from the latency and bandwidth of the store,
-/// a model computes time and money for writing all entries once and reading the selected fields --reads times.
+/// a model computes time and money for writing all entries once and reading the selected fields --reads times, and of
+/// --takes single entries.
 /// Candidates within 5 % of the best count as equal; among these, the smallest is recommended, then the one with fewer
 /// requests and less memory. The last line of the output is the command that applies the recommendation.
 ///
@@ -38,6 +39,7 @@ use crate::text::BOLD;
 #[command(after_help = "Examples:
   tupelo tune events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
   tupelo tune events.root --latency 80ms --bandwidth 1Gbit/s --by time
+  tupelo tune events.root --latency 1ms --bandwidth 1GB/s --reads 0 --takes 10000
   tupelo tune events.root --measure ntpl+file:tuned --compression lz4:4 --compression zstd:5")]
 pub(crate) struct Args {
     /// Ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
@@ -45,6 +47,10 @@ pub(crate) struct Args {
     input: String,
     #[command(flatten)]
     pricing: Pricing,
+    /// Number of single entries that are read once in one call, at random places, beside the --reads of all entries. Pages
+    /// of 4 and 16 KiB are compared, too
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    takes: u64,
     /// Quantity to minimise: time, money or size
     #[arg(long, value_name = "WHAT", default_value = "time")]
     by: By,
@@ -117,7 +123,8 @@ struct Goal<'a> {
 
 impl Goal<'_> {
     fn dollars(&self, candidate: &Candidate) -> f64 {
-        self.args.pricing.money(self.price, &candidate.cost).sum()
+        let taking = self.args.pricing.reading(self.price, candidate.take.requests, candidate.take.bytes);
+        self.args.pricing.money(self.price, &candidate.cost).sum() + taking
     }
 
     /// The value by which candidates are ordered.
@@ -194,6 +201,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 "store": args.pricing.store,
                 "prices": { "source": price.source, "date": date },
                 "reads": args.pricing.reads,
+                "takes": args.takes,
                 "by": format!("{:?}", args.by).to_lowercase(),
                 "cores": cores,
                 "speed": speed_json(&speed),
@@ -284,7 +292,11 @@ fn measured(
     console: &Console,
 ) -> Result<Measured, Failure> {
     let compressions = if args.compression.is_empty() { default_codecs()? } else { args.compression.clone() };
-    let pages = or_default(&args.page_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &DEFAULT_PAGE_SIZES);
+    let default = match args.takes {
+        0 => DEFAULT_PAGE_SIZES.to_vec(),
+        _ => [&SMALL_PAGE_SIZES[..], &DEFAULT_PAGE_SIZES].concat(),
+    };
+    let pages = or_default(&args.page_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &default);
     let mut bar = console.progress("measuring", (compressions.len() * pages.len()) as u64, "trials");
     let mut progress = |done: usize| {
         bar.set(done as u64);
@@ -294,7 +306,7 @@ fn measured(
     let work = || measure(table, read, &compressions, &pages, args.sample.0, &mut progress);
     let measured = cancellable(move || watched.is_set(), work).map_err(|error| cancelled(error, interrupt));
     bar.finish();
-    measured?.ok_or_else(|| interrupt.failure())
+    Ok(measured?.ok_or_else(|| interrupt.failure())?.with_takes(args.takes))
 }
 
 /// Work that a signal ended fails with the exit status of the signal.
@@ -317,6 +329,7 @@ fn compared(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table 
         ">WRITE",
         ">READ",
         ">READ REQUESTS",
+        ">TAKE",
         ">SUM TIME",
         ">SUM $",
     ];
@@ -334,6 +347,7 @@ fn compared(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table 
             time(candidate.write.seconds()),
             time(candidate.read.seconds()),
             count(candidate.cost.read_requests),
+            candidate.take.phase.map_or_else(|| "-".to_owned(), |phase| time(phase.seconds())),
             time(candidate.seconds(goal.args.pricing.reads)),
             dollars(goal.dollars(candidate)),
         ];
@@ -471,7 +485,9 @@ fn trials(measured: &Measured) -> Value {
 }
 
 fn to_json(candidate: &Candidate, goal: &Goal<'_>) -> Value {
-    let money = goal.args.pricing.money(goal.price, &candidate.cost);
+    let pricing = &goal.args.pricing;
+    let money = pricing.money(goal.price, &candidate.cost);
+    let taking = pricing.reading(goal.price, candidate.take.requests, candidate.take.bytes);
     let layout = candidate.layout;
     json!({
         "compression": layout.map(|layout| layout.compression.to_string()),
@@ -487,11 +503,15 @@ fn to_json(candidate: &Candidate, goal: &Goal<'_>) -> Value {
         "read_bytes": candidate.cost.read_bytes,
         "write": phase_json(&candidate.write),
         "read": phase_json(&candidate.read),
+        "take_requests": candidate.take.requests,
+        "take_bytes": candidate.take.bytes,
+        "take": candidate.take.phase.as_ref().map(phase_json),
         "sum_seconds": candidate.seconds(goal.args.pricing.reads),
         "write_dollars": money.write,
         "reads_dollars": money.reads,
         "month_dollars": money.month,
-        "sum_dollars": money.sum(),
+        "take_dollars": taking,
+        "sum_dollars": money.sum() + taking,
     })
 }
 

@@ -164,3 +164,25 @@ fn a_tree_costs_what_its_baskets_take() {
     let error = tupelo(&["cost", &tree, "--mapping", "page"]).fails(2);
     assert!(error.contains("--mapping does not apply to a tree") && error.contains("tupelo import"), "{error}");
 }
+
+/// Single entries are taken fastest from small pages.
+#[test]
+fn small_pages_are_recommended_for_single_entries() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let speed =
+        ["--latency", "10us", "--bandwidth", "8Mbit/s", "--compression", "lz4:4", "--mapping", "page", "--json"];
+    let takes = ["--reads", "0", "--takes", "5"];
+    let document = tupelo(&[&["tune", &file], &speed[..], &takes[..]].concat()).json();
+    assert_eq!(document["candidates"].as_array().map(Vec::len), Some(6 * 3));
+    let best = &document["recommendation"];
+    assert_eq!(best["page_bytes"], 4096, "{best}");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let sum = number(&best["write"]["seconds"]) + number(&best["take"]["seconds"]);
+    assert!((sum - number(&best["sum_seconds"])).abs() < 1e-9, "{best}");
+    // A page of each column for each entry, but for those that share one.
+    assert!(best["take_requests"].as_u64().is_some_and(|requests| (100..=5 * 26).contains(&requests)), "{best}");
+    assert!(number(&best["take_dollars"]) > 0.0, "{best}");
+    let document = tupelo(&[&["tune", &file], &speed[..]].concat()).json();
+    assert_eq!((&document["takes"], &document["recommendation"]["take"]), (&Value::from(0), &Value::Null));
+}

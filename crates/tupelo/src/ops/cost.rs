@@ -1,7 +1,7 @@
 //! Objects and requests of an ntuple in an object store, computed from its page sizes for any mapping; requests for a tree
 //! in a file there.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use tupelo_format::descriptor::ColumnId;
@@ -126,6 +126,25 @@ fn costs_in(source: &Metadata, read: &Read, mappings: &[Mapping], hints: Hints) 
         }
     }
     Ok(costs)
+}
+
+/// Of each selected column that has pages, their number and stored bytes.
+pub(super) fn selected_pages(ntuple: &Ntuple, read: &Read) -> Result<Vec<(u64, u64)>> {
+    let count = |source: &Metadata| {
+        let selected = selected(read, source)?;
+        let mut pages: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for group in 0..source.descriptor().cluster_groups().len() {
+            for cluster in source.group_clusters(group)? {
+                each_page(source, &cluster, |column, _, bytes| {
+                    let (number, sum) = pages.entry(column).or_default();
+                    (*number, *sum) = (*number + 1, sum.saturating_add(bytes));
+                })?;
+            }
+        }
+        let chosen = pages.into_iter().filter(|(column, _)| selected.contains(column));
+        Ok(chosen.map(|(_, pages)| pages).collect())
+    };
+    ntuple.in_any_store(&|it| count(it.source())).map_err(|e| ntuple.context(e))
 }
 
 /// Stored bytes of header and footer, and of all page lists.

@@ -15,10 +15,10 @@ use std::ops::ControlFlow;
 
 use tupelo_format::compression::Compression;
 
-pub use self::model::{Candidate, Link, PageSettings, Phase, StoreModel, Trial};
+pub use self::model::{Candidate, Link, PageSettings, Phase, StoreModel, Take, Trial};
 pub use self::probe::Probe;
 use self::sample::Sample;
-use super::cost::costs;
+use super::cost::{costs, selected_pages};
 use crate::reader::{Read, Table};
 use crate::sink::Mapping;
 use crate::{Error, Result};
@@ -27,6 +27,8 @@ use crate::{Error, Result};
 pub const DEFAULT_SAMPLE_BYTES: u64 = 64 << 20;
 /// Default page sizes, in bytes before compression.
 pub const DEFAULT_PAGE_SIZES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// Page sizes that are compared too where single entries are taken.
+pub const SMALL_PAGE_SIZES: [u64; 2] = [4 << 10, 16 << 10];
 /// Default cluster sizes, in bytes after compression.
 pub const DEFAULT_CLUSTER_SIZES: [u64; 3] = [32 << 20, 128 << 20, 512 << 20];
 /// Default mappings.
@@ -54,6 +56,7 @@ pub struct Measured {
     trials: Vec<Trial>,
     sample_entries: u64,
     present_read_seconds: f64,
+    takes: u64,
 }
 
 /// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple or tree in memory, as an ntuple with each codec
@@ -106,10 +109,18 @@ pub fn measure(
         trials,
         sample_entries: sample.entries,
         present_read_seconds: sample.read_seconds,
+        takes: 0,
     }))
 }
 
 impl Measured {
+    /// The same where this number of single entries, at random, is read once in one call, beside the reads of all entries.
+    /// By default none.
+    #[must_use]
+    pub fn with_takes(self, entries: u64) -> Self {
+        Self { takes: entries, ..self }
+    }
+
     /// The measurements: one of each codec and page size.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
@@ -134,7 +145,8 @@ impl Measured {
         let mut candidates = Vec::with_capacity(self.trials.len() * cluster_sizes.len() * mappings.len());
         for trial in &self.trials {
             for &cluster_bytes in cluster_sizes {
-                let of = |&mapping: &Mapping| trial.candidate(entries, cluster_bytes, mapping, store, cores);
+                let of =
+                    |&mapping: &Mapping| trial.candidate(entries, cluster_bytes, mapping, self.takes, (store, cores));
                 candidates.extend(mappings.iter().map(of));
             }
         }
@@ -154,9 +166,11 @@ impl Measured {
             .iter()
             .map(|mapping| mapping.resolve(store.reads_in_place, store.hints.max_request_bytes))
             .collect();
+        let selected = if self.takes > 0 { selected_pages(ntuple, &self.read)? } else { Vec::new() };
+        let take = Take::new(self.takes, &selected, read_cpu, store, cores);
         let of = |cost: super::cost::MappingCost| {
             let clusters = (clusters, cost.bytes / clusters.max(1));
-            Candidate::new(None, cost, clusters, (0.0, read_cpu), store, cores)
+            Candidate::new(None, cost, clusters, (0.0, read_cpu), take, (store, cores))
         };
         Ok(costs(ntuple, &self.read, &resolved, store.hints)?.into_iter().map(of).collect())
     }

@@ -3,7 +3,7 @@
 //! Requests follow the rules of [`MappingCost`]. Decoding, transfer and waiting for requests overlap, so the slowest of
 //! them is the time; only the round trips that depend on each other are added.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use tupelo_format::compression::Compression;
 use tupelo_storage::Hints;
@@ -121,6 +121,41 @@ pub struct Candidate {
     pub write: Phase,
     /// Reading the selected fields of all entries once.
     pub read: Phase,
+    /// Reading them of single entries.
+    pub take: Take,
+}
+
+/// Reading single entries all over the ntuple, together in one call.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Take {
+    /// Pages that are read: one request each.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The time; `None` if no entries are taken.
+    pub phase: Option<Phase>,
+}
+
+impl Take {
+    /// `entries` entries at random from columns with these numbers of pages and stored bytes. Decoding all of them takes
+    /// `read_cpu` seconds.
+    pub(super) fn new(entries: u64, columns: &[(u64, u64)], read_cpu: f64, store: &StoreModel, cores: usize) -> Self {
+        if entries == 0 {
+            return Self::default();
+        }
+        let (mut requests, mut bytes) = (0.0, 0.0);
+        for &(pages, stored) in columns.iter().filter(|(pages, _)| *pages > 0) {
+            // Some entries are in the same page.
+            let different = pages as f64 * -(-(entries as f64) / pages as f64).exp_m1();
+            requests += different;
+            bytes += different * stored as f64 / pages as f64;
+        }
+        let all: u64 = columns.iter().map(|(_, stored)| stored).sum();
+        let cpu = read_cpu * bytes / all.max(1) as f64;
+        let (requests, bytes) = (requests.ceil() as u64, bytes as u64);
+        let phase = Phase::new(cpu, cores, (requests, bytes), OPENING_ROUND_TRIPS, store.get, store.hints);
+        Self { requests, bytes, phase: Some(phase) }
+    }
 }
 
 impl Candidate {
@@ -129,8 +164,8 @@ impl Candidate {
         cost: MappingCost,
         (clusters, cluster_bytes): (u64, u64),
         (write_cpu, read_cpu): (f64, f64),
-        store: &StoreModel,
-        cores: usize,
+        take: Take,
+        (store, cores): (&StoreModel, usize),
     ) -> Self {
         let written = (cost.write_requests, cost.bytes);
         let read = (cost.read_requests, cost.read_bytes);
@@ -144,17 +179,20 @@ impl Candidate {
             },
             write: Phase::new(write_cpu, cores, written, CLOSING_ROUND_TRIPS, store.put, store.hints),
             read: Phase::new(read_cpu, cores, read, OPENING_ROUND_TRIPS, store.get, store.hints),
+            take,
         }
     }
 
-    /// The time of writing once and reading `reads` times, in seconds.
+    /// The time of writing once, reading `reads` times and taking the single entries once, in seconds.
     pub fn seconds(&self, reads: u64) -> f64 {
-        self.write.seconds() + reads as f64 * self.read.seconds()
+        let take = self.take.phase.map_or(0.0, |phase| phase.seconds());
+        self.write.seconds() + reads as f64 * self.read.seconds() + take
     }
 
-    /// The requests of writing once and reading `reads` times.
+    /// The requests of the same.
     pub fn requests(&self, reads: u64) -> u64 {
-        self.cost.write_requests.saturating_add(reads.saturating_mul(self.cost.read_requests))
+        let read = reads.saturating_mul(self.cost.read_requests);
+        self.cost.write_requests.saturating_add(read).saturating_add(self.take.requests)
     }
 }
 
@@ -246,8 +284,8 @@ impl Trial {
         entries: u64,
         cluster_bytes: u64,
         mapping: Mapping,
-        store: &StoreModel,
-        cores: usize,
+        takes: u64,
+        (store, cores): (&StoreModel, usize),
     ) -> Candidate {
         let layout = PageSettings { compression: self.compression, page_bytes: self.page_bytes, cluster_bytes };
         let clusters = self.clusters(entries, cluster_bytes);
@@ -263,7 +301,16 @@ impl Trial {
         let largest = if clusters.full > 0 { &full } else { &rest };
         let largest_bytes = largest.iter().map(|(_, bytes)| bytes).sum();
         let number = clusters.full + u64::from(clusters.rest > 0);
-        Candidate::new(Some(layout), cost, (number, largest_bytes), cpu, store, cores)
+        let mut selected: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for (pages, clusters) in [(&full, clusters.full), (&rest, u64::from(clusters.rest > 0))] {
+            for (column, bytes) in pages.iter().filter(|(column, _)| self.selected.contains(column)) {
+                let (number, sum) = selected.entry(*column).or_default();
+                (*number, *sum) = (*number + clusters, sum.saturating_add(bytes.saturating_mul(clusters)));
+            }
+        }
+        let selected: Vec<(u64, u64)> = selected.into_values().collect();
+        let take = Take::new(takes, &selected, cpu.1, store, cores);
+        Candidate::new(Some(layout), cost, (number, largest_bytes), cpu, take, (store, cores))
     }
 
     /// A cluster ends by its stored or unpacked size, as the writer ends it.
@@ -312,6 +359,20 @@ fn page_limit(columns: &[f64], page_bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_entries_need_a_page_of_each_column() {
+        let store = StoreModel::remote(Link { latency_seconds: 0.01, bytes_per_second: 1e6 });
+        let take = |entries, columns: &[_]| Take::new(entries, columns, 8.0, &store, 2);
+        assert_eq!(take(0, &[(10, 100)]), Take::default());
+        let one = take(1, &[(1000, 1_000_000), (1, 500)]);
+        // A page of each column; nearly all of the second one.
+        assert_eq!((one.requests, one.bytes / 100), (2, 13));
+        // Few pages are all read, and take as long as reading everything.
+        let all = take(10_000, &[(10, 1000), (20, 3000)]);
+        assert_eq!((all.requests, all.bytes), (30, 4000));
+        assert_eq!(all.phase.map(|phase| phase.cpu_seconds), Some(4.0));
+    }
 
     #[test]
     fn many_columns_have_smaller_pages() {

@@ -49,7 +49,7 @@ fn store(latency_seconds: f64, bytes_per_second: f64) -> StoreModel {
 }
 
 fn candidates(store: &StoreModel) -> Vec<Candidate> {
-    let of = |trial: &Trial| DEFAULT_MAPPINGS.map(|mapping| trial.candidate(1024, 16 * MIB, mapping, store, 1));
+    let of = |trial: &Trial| DEFAULT_MAPPINGS.map(|mapping| trial.candidate(1024, 16 * MIB, mapping, 0, (store, 1)));
     trials().iter().flat_map(of).collect()
 }
 
@@ -67,19 +67,19 @@ fn clusters_and_pages_have_the_sizes_of_the_sample() {
     let [none, zstd] = trials();
     let free = store(0.0, f64::INFINITY);
     // 32 MiB in clusters of 16 MiB, with 4 MiB of each column in pages of 1 MiB.
-    let page = none.candidate(1024, 16 * MIB, Mapping::Page, &free, 1);
+    let page = none.candidate(1024, 16 * MIB, Mapping::Page, 0, (&free, 1));
     assert_eq!(page.clusters, 2);
     // Besides pages there are page list, header, footer, manifest and anchor; opening needs four requests.
     assert_eq!((page.cost.objects, page.cost.write_requests, page.cost.read_requests), (32 + 5, 32 + 5, 8 + 4));
     assert_eq!((page.cost.bytes, page.cost.read_bytes), (32 * MIB + 1000, 8 * MIB + 1000));
-    let group = none.candidate(1024, 16 * MIB, Mapping::PageGroup, &free, 1);
+    let group = none.candidate(1024, 16 * MIB, Mapping::PageGroup, 0, (&free, 1));
     assert_eq!((group.cost.objects, group.cost.read_requests), (8 + 5, 2 + 4));
     // Compressed to a quarter, all of it is half of a cluster.
-    let small = zstd.candidate(1024, 16 * MIB, Mapping::Cluster, &free, 1);
+    let small = zstd.candidate(1024, 16 * MIB, Mapping::Cluster, 0, (&free, 1));
     assert_eq!((small.clusters, small.cost.objects, small.cost.read_requests), (1, 1 + 5, 1 + 4));
     assert_eq!((small.cost.bytes, small.cluster_memory_bytes), (8 * MIB + 1000, 8 * MIB));
     // Four times the entries, and half a cluster more.
-    let more = none.candidate(4096 + 256, 16 * MIB, Mapping::Page, &free, 1);
+    let more = none.candidate(4096 + 256, 16 * MIB, Mapping::Page, 0, (&free, 1));
     assert_eq!((more.clusters, more.cost.objects), (9, 8 * 16 + 8 + 5));
     assert_eq!(more.write.seconds(), 0.25 * 4.25);
 }
@@ -91,7 +91,7 @@ fn without_a_network_the_fastest_codec_wins() {
     assert_eq!((codec_of(&chosen).as_str(), chosen.seconds(1)), ("none", 0.375));
     assert_eq!((chosen.write.limit(), chosen.read.limit()), ("CPU", "CPU"));
     // Half of it with two cores.
-    let two = trials()[1].candidate(1024, 16 * MIB, Mapping::Page, &free, 2);
+    let two = trials()[1].candidate(1024, 16 * MIB, Mapping::Page, 0, (&free, 2));
     assert_eq!((two.write.seconds(), two.read.seconds()), (1.0, 0.5));
 }
 
@@ -115,12 +115,12 @@ fn with_much_latency_few_requests_win() {
     assert_eq!(chosen.read.limit(), "latency");
     let none = &trials()[0];
     // Of 37 requests four are concurrent, and six round trips depend on each other.
-    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Page, &far, 1).write.seconds(), 10.0 + 6.0);
-    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Page, &far, 1).read.seconds(), 3.0 + 2.0);
-    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::PageGroup, &far, 1).write.seconds(), 4.0 + 6.0);
-    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Cluster, &far, 1).write.seconds(), 2.0 + 6.0);
+    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Page, 0, (&far, 1)).write.seconds(), 10.0 + 6.0);
+    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Page, 0, (&far, 1)).read.seconds(), 3.0 + 2.0);
+    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::PageGroup, 0, (&far, 1)).write.seconds(), 4.0 + 6.0);
+    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Cluster, 0, (&far, 1)).write.seconds(), 2.0 + 6.0);
     // Reading all pages of a column needs as many requests from an object as from a cluster.
-    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Cluster, &far, 1).read.seconds(), 2.0 + 2.0);
+    assert_eq!(none.candidate(1024, 16 * MIB, Mapping::Cluster, 0, (&far, 1)).read.seconds(), 2.0 + 2.0);
 }
 
 #[test]
