@@ -51,7 +51,7 @@ fn operations(place: &Place) -> Vec<Operation> {
         operation("merge ntuples", &["merge", &target, &one, &two, "--force"], true),
         operation("merge trees", &["merge", &target, &trees, &trees, "--force"], true),
         operation("copy a tree", &["copy", &trees, "-o", &target, "--force", "--auto-flush", "30"], true),
-        operation("join", &["join", &one, &two, "-o", &target, "--force"], true),
+        operation("join", &["join", &target, &one, &two, "--prefix", "other_", "--force"], true),
         operation("import", &["import", &trees, &target, "--force"], true),
         operation("salvage", &["verify", &trees, "--salvage", &target, "--force"], true),
         operation("repack", &["repack", &target], true),
