@@ -29,18 +29,21 @@ def run_python(code: str, variables: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def run_shell(code: str) -> str:
-    """What a block prints. `tupelo` is the command of this environment, `tupelo-generate` is in the build folder."""
+def find_programs() -> None:
+    """Blocks find `tupelo`, the command of this environment, and `tupelo-generate` in the build folder."""
     # Not from builds.py: isolated interpreters do not find it.
     built = os.environ.get("TUPELO_BUILD") or Path(__file__).resolve().parents[2] / "target" / "debug"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), str(built)])
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), str(built)])
+
+
+def run_shell(code: str) -> str:
+    """What a block prints."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        env={**os.environ, "PATH": path},
     )
     if done.returncode != 0:
         raise RuntimeError(f"exit status {done.returncode}: {done.stdout}")
@@ -52,6 +55,7 @@ def faults(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     blocks = [(found[1], found[2], 1 + text.count("\n", 0, found.start())) for found in BLOCK.finditer(text)]
     variables: dict[str, Any] = {"__name__": "__main__"}
+    find_programs()
     found = []
     for index, (language, code, line) in enumerate(blocks):
         if language not in ("python", "sh"):

@@ -654,9 +654,8 @@ def test_fields_are_added_with_values(tmp_path):
     assert (arrays["x"] == arrays["y"]).all()
     assert [list(hits) for hits in arrays["hits"]] == [[i] * (i % 3) for i in range(1000)]
     # From a stream of itself, and entries after that.
-    computed = events.with_columns({"double": arrays["x"] * 2})
     with tupelo.update(path) as file:
-        file.append_fields("Events", computed.stream(["double"], step_size=333))
+        file.append_fields("Events", events.stream("double", aliases={"double": "2 * x"}))
     with tupelo.update(path) as file:
         file["Events"].extend({"x": [1], "y": [2.0], "hits": [[3]], "double": [4]})
     events = tupelo.open(f"{path}:Events")
@@ -680,3 +679,13 @@ def test_fields_are_added_with_values(tmp_path):
         file["Events"].extend({"x": [1], "y": [2.0], "hits": [[3]], "double": [4], "late": [5]})
     with tupelo.update(path) as file, pytest.raises(tupelo.UnsupportedError, match="copy the ntuple"):
         file.append_fields("Events", {"z": np.zeros(1002)})
+    # The file goes on after that.
+    with tupelo.update(path) as file:
+        with pytest.raises(tupelo.UnsupportedError):
+            file.append_fields("Events", {"z": np.zeros(1002)})
+        file["other"] = {"n": [1]}
+        file.rename("Events", "moved/Events")
+        with pytest.raises(tupelo.InvalidArgumentError, match="was renamed"):
+            file["moved/Events"].extend({})
+    assert tupelo.open(f"{path}:other").num_entries == 1
+    assert tupelo.open(f"{path}:moved/Events").num_entries == 1002

@@ -60,7 +60,7 @@ def test_the_mode_decides_about_missing_fields(tmp_path: Path) -> None:
         assert tupelo.merge(paths, out, mode="intersect").skipped == {"Events": "some files lack the fields y"}
     assert tupelo.open(f"{out}:Events").keys() == ["x"]
     assert tupelo.merge(paths, out, mode="union").skipped == {}
-    assert tupelo.open(f"{out}:Events").arrays()["y"].tolist() == [1, 1, 1, None, None, None]
+    assert tupelo.open(f"{out}:Events").arrays()["y"].tolist() == [1, 1, 1, 0, 0, 0]
     with pytest.raises(tupelo.InvalidArgumentError, match="expected mode as one of 'strict'"):
         tupelo.merge(paths, out, mode="all")  # type: ignore[arg-type]
     with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
@@ -104,7 +104,7 @@ def test_trees_with_other_branches_are_refused(tmp_path: Path) -> None:
     }
     for why, branches in others.items():
         b = write_tree(tmp_path / "b.root", **branches)
-        with pytest.raises(tupelo.InvalidArgumentError, match=f"b.root: tree 't': cannot follow the first tree: {why}"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=f"b.root: tree 't': does not fit the first tree: {why}"):
             tupelo.merge([a, b], tmp_path / "out.root")
         assert not (tmp_path / "out.root").exists()
 

@@ -139,7 +139,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         (["gc", "a.root"], 2, "is not in an object store"),
         (["gc", f"{tmp_path}/"], 2, "is not in an object store"),
         (["gc", f"ntpl+file:{tmp_path}/"], 2, "/* selects all ntuples in it"),
-        (["rm", "a.root"], 2, "is not in an object store"),
+        (["rm", "a.root"], 2, "expected FILE:NAME"),
         (["rm", f"{uri}s"], 1, "the ntuple does not exist"),
         (["rm", f"ntpl+file:{tmp_path}/x*"], 1, "no ntuple matches"),
         (["gc", uri, "--older-than", "1 week"], 2, "expected a number and s, m, h or d"),

@@ -58,7 +58,7 @@ impl From<tupelo::Error> for Failure {
         match (error.kind(), error.remedy()) {
             (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint("--union reads the fields of all files"),
             (_, Some(Remedy::Prefix)) => Self::usage(error).with_hint("--prefix TEXT renames the fields of an input"),
-            (_, Some(Remedy::Recursive)) => Self::usage(error).with_hint("-r removes directories with all in them"),
+            (_, Some(Remedy::Recursive)) => Self::usage(error).with_hint("-r removes directories with their contents"),
             (_, Some(Remedy::Replace)) => Self::usage(error).with_hint("--force replaces it"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
             (tupelo::ErrorKind::Corrupt, _) => {

@@ -48,7 +48,7 @@ pub enum Column {
 /// The error for values that were not written: ROOT writes nothing of a collection for which it has no code, such as
 /// `std::bitset` in older files.
 pub fn left_out() -> Error {
-    Error::unsupported("its entries have no bytes: the program that wrote the file left them out")
+    Error::unsupported("its entries are empty: the program that wrote the file did not store them")
 }
 
 /// Where lists end in their items, from 0 on.

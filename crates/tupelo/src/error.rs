@@ -112,7 +112,7 @@ impl fmt::Display for Remedy {
             Self::BinaryStrings => "read them with binary strings",
             Self::UnionFields => "read the union of the fields, with missing values",
             Self::Prefix => "give the names of one of the tables a prefix",
-            Self::Recursive => "remove directories with everything in them",
+            Self::Recursive => "remove directories with their contents",
             Self::Replace => "replace the object that has the name",
         })
     }

@@ -177,8 +177,8 @@ impl Args {
         if !self.decodes() {
             return Ok(());
         }
-        let what = "a tree is copied in one file with its names, without --define, --rename, --union, --split-entries, \
-                    --split-bytes and sizes of pages and clusters";
+        let what = "--define, --rename, --union, --split-entries, --split-bytes and sizes of pages and clusters do not apply to \
+                    trees";
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
@@ -187,6 +187,7 @@ impl Args {
         let (wanted, unwanted) = self.fields.chosen();
         self.baskets.apply(
             MoveOptions::default()
+                .with_unmovable_skipped(self.skip.is_given())
                 .with_compression(self.ntuple.given_compression())
                 .with_branches(wanted)
                 .without_branches(unwanted)
@@ -229,6 +230,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         args.check_trees()?;
     }
     let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
+    trees.name(to.ntuple_name(), copies.len())?;
     let is_for_trees = !args.inherits.is_empty() || !args.baskets.is_empty();
     if let Some(copy) = copies.first().filter(|_| is_for_trees) {
         let what = format_args!(
@@ -292,7 +294,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     warn_left(args, &locations, &carried, console)?;
     left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
-    args.skip.check(copies.iter().map(|copy| copy.skipped).sum::<usize>() + left_out.len(), &to.to_string())
+    args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to.to_string())?;
+    match left_out.len() {
+        0 => Ok(()),
+        _ if args.skip.is_given() => Ok(()),
+        _ => {
+            let incomplete = Failure::new(format_args!("{to} was written without trees, or parts of them"));
+            Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches where it can"))
+        }
+    }
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.

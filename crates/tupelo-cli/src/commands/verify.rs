@@ -20,7 +20,8 @@ use crate::text::Text;
 ///
 /// Checks one ntuple or tree or, without a name, the whole content of the file: the anchors, headers, footers, page
 /// lists and pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed
-/// and decoded (only LZ4, zlib and LZMA store checksums); the records of other objects, which are decompressed. Each
+/// and decoded (only LZ4, zlib and LZMA store checksums; baskets that they could not make smaller are
+/// stored without); the records of other objects, which are decompressed. Each
 /// damaged place is printed as one line on stdout, and verification continues. A deviation is a rule of the format that
 /// the file breaks but ROOT does not check: the file is read as ROOT reads it. Each member of a mirror is verified
 /// separately. Exit status: 0 if intact, 1 if damaged or not supported by this version.
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     /// Symbolic links are followed.
     #[arg(long, conflicts_with_all = ["recover", "strict"])]
     repair: bool,
-    /// Copy what is whole of a damaged ntuple or tree to a new file
+    /// Copy the undamaged parts of an ntuple or tree to a new file
     ///
     /// Clusters whose pages can all be read are copied as they are stored, with attribute sets and metadata; of a tree, the
     /// entries whose baskets can all be read. Each range of entries that is lost is printed as one line, with the fields or

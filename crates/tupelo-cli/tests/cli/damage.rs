@@ -402,6 +402,9 @@ fn what_is_whole_of_a_tree_is_salvaged() {
         let basket = baskets.clone().filter(|region| region["name"] == json!(name)).nth(place).expect("a basket");
         damage(&tree, number(basket, "offset") + (number(basket, "key_bytes") + number(basket, "bytes")) / 2);
     }
+    // A codec that does not exist.
+    let basket = baskets.clone().filter(|region| region["name"] == json!("H2_isMuon")).nth(4).expect("a basket");
+    damage(&tree, number(basket, "offset") + number(basket, "key_bytes"));
     let run = tupelo(&["verify", &tree, "--salvage", &out, "--force", "--json"]);
     assert_eq!(run.status, Some(1), "{}", run.stderr);
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");

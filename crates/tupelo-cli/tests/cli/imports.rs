@@ -280,9 +280,9 @@ fn types_without_counterpart_are_refused() {
     ];
     let file = arrow(&place, "types.arrow", &batch(columns));
     for (column, reason) in [
-        ("time", "Timestamp(µs, \"UTC\") has no counterpart; --allow-loss stores it as std::int64_t in its unit"),
-        ("day", "Date32 has no counterpart"),
-        ("price", "Decimal128(10, 2) has no counterpart; --allow-loss stores it as double"),
+        ("time", "Timestamp(µs, \"UTC\") has no RNTuple type; --allow-loss stores it as std::int64_t in its unit"),
+        ("day", "Date32 has no RNTuple type"),
+        ("price", "Decimal128(10, 2) has no RNTuple type; --allow-loss stores it as double"),
         ("gap", "intervals of days and milliseconds have no counterpart"),
         ("nothing", "it has no values"),
     ] {

@@ -282,6 +282,49 @@ fn branches_are_chosen_by_their_class() {
     });
     assert!(0 < kept && kept < all / 2, "{kept} of {all} baskets");
     tupelo(&["verify", &out]).ok();
+    // Objects that are stored with their classes stay in their baskets: their branches are refused, or left out by name.
+    let arguments = ["copy", &tree, "-o", &out, "--force", "--auto-flush", "7", "--basket-bytes", "4kB"];
+    let refused = tupelo(&arguments).fails(1);
+    assert!(
+        refused.contains("more stores objects with their classes") && refused.contains("trees, or parts"),
+        "{refused}"
+    );
+    let skipped = tupelo(&[&arguments[..], &["--skip-unreadable"]].concat());
+    assert!(skipped.stderr.contains("not copied: tree 'CollectionTree': branch '"), "{}", skipped.stderr);
+    skipped.ok();
+    let differences = tupelo(&["diff", &tree, &out, "--exclude", "*HLT*"]);
+    assert!(!differences.stdout.contains("entry"), "{}", differences.stdout);
+    tupelo(&["verify", &out]).ok();
+}
+
+/// Defect: names for trees were ignored, and histograms were hidden by those of other files.
+#[test]
+fn outputs_have_the_names_that_are_given() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let [tree, out] = ["tree.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["export", &file, &tree]).ok();
+    for arguments in [
+        ["merge", &out, &tree, "--force", "--as", "renamed"],
+        ["copy", &tree, "-o", &format!("{out}:renamed"), "--force", "--quiet"],
+    ] {
+        tupelo(&arguments).ok();
+        assert_eq!(tupelo(&["ls", &out, "--json"]).json()["trees"][0]["name"], "renamed");
+    }
+    tupelo(&["copy", &tree, &format!("{out}:second"), "--append"]).ok();
+    let refused = tupelo(&["merge", &place.path("new.root"), &out, "--as", "one"]).fails(2);
+    assert!(refused.contains("would be the name of 2 trees") && refused.contains("IN:renamed"), "{refused}");
+    let refused = tupelo(&["merge", &place.path("new.root"), &tree, "--page-bytes", "10kB"]).fails(2);
+    assert!(refused.contains("for ntuples"), "{refused}");
+    let refused = tupelo(&["merge", &out, &tree]).fails(2);
+    assert!(refused.contains("hint: --force replaces it"), "{refused}");
+    // Histograms.
+    let (plots, sum) = (super::objects::plots(&place, &["mass"]), place.path("sum.root"));
+    tupelo(&["merge", &sum, &plots]).ok();
+    let before = fs::read(&sum).expect("a file");
+    let refused = tupelo(&["merge", &sum, &plots, "--append", "--extend"]).fails(2);
+    assert!(refused.contains("already contains 'mass'"), "{refused}");
+    assert!(fs::read(&sum).expect("a file") == before);
 }
 
 #[test]
@@ -293,7 +336,7 @@ fn trees_that_do_not_fit_are_refused() {
     tupelo(&["export", &b, &other, "--exclude", "H1_PX"]).ok();
     let refused = tupelo(&["merge", &out, &one, &other]).fails(2);
     assert!(
-        refused.contains("other.root: tree 'DecayTree': cannot follow the first tree: it lacks branch 'H1_PX'"),
+        refused.contains("other.root: tree 'DecayTree': does not fit the first tree: it lacks branch 'H1_PX'"),
         "{refused}"
     );
     // A basket that is damaged in its head.

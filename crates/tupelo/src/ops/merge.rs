@@ -7,6 +7,7 @@ mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
 
@@ -39,8 +40,8 @@ struct Occurrences {
 enum Merging {
     /// The sum so far, and the number of files that it is of.
     Sum(Object, u64),
-    /// The output has it; why others are not added.
-    Written(&'static str),
+    /// The output has it; why others are not added, unless they are the same.
+    Written(&'static str, u64),
     /// It cannot be copied.
     Refused(String),
 }
@@ -82,9 +83,11 @@ pub fn merge_objects<E: From<crate::Error>>(
                     }
                     begun
                 }
-                Some(Merging::Written(reason)) => {
-                    merged.left_out.push(left_out(reason));
-                    Merging::Written(reason)
+                Some(Merging::Written(reason, first)) => {
+                    if checksum(&file, &object.name())? != first {
+                        merged.left_out.push(left_out(reason));
+                    }
+                    Merging::Written(reason, first)
                 }
                 Some(Merging::Sum(sum, of)) => match add(&sum, &file, &object.name())? {
                     Ok(sum) => Merging::Sum(sum, of + 1),
@@ -102,14 +105,14 @@ pub fn merge_objects<E: From<crate::Error>>(
                     };
                     to.object(&object.path, title, &sum, compression)?;
                     merged.sums += u64::from(of > 1);
-                    Merging::Written("")
+                    Merging::Written("", 0)
                 }
                 next => next,
             };
             merging.insert(object.path, next);
         }
     }
-    merged.written = merging.values().filter(|it| matches!(it, Merging::Written(_))).count() as u64;
+    merged.written = merging.values().filter(|it| matches!(it, Merging::Written(..))).count() as u64;
     Ok(merged)
 }
 
@@ -118,7 +121,7 @@ fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compress
     let why = if place.first == place.last {
         ""
     } else if !histogram::is_histogram(&place.class_name) {
-        "only the first object of its class is kept"
+        "objects of its class are not merged, and that of the first file is different"
     } else {
         match file.object(name) {
             Ok(Value::Object(object)) if object.write().is_ok() => return Ok(Merging::Sum((*object).clone(), 1)),
@@ -128,8 +131,14 @@ fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compress
     };
     match to.copy_object(file, name, compression) {
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Merging::Refused(error.reason())),
-        copied => copied.map(|()| Merging::Written(why)),
+        Ok(()) if why.is_empty() => Ok(Merging::Written(why, 0)),
+        copied => copied.and_then(|()| Ok(Merging::Written(why, checksum(file, name)?))),
     }
+}
+
+/// The checksum of an object before compression.
+fn checksum(file: &File, name: &str) -> Result<u64> {
+    file.with_object(name, |_, bytes, _| Ok(xxh3(bytes)))
 }
 
 /// The sum with another object, or why there is none.

@@ -28,24 +28,17 @@ pub struct FieldsWriter {
 
 impl FieldsWriter {
     pub(super) fn new(mut committer: Committer, ntuple: &Ntuple, fields: &Schema) -> Result<Self> {
-        let (source, columns) = (ntuple.source(), ntuple.descriptor().columns().len());
-        let mut ends = Vec::new();
-        for group in 0..ntuple.descriptor().cluster_groups().len() {
-            for cluster in source.group_clusters(group)? {
-                let listed = source.listed_columns(&cluster)?;
-                if listed < columns {
-                    let what = format!(
-                        "cluster {} lists {listed} of {columns} columns: fields were added after it; copy the ntuple, \
-                         and add the fields to the copy",
-                        cluster.number
-                    );
-                    return Err(Error::unsupported(what));
-                }
-                ends.push(cluster.first_entry + cluster.entries);
+        let begun = ends_of_clusters(ntuple).and_then(|ends| Ok((ends, committer.late_fields(fields)?)));
+        match begun {
+            Ok((ends, builder)) => {
+                Ok(Self { committer, builder, ends, stored: Vec::new(), progress: WriteProgress::default() })
+            }
+            Err(error) => {
+                // The first error is the one to report.
+                let _abandoned = committer.abandon();
+                Err(error)
             }
         }
-        let builder = committer.late_fields(fields)?;
-        Ok(Self { committer, builder, ends, stored: Vec::new(), progress: WriteProgress::default() })
     }
 
     /// Values of the next entries. The columns of the batch must be the new fields, in order.
@@ -118,6 +111,30 @@ impl FieldsWriter {
         let abandoned = self.committer.abandon();
         abandoned.map_err(|error| self.committer.context(error))
     }
+}
+
+/// The end of each cluster.
+///
+/// # Errors
+/// Unsupported if fields were added after clusters; corrupt if a page list is damaged.
+fn ends_of_clusters(ntuple: &Ntuple) -> Result<Vec<u64>> {
+    let (source, columns) = (ntuple.source(), ntuple.descriptor().columns().len());
+    let mut ends = Vec::new();
+    for group in 0..ntuple.descriptor().cluster_groups().len() {
+        for cluster in source.group_clusters(group)? {
+            let listed = source.listed_columns(&cluster)?;
+            if listed < columns {
+                let what = format!(
+                    "cluster {} lists {listed} of {columns} columns: fields were added after it; copy the ntuple, \
+                     and add the fields to the copy",
+                    cluster.number
+                );
+                return Err(Error::unsupported(what));
+            }
+            ends.push(cluster.first_entry + cluster.entries);
+        }
+    }
+    Ok(ends)
 }
 
 impl EntrySink for FieldsWriter {

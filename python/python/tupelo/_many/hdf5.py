@@ -173,7 +173,7 @@ def _columns(h5py: Any, found: Any, shown: str) -> tuple[list[_Column], int]:
             if isinstance(member, h5py.Dataset) and member.shape:
                 datasets.append(member)
                 continue
-            kind = "dataset without entries" if isinstance(member, h5py.Dataset) else "group"
+            kind = "scalar dataset" if isinstance(member, h5py.Dataset) else "group"
             text = f"{shown}: '{found.name}': the {kind} {key!r} is left out; dataset= chooses a group"
             warnings.warn(text, TupeloWarning, stacklevel=3)
     if not datasets:

@@ -178,7 +178,7 @@ class WritableFile:
         self._note_change()
 
     def rename(self, old: str, new: str) -> None:
-        """Gives an object of a file that is updated another path; all its cycles, or one (``"name;1"``).
+        """Moves the object at the path ``old`` of a file that is updated: all its cycles, or one (``"name;1"``).
 
         ``new`` may be a directory, or end with a slash: the object then keeps its name. Pages of ntuples and baskets of
         trees stay where they are. Histograms and other objects with a name of their own get the new one.
@@ -258,6 +258,8 @@ class WritableFile:
         if (begun := self._writers.get(name)) is not None:
             how = "closed; append to it in an update() of the file" if begun.is_closed else "open"
             raise InvalidArgumentError(f"{self._path}: ntuple '{name}' is {how}")
+        if name in self._renamed:
+            raise InvalidArgumentError(f"{self._path}: '{name}' was renamed; append to it in an update() of the file")
         if not state.is_update:
             known = ", ".join(map(repr, state.ntuples)) or "none"
             raise NotFoundError(f"{self._path}: no ntuple named '{name}' (existing ntuples: {known})")

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Make directories in ROOT files
 ///
-/// Directories above DIR are made too, as far as they are missing. The file must exist.
+/// Missing directories above DIR are made, too. The file must exist.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo mkdir events.root:histograms/2026

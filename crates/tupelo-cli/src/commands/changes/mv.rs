@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Its new path in the same file
     #[arg(value_name = "FILE:NEW")]
     to: String,
-    /// Remove an object that has the path
+    /// Replace an object at the new path
     #[arg(short, long)]
     force: bool,
 }

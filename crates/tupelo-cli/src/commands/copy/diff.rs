@@ -28,7 +28,7 @@ const MAX_VALUE: usize = 60;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo diff events.root copy.root
-  tupelo diff tree.root:Events ntuple.root:Events --exclude '_collection*'
+  tupelo diff tree.root:Events ntuple.root:Events --fields 'MET_*'
   tupelo diff before.root after.root --fields 'Muon_*' --relative 1e-6
   tupelo diff one-thread.root many-threads.root --on run,event
   tupelo diff 'run*.root:Events' merged.root:Events --quiet && rm run*.root")]
@@ -47,10 +47,11 @@ pub(crate) struct Args {
     /// same number. Those that only one side has are a difference; their number is printed
     #[arg(long, value_name = "KEYS", value_delimiter = ',', conflicts_with = "entries")]
     on: Vec<String>,
-    /// Numbers that differ by at most this much are equal; then all NaN are, too [default: 0, which compares all bits]
+    /// Floating-point numbers that differ by at most this much are equal; all NaNs are then equal, too. Integers must always
+    /// be equal [default: 0, which compares all bits]
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
     absolute: f64,
-    /// The same as a part of the second number
+    /// The same, relative to the second number
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
     relative: f64,
     /// Print one JSON document instead of lines

@@ -44,7 +44,7 @@ const SAMPLE_ENTRIES: u64 = 1000;
 /// IN may also be local files of another format, by their extensions or --format: Parquet, Arrow (files, streams,
 /// Feather), CSV with the names of the columns in the first line, JSON lines, and NumPy (.npy, .npz). Several IN of the
 /// same columns are concatenated. The ntuple has the name of the first file without its extension. Columns with missing
-/// values become optional fields. What has no counterpart, such as times and decimal numbers, is refused: see
+/// values become optional fields. What has no type there, such as times and decimal numbers, is refused: see
 /// --allow-loss.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]

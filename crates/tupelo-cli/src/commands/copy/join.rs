@@ -64,7 +64,7 @@ pub(crate) struct Args {
 /// What is done with entries that have no counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WhatUnmatched {
-    /// End with an error that names the first
+    /// Stop with an error that names the first unmatched entry
     Error,
     /// Keep them, with nulls in the fields of the other input
     Null,
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let name = to.ntuple_name().unwrap_or_else(|| without_cycle(table.path())).to_owned();
     let is_own_target = inputs.contain(&to);
     let mut summary = None;
-    args.target.write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.first().write(&to, &inputs, storage, |writer, interrupt| {
         let names = std::iter::once(name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for destination in destinations {

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use tupelo::MoveOptions;
 use tupelo::dataset::{FieldPolicy, find};
 use tupelo::ops::merge::{has_others, merge_objects};
+use tupelo::ops::other_objects;
 use tupelo::reader::{Location, Read};
 
 use super::super::{Selecting, warn_of_repeated};
@@ -82,19 +83,29 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if jobs.is_empty() && listed.with_objects.is_empty() && listed.trees.is_empty() {
         return Err(Failure::usage("the files contain no ntuples and no other objects that can be merged"));
     }
+    if !listed.trees.is_empty() && args.ntuple.has_sizes() {
+        let what = "sizes of pages and clusters are for ntuples, but the files contain trees";
+        return Err(Failure::usage(what).with_hint("select the ntuples as IN:NAME"));
+    }
     let reads = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Read>, Failure>>()?;
     let mut left_out: Vec<String> = Vec::new();
     let mut summaries = Vec::new();
-    args.target.write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.first().write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
         if !files.is_empty() {
             let open = |number: usize| args.reading.open_uncounted(&files[number]);
+            let existing: Vec<String> = writer.objects()?.into_iter().map(|object| object.path).collect();
+            for number in 0..if existing.is_empty() { 0 } else { files.len() } {
+                for object in other_objects(&open(number)?)? {
+                    args.target.check_object(&existing, &object.path)?;
+                }
+            }
             let merged = merge_objects(files.len(), open, writer, args.ntuple.compression())?;
             left_out.extend(merged.left_out.iter().map(|it| format!("'{}': {}", it.name, it.reason)));
             if merged.written > 0 {
                 let (objects, sums) = (things(merged.written, "object"), things(merged.sums, "sum"));
-                console.note(&format!("{objects} besides ntuples, {sums} of histograms among them"));
+                console.note(&format!("{objects} besides ntuples and trees; {sums} of histograms"));
             }
         }
         let options = MoveOptions::default().with_compression(args.ntuple.given_compression());
@@ -155,6 +166,7 @@ fn jobs(
         Ok(file.ntuple_names()?)
     })?;
     check_single(&jobs, to)?;
+    listed.trees.name(to.ntuple_name(), jobs.len())?;
     Ok(jobs)
 }
 

@@ -42,6 +42,11 @@ impl Operands {
         }
     }
 
+    /// Whether the output is given by its own option.
+    pub(crate) fn has_output(&self) -> bool {
+        self.output.is_some()
+    }
+
     /// Refuses to change an existing file that may be an input: the last file of `copy --force *.root`. Of two files,
     /// the second may come from wildcards too; but the shell expands them to local files only, and adding loses nothing.
     pub(crate) fn check(&self, to: &Location, inputs: &Inputs, target: &Target) -> Result<(), Failure> {

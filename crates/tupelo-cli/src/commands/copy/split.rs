@@ -248,7 +248,15 @@ impl Split<'_> {
         };
         for number in 1..=known {
             let place = Location { file: names.name(number), object: None };
-            self.args.target.check(&place, self.inputs, self.storage, false)?;
+            let exists = place.local_path().is_some_and(std::path::Path::is_file);
+            self.args.target.check(&place, self.inputs, self.storage, false).map_err(|refused| match exists {
+                true => refused.with_hint(format!("--force -o {} replaces it", self.to)),
+                false => refused,
+            })?;
+            if exists && self.args.target.changes_existing() && !self.args.operands.has_output() {
+                let place = format_args!("{place} exists, and {} is not given by -o", self.to);
+                return Err(Failure::usage(place).with_hint(format!("--force -o {} replaces it", self.to)));
+            }
         }
         let existing = if self.is_local() { names.existing() } else { BTreeSet::new() };
         match existing.first().filter(|_| !self.args.target.changes_existing()) {

@@ -95,7 +95,7 @@ impl NtupleOptions {
 }
 
 /// What to do if the output exists.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
     /// Add to the file if it exists
     #[arg(long, conflicts_with = "force")]
@@ -116,6 +116,9 @@ pub(crate) struct Target {
     /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
+    /// Whether the output is the first operand.
+    #[arg(skip)]
+    is_first: bool,
 }
 
 /// How an ntuple is added to a file.
@@ -130,7 +133,7 @@ pub(crate) enum Destination {
 impl Target {
     /// An existing file to which something is added.
     pub(crate) fn adding() -> Self {
-        Self { append: true, force: false, name: None, extend: true, new_cycle: false, mapping: None }
+        Self { append: true, force: false, name: None, extend: true, new_cycle: false, mapping: None, is_first: false }
     }
 
     /// Whether an existing file may be added to.
@@ -276,15 +279,33 @@ impl Target {
             },
         }
         Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
+            (Some(_), true) if self.is_first => "--force replaces it; --append adds to it".to_owned(),
             (Some(_), true) => format!("--force -o {name} replaces it; --append adds to it"),
             (Some(_), false) => format!("--force -o {name} replaces it"),
             (None, _) => "--force replaces it".to_owned(),
         }))
     }
 
+    /// The same for a command whose first operand is the output.
+    pub(crate) fn first(&self) -> Self {
+        Self { is_first: true, ..self.clone() }
+    }
+
     /// Whether entries are added to an existing ntuple.
     pub(crate) fn extends(&self) -> bool {
         self.extend
+    }
+
+    /// Checks that an object can be added, as a tree.
+    pub(crate) fn check_object(&self, existing: &[String], path: &str) -> Result<(), Failure> {
+        match existing.iter().any(|known| known == path) && !self.new_cycle {
+            true => {
+                let exists =
+                    Failure::usage(format_args!("the file already contains '{path}', and nothing is added to it"));
+                Err(exists.with_hint("merge all files to a new one; --new-cycle writes a newer cycle that hides it"))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Checks that a tree can be added. An existing one is hidden only with `--new-cycle`.

@@ -128,6 +128,20 @@ impl TreeJobs {
         }
     }
 
+    /// Gives the only tree a name, if there is one. `others` is the number of ntuples beside the trees.
+    pub(super) fn name(&mut self, name: Option<&str>, others: usize) -> Result<(), Failure> {
+        let (Some(name), [(first, _), ..]) = (name, self.0.as_mut_slice()) else { return Ok(()) };
+        let example = first.clone();
+        name.clone_into(first);
+        match self.0.len() + others {
+            1 => Ok(()),
+            count => {
+                let what = format_args!("'{name}' would be the name of {count} trees and ntuples");
+                Err(Failure::usage(what).with_hint(format!("select one as IN:NAME, for example IN:{example}")))
+            }
+        }
+    }
+
     /// Adds the inputs that name a tree, under `name` if it is given; returns the other inputs.
     pub(super) fn take_named(
         &mut self,

@@ -66,9 +66,10 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
         console.print(&text)?;
     }
     summarise(path, &saved.written, console);
-    match saved.lost.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::new(format_args!("{shown} was written without {}", things(lost, "entry")))),
+    match (saved.lost.is_empty(), lost) {
+        (true, _) => Ok(()),
+        (false, 0) => Err(Failure::new(format_args!("{shown} has all entries, but not all that belongs to them"))),
+        (false, lost) => Err(Failure::new(format_args!("{shown} was written without {}", things(lost, "entry")))),
     }
 }
 

@@ -130,7 +130,9 @@ impl Cell<'_> {
             let signed = text.parse().ok().map(Scalar::Int);
             return signed.or_else(|| text.parse().ok().map(Scalar::Uint)).filter(|_| !is_code);
         }
-        text.parse().ok().map(Scalar::Real)
+        // A number beyond the range of doubles stays a text, and does not fit into a column of numbers.
+        let is_finite = |real: &f64| real.is_finite() || !text.contains(|digit: char| digit.is_ascii_digit());
+        text.parse().ok().filter(is_finite).map(Scalar::Real)
     }
 }
 

@@ -66,7 +66,7 @@ fn convert(
             let name = context.path;
             Err((
                 name.to_owned(),
-                format!("{} has no counterpart; --allow-loss stores it as {example}", field.data_type()),
+                format!("{} has no RNTuple type; --allow-loss stores it as {example}", field.data_type()),
             ))
         }
     };

@@ -7,7 +7,7 @@ use super::super::Progress;
 use super::super::merge::merge_tree;
 use super::super::verify::check_tree;
 use super::{Copier, Pages, Places, prepared, schema};
-use crate::decode::BasketCheck;
+use crate::decode::{BasketCheck, check_baskets};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Skipped, Tree};
 use crate::schema::{Schema, escaped};
 use crate::writer::{FileWriter, MoveOptions, WriteOptions, WriteProgress};
@@ -79,13 +79,21 @@ pub fn salvage_tree(
         let Some(basket) = record.branches.get(check.branch).and_then(|branch| branch.baskets.get(check.basket)) else {
             return;
         };
+        // Entries of classes that are not decoded are copied as they are.
+        let is_unknown = |error: &Error| error.kind() == ErrorKind::Unsupported && check.layout.is_some();
+        let checked = match checked {
+            Err(error) if is_unknown(&error) => {
+                let bytes_alone = BasketCheck { layout: None, range: check.range.clone(), ..*check };
+                check_baskets(tree.source(), &[bytes_alone]).and_then(|checked| checked.into_iter().collect())
+            }
+            checked => checked,
+        };
         match damage_or(checked) {
-            Ok(Err(error)) if error.is_corrupt() => {
+            Ok(Err(error)) => {
                 let reason = format!("basket {}: {}", check.basket, error.reason());
                 damaged.push((basket.entries.clone(), Skipped::new(&record.path(check.branch), reason)));
             }
-            // Classes that are not decoded are copied as they are.
-            Ok(_) => {}
+            Ok(Ok(())) => {}
             Err(error) => failure = failure.take().or(Some(error)),
         }
     };

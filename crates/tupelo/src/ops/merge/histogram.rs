@@ -45,7 +45,7 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
             return Err("averages cannot be summed".to_owned());
         }
         if !matches!(histogram.get("fBufferSize"), Some(Value::Int(0)) | None) {
-            return Err("its values are not in bins yet".to_owned());
+            return Err("its fill buffer was not flushed into bins".to_owned());
         }
     }
     let mut sum = first.clone();

@@ -136,7 +136,7 @@ impl<'f> Removal<'f> {
             }
             if !below.is_empty() && !recursive {
                 let count = below.len();
-                let what = format!("'{path}' is a directory that is not empty: found {count} other objects in it");
+                let what = format!("'{path}' is a directory that is not empty: found {count} objects in it");
                 return Err(Error::invalid_argument(what).with_remedy(Remedy::Recursive));
             }
             offsets.extend(below.iter().map(|object| object.key.seek_key));

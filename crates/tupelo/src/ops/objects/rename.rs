@@ -101,7 +101,7 @@ fn target(sink: &FileSink, path: &str, to: &str) -> Result<String> {
         return Err(Error::invalid_argument(format!("'{to}' is not a valid path; expected NAME or DIRECTORY/NAME")));
     }
     if target == path {
-        return Err(Error::invalid_argument(format!("'{path}' has this path already; give another one")));
+        return Err(Error::invalid_argument(format!("source and destination are both '{path}'")));
     }
     if sink.has(&target)?.1 {
         return Err(Error::invalid_argument(format!("'{target}' is a directory; give another path")));

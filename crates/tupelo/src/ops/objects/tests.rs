@@ -214,7 +214,7 @@ fn what_cannot_be_renamed_is_refused() {
     for (from, to, expected) in [
         ("dir", "d", "'dir' is a directory, which cannot be renamed"),
         ("n", "h", "'h' exists"),
-        ("n", "n", "'n' has this path already"),
+        ("n", "n", "source and destination are both 'n'"),
         ("n", "a;1", "'a;1' is not a valid path"),
         ("n", "a.b", "the format forbids"),
         ("n", "h/n", "'h' is a TH1D, not a directory"),

@@ -308,7 +308,7 @@ impl Sidecar for Join {
             if side.source.parts() != parts {
                 let file = side.source.file_name();
                 warnings.push(format!(
-                    "copies lack the metadata and attribute sets of {file}: its files are divided otherwise"
+                    "copies lack the metadata and attribute sets of {file}: the files of the inputs begin at other entries"
                 ));
             }
             warnings

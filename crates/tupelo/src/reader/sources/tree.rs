@@ -13,6 +13,7 @@ use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
+use tupelo_ttree::tree::Stored;
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::location::Location;
@@ -284,7 +285,7 @@ pub struct TreeSizes {
     pub branches: u64,
     /// Number of baskets.
     pub baskets: u64,
-    /// Bytes of the baskets in the file.
+    /// Bytes of the baskets in the file, without those that are in the record of the tree.
     pub stored_bytes: u64,
     /// Bytes of the baskets before compression.
     pub unpacked_bytes: u64,
@@ -296,8 +297,13 @@ impl TreeSizes {
     fn add(&mut self, branch: &tupelo_ttree::Branch) {
         self.branches += 1;
         self.baskets += branch.baskets.len() as u64;
-        let [unpacked, stored] = branch.bytes;
-        self.unpacked_bytes = self.unpacked_bytes.saturating_add(unpacked);
+        // Those in the record of the tree are compressed with it, but the branch counts them uncompressed.
+        let stored = branch.baskets.iter().map(|basket| match basket.stored {
+            Stored::InFile { bytes, .. } => u64::from(bytes),
+            Stored::Embedded(_) => 0,
+        });
+        let stored = stored.fold(0, u64::saturating_add);
+        self.unpacked_bytes = self.unpacked_bytes.saturating_add(branch.bytes[0]);
         self.stored_bytes = self.stored_bytes.saturating_add(stored);
         self.compression.extend(u32::try_from(branch.compression));
     }

@@ -23,6 +23,7 @@ pub struct MoveOptions {
     entries: Option<Vec<Range<u64>>>,
     basket_bytes: Option<u32>,
     auto_flush: Option<u64>,
+    skips_unmovable: bool,
 }
 
 impl MoveOptions {
@@ -96,6 +97,18 @@ impl MoveOptions {
         }
         self.auto_flush = Some(entries);
         Ok(self)
+    }
+
+    /// Leaves out branches whose entries cannot be moved to other baskets, and names them in
+    /// [`MovedTreeWriter::left_out`](super::MovedTreeWriter::left_out). By default they are an error.
+    #[must_use]
+    pub fn with_unmovable_skipped(mut self, skips: bool) -> Self {
+        self.skips_unmovable = skips;
+        self
+    }
+
+    pub(super) fn skips_unmovable(&self) -> bool {
+        self.skips_unmovable
     }
 
     /// Whether entries are moved to other baskets.
@@ -172,22 +185,31 @@ impl MoveOptions {
         for (index, branch) in tree.tree.branches.iter().enumerate() {
             if let Some(parent) = branch.parent {
                 wanted[index] |= wanted[parent];
-                unwanted[index] |= unwanted[parent];
             }
         }
-        // Such a branch is not kept with all of its parts.
-        let mut has_lost = unwanted.clone();
-        for (index, branch) in tree.tree.branches.iter().enumerate().rev() {
-            if let Some(parent) = branch.parent {
-                has_lost[parent] |= has_lost[index];
-            }
-        }
-        let whole: Vec<bool> = wanted.iter().zip(&has_lost).map(|(wanted, lost)| *wanted && !lost).collect();
-        if !whole.contains(&true) {
-            return Err(Error::invalid_argument("no branch is selected; select at least one"));
-        }
-        Ok(tree.keep(|index| whole[index])?)
+        keep(tree, &wanted, unwanted)
     }
+}
+
+/// Keeps the wanted branches of a tree that are not unwanted, nor parts of unwanted ones.
+pub(super) fn keep(tree: &mut MovableTree, wanted: &[bool], mut unwanted: Vec<bool>) -> Result<()> {
+    for (index, branch) in tree.tree.branches.iter().enumerate() {
+        if let Some(parent) = branch.parent {
+            unwanted[index] |= unwanted[parent];
+        }
+    }
+    // Such a branch is not kept with all of its parts.
+    let mut has_lost = unwanted.clone();
+    for (index, branch) in tree.tree.branches.iter().enumerate().rev() {
+        if let Some(parent) = branch.parent {
+            has_lost[parent] |= has_lost[index];
+        }
+    }
+    let whole: Vec<bool> = wanted.iter().zip(&has_lost).map(|(wanted, lost)| *wanted && !lost).collect();
+    if !whole.contains(&true) {
+        return Err(Error::invalid_argument("no branch is selected; select at least one"));
+    }
+    Ok(tree.keep(|index| whole[index])?)
 }
 
 /// The dotted path, the name and the path of each branch.

@@ -37,6 +37,8 @@ pub struct MovedTreeWriter {
     pub(super) moved_entries: u64,
     has_index: bool,
     has_references: bool,
+    /// Branches that are left out of the last tree.
+    pub(super) unmovable: Vec<String>,
     /// Why nothing more can be written.
     closed: Option<String>,
 }
@@ -83,6 +85,7 @@ impl MovedTreeWriter {
             moved_entries: 0,
             has_index: false,
             has_references: false,
+            unmovable: Vec::new(),
             closed: None,
         })
     }
@@ -102,11 +105,14 @@ impl MovedTreeWriter {
     }
 
     /// What of the trees so far is not in the new one.
-    pub fn left_out(&self) -> Vec<&'static str> {
+    pub fn left_out(&self) -> Vec<String> {
         let has_index = self.new.trees < 2 && self.new.has_all_entries;
-        let index = (self.has_index && !has_index).then_some("its index, which has the entries of one file");
+        let index =
+            (self.has_index && !has_index).then_some("its index, which has the original numbers of the entries");
         let references = self.has_references.then_some("its table of references between objects (TRef)");
-        index.into_iter().chain(references).collect()
+        let parts = index.into_iter().chain(references).map(str::to_owned);
+        let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
+        parts.chain(self.unmovable.iter().map(branch)).collect()
     }
 
     /// Writes the tree itself, which becomes visible when its file is finished.
@@ -139,6 +145,9 @@ impl MovedTreeWriter {
         let (mut movable, infos) = source.movable().map_err(|error| tree.context(error))?;
         let chosen = self.options.choose(&mut movable, &infos).and_then(|()| Ok(movable.check()?));
         chosen.map_err(|error| tree.context(error))?;
+        if self.options.recuts() {
+            self.choose_movable(tree, &mut movable).map_err(|error| tree.context(error))?;
+        }
         match &self.first {
             None => {
                 let record = &movable.tree;
@@ -152,7 +161,7 @@ impl MovedTreeWriter {
             }
             Some(first) => {
                 if let Some(what) = first.difference(&movable) {
-                    let what = format!("cannot follow the first tree: {what}");
+                    let what = format!("does not fit the first tree: {what}");
                     return Err(tree.context(Error::invalid_argument(what)));
                 }
             }

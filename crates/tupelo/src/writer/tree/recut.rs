@@ -78,6 +78,30 @@ fn clusters(source: &TreeSource, chosen: &EntrySet, auto_flush: Option<u64>) -> 
 }
 
 impl MovedTreeWriter {
+    /// Refuses, or leaves out, branches of objects that are stored with their classes, whose places count from the start of
+    /// their basket.
+    pub(super) fn choose_movable(&mut self, tree: &Tree, movable: &mut MovableTree) -> Result<()> {
+        let placed: Vec<usize> =
+            placed_branches(tree.source().fields()).into_iter().filter(|index| movable.is_kept(*index)).collect();
+        let paths: Vec<String> = placed.iter().map(|index| movable.tree.path(*index)).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        if !self.options.skips_unmovable() {
+            let others = match paths.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            let what = "stores objects with their classes, whose baskets cannot be divided";
+            return Err(Error::unsupported(format!("branch '{}'{others} {what}", paths[0])));
+        }
+        let branches = movable.tree.branches.len();
+        let kept: Vec<bool> = (0..branches).map(|index| movable.is_kept(index)).collect();
+        super::chosen::keep(movable, &kept, (0..branches).map(|index| placed.contains(&index)).collect())?;
+        self.unmovable = paths;
+        Ok(())
+    }
+
     /// Moves the chosen entries of a tree; false if `progress` ended the work.
     pub(super) fn recut(
         &mut self,
@@ -86,18 +110,8 @@ impl MovedTreeWriter {
         chosen: &EntrySet,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<bool> {
-        let source = tree.source();
-        let placed = placed_branches(source.fields());
-        let kept = |index: &usize| movable.is_kept(*index);
-        if let Some(branch) = placed.iter().find(|index| kept(index)) {
-            let what = format!(
-                "branch '{}' has objects of classes that they name themselves, which cannot be moved to other baskets",
-                movable.tree.path(*branch)
-            );
-            return Err(tree.context(Error::unsupported(what)));
-        }
         let mut branches = self.begin_branches(movable)?;
-        let clusters = clusters(source, chosen, self.options.auto_flush());
+        let clusters = clusters(tree.source(), chosen, self.options.auto_flush());
         let mut done = 0;
         for cluster in &clusters {
             let mut rest = branches.as_mut_slice();

@@ -76,7 +76,7 @@ pub(in crate::formats::read) struct Member {
 impl Dtype {
     /// The type of a description such as `<f8`.
     pub(super) fn parse(text: &str) -> Self {
-        let refuse = |bytes| Self::Refused(bytes, format!("NumPy's type '{text}' has no counterpart"));
+        let refuse = |bytes| Self::Refused(bytes, format!("NumPy's type '{text}' has no RNTuple type"));
         let (order, rest) = match text.strip_prefix(['<', '>', '|', '=']) {
             Some(rest) => (text.chars().next(), rest),
             None => (None, text),
