@@ -134,14 +134,14 @@ fn existing_files_are_not_replaced() {
     // What is complete stays.
     fs::remove_file(place.path("part_0007.root")).expect("a file");
     fs::create_dir(place.path("part_0003.root")).expect("a folder");
-    let refused = tupelo(&["copy", &file, &out, "--force", "--split-entries", "1000"]).fails(2);
-    assert!(refused.contains("is not given by -o") && refused.contains(&format!("--force -o {out} ")), "{refused}");
     let run = tupelo(&["copy", &file, "-o", &out, "--force", "--split-entries", "1000"]);
     assert!(run.stderr.contains("complete before the error, and kept: 2 files: "), "{}", run.stderr);
     run.fails(1);
     for part in ["part_0001.root", "part_0002.root"] {
         assert_eq!(number(&place.path(part), "entries"), 1000);
     }
+    let refused = tupelo(&["copy", &file, &out, "--force", "--split-entries", "1000"]).fails(2);
+    assert!(refused.contains("is not given by -o") && refused.contains(&format!("--force -o {out} ")), "{refused}");
 }
 
 #[test]
