@@ -405,6 +405,9 @@ fn what_is_whole_of_a_tree_is_salvaged() {
     // A codec that does not exist.
     let basket = baskets.clone().filter(|region| region["name"] == json!("H2_isMuon")).nth(4).expect("a basket");
     damage(&tree, number(basket, "offset") + number(basket, "key_bytes"));
+    // Defect: fields that neither side can read were not compared, and the status was 0.
+    let unread = tupelo(&["diff", "--quiet", &tree, &tree]).fails(2);
+    assert!(unread.contains("2 fields cannot be read and were not compared"), "{unread}");
     let run = tupelo(&["verify", &tree, "--salvage", &out, "--force", "--json"]);
     assert_eq!(run.status, Some(1), "{}", run.stderr);
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");

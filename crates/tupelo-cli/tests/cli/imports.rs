@@ -283,7 +283,7 @@ fn types_without_counterpart_are_refused() {
         ("time", "Timestamp(µs, \"UTC\") has no RNTuple type; --allow-loss stores it as std::int64_t in its unit"),
         ("day", "Date32 has no RNTuple type"),
         ("price", "Decimal128(10, 2) has no RNTuple type; --allow-loss stores it as double"),
-        ("gap", "intervals of days and milliseconds have no counterpart"),
+        ("gap", "intervals of days and milliseconds have no RNTuple type"),
         ("nothing", "it has no values"),
     ] {
         let error = refused(&place, &[&file, &out, "--fields", &format!("n,{column}")], 2);

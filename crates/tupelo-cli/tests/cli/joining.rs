@@ -105,6 +105,12 @@ fn fields_are_added_in_place() {
     tupelo(&["append", &muons, &jets, "--as-fields", "--fields", "Jet_pt"]).ok();
     tupelo(&["verify", &muons]).ok();
     tupelo(&["diff", &all, &muons, "--fields", "run,event,Muon_pt,Jet_pt"]).ok();
+    // Defect: readers refuse longer names, which made the whole ntuple unreadable.
+    let (long, before) = ("y".repeat(70_000), std::fs::read(&muons).expect("a file"));
+    assert!(tupelo(&["append", &muons, "--define", &format!("{long}=1+1")]).fails(2).contains("70000 bytes exceeds"));
+    assert!(std::fs::read(&muons).expect("a file") == before);
+    tupelo(&["copy", &all, "-o", &place.path("long.root"), "--rename", &format!("MET_pt={long}")]).fails(2);
+    assert!(!std::path::Path::new(&place.path("long.root")).exists());
     // Fields that both have are in the way only if they are chosen.
     let refused = tupelo(&["append", &muons, &all, "--as-fields"]).fails(2);
     assert!(refused.contains("field 'run' is also in") && refused.contains("--prefix"), "{refused}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::{ColumnType, Encoding};
-use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, SchemaRecords, role};
+use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, MAX_NAME_BYTES, SchemaRecords, role};
 
 use super::WriteOptions;
 use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
@@ -461,6 +461,10 @@ fn role(kind: &Kind) -> u16 {
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid_argument("names must not be empty"));
+    }
+    if name.len() > MAX_NAME_BYTES {
+        let what = format!("a name of {} bytes exceeds the limit of {MAX_NAME_BYTES}", name.len());
+        return Err(Error::invalid_argument(what));
     }
     match name.chars().find(|c| c.is_control() || matches!(c, '.' | '/' | '\\' | ' ')) {
         None => Ok(()),

@@ -14,7 +14,7 @@ use crate::table::{bytes, things};
 /// Write a ROOT file again without the space that removed and replaced objects left
 ///
 /// The new file has everything that FILE has, but of each object only the newest cycle. Pages and baskets are copied as
-/// they are stored, and their checksums are compared. FILE is replaced when the new file is complete. If something
+/// they are stored; the checksums of pages are compared, baskets are not read (`tupelo verify` does). FILE is replaced when the new file is complete. If something
 /// cannot be kept, the error names it, and nothing is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -89,7 +89,9 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
             (one, other, unpaired)
         }
     };
-    let reads = [read(args, &first, console)?, read(args, &second, console)?];
+    let (own, unread) = read(args, &first, console)?;
+    let (other, unread_too) = read(args, &second, console)?;
+    let reads = [own, other];
     let tolerance = Tolerance { absolute: args.absolute, relative: args.relative };
     let count = reads[0].count().min(reads[1].count());
     let mut progress = console.progress("diff", count, "entries");
@@ -104,6 +106,11 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
         false => console.print_data(&to_text(&reads, (&found, unpaired))?)?,
     }
     let is_equal = found.is_empty() && unpaired == [0, 0];
+    if is_equal && unread + unread_too > 0 {
+        let fields = things(unread.max(unread_too) as u64, "field");
+        let what = format_args!("nothing differs, but {fields} cannot be read and were not compared");
+        return Err(Failure::new(what).with_hint("--exclude FIELDS compares the others"));
+    }
     if is_equal {
         let fields = things(reads[0].schema().fields.len() as u64, "field");
         console.note(&format!("equal: {} in {fields}", things(found.compared, "entry")));
@@ -120,13 +127,13 @@ fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// What is compared. A field that only one side has need not be in the other.
-fn read(args: &Args, table: &Table, console: &Console) -> Result<Read, Failure> {
+/// What is compared, and the number of fields that cannot be read. A field that only one side has need not be in the other.
+fn read(args: &Args, table: &Table, console: &Console) -> Result<(Read, usize), Failure> {
     let entries = args.range.of(table.entries());
     let selecting = Selecting { entries: entries.clone(), may_lack_fields: true, ..Selecting::default() };
     let chosen = args.fields.select(table, None, &selecting)?;
     chosen.tell(table, console);
-    Ok(chosen.read.entries(entries))
+    Ok((chosen.read.entries(entries), chosen.skipped.len()))
 }
 
 /// A line for each difference.

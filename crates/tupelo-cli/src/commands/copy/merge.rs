@@ -28,7 +28,8 @@ const MAX_NAMED: usize = 5;
 /// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
 /// are stored, in their codec, and their checksums are compared; what cannot stay as it is, such as columns that are
 /// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. Of trees, which must
-/// have the same branches, the baskets are copied as they are stored. Histograms and profiles with the same path and axes are
+/// have the same branches, the baskets are copied as they are stored; they have no checksums of their own to compare, so that
+/// damage stays, which `tupelo verify` finds. Histograms and profiles with the same path and axes are
 /// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status
 /// is then 1. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]

@@ -31,6 +31,29 @@ pub(crate) fn convert_batch(batch: &RecordBatch, schema: &SchemaRef) -> std::res
     RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|error| error.to_string())
 }
 
+/// Most items that runs and list views of a batch may stand for, which take almost no bytes in the file.
+const MAX_EXPANDED: usize = 1 << 25;
+
+fn check_expanded(items: usize) -> Result<()> {
+    match items {
+        ..=MAX_EXPANDED => Ok(()),
+        _ => {
+            let what = format!("a batch stands for {items} values, which exceeds the limit of {MAX_EXPANDED}");
+            Err(ArrowError::InvalidArgumentError(what))
+        }
+    }
+}
+
+/// The items of all list views together.
+fn viewed_items(array: &ArrayRef) -> usize {
+    let size = |size: i64| usize::try_from(size).unwrap_or(usize::MAX);
+    let sizes: Vec<usize> = match array.data_type() {
+        DataType::ListView(_) => array.as_list_view::<i32>().sizes().iter().map(|it| size((*it).into())).collect(),
+        _ => array.as_list_view::<i64>().sizes().iter().map(|it| size(*it)).collect(),
+    };
+    sizes.into_iter().fold(0, usize::saturating_add)
+}
+
 /// An array in another type with the same values.
 ///
 /// # Errors
@@ -41,8 +64,12 @@ pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
     match (array.data_type(), to) {
         (DataType::Dictionary(_, value), _) => convert(&cast(array, value)?, to),
-        (DataType::RunEndEncoded(_, value), _) => convert(&cast(array, value.data_type())?, to),
+        (DataType::RunEndEncoded(_, value), _) => {
+            check_expanded(array.len())?;
+            convert(&cast(array, value.data_type())?, to)
+        }
         (DataType::ListView(item) | DataType::LargeListView(item), _) => {
+            check_expanded(viewed_items(array))?;
             convert(&cast(array, &DataType::LargeList(Arc::clone(item)))?, to)
         }
         (DataType::List(_), DataType::LargeList(item)) => {

@@ -110,9 +110,9 @@ impl NpzFile {
             let opened = header.and_then(|header| Ok((header.entry_bytes(limits.memory)?, header)));
             let (entry_bytes, header) = opened.map_err(|what| place.failure(format_args!("array '{name}': {what}")))?;
             let needed = (entry_bytes as u64).checked_mul(header.entries).and_then(|n| n.checked_add(header.length));
-            if needed.is_none_or(|needed| needed > member.unpacked) {
+            if needed != Some(member.unpacked) {
                 let needed = needed.map_or("more than 2⁶⁴".to_owned(), |needed| needed.to_string());
-                let what = format_args!("array '{name}': expected {needed} bytes, {} left", member.unpacked);
+                let what = format_args!("array '{name}': expected {needed} bytes, found {}", member.unpacked);
                 return Err(place.failure(what));
             }
             (member.entry_bytes, member.entries) = (entry_bytes, header.entries);

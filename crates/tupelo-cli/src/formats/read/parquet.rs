@@ -8,8 +8,11 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::guard::guarded;
-use super::{BATCH_ENTRIES, Batches, ForeignFile, Place, batch_entries};
+use super::{Batches, ForeignFile, Place, batch_entries};
 use crate::failure::Failure;
+
+/// Most entries of a batch. Dictionaries make large values of few bytes.
+const MAX_ENTRIES: u64 = 1 << 11;
 
 /// A Parquet file.
 pub(super) struct ParquetFile {
@@ -70,7 +73,7 @@ impl ForeignFile for ParquetFile {
         let roots = ProjectionMask::roots(metadata.parquet_schema(), columns.iter().copied());
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.place.handle()?, metadata)
             .with_projection(roots)
-            .with_batch_size(batch_entries(self.bytes_per_entry, BATCH_ENTRIES) as usize)
+            .with_batch_size(batch_entries(self.bytes_per_entry, MAX_ENTRIES) as usize)
             .with_offset(range.start as usize)
             .with_limit((range.end - range.start) as usize);
         let mut reader = match guarded(|| builder.build()) {

@@ -106,7 +106,7 @@ fn convert(
                 IntervalUnit::DayTime => "days and milliseconds",
                 IntervalUnit::MonthDayNano => "months, days and nanoseconds",
             };
-            return refuse(format!("intervals of {unit} have no counterpart"));
+            return refuse(format!("intervals of {unit} have no RNTuple type"));
         }
         DataType::FixedSizeBinary(size) => {
             own.clear();
@@ -124,7 +124,7 @@ fn convert(
         DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
             DataType::LargeList(Arc::new(below(item, "item", context.path, losses)?))
         }
-        DataType::FixedSizeList(_, 0) => return refuse("arrays of no items have no counterpart".to_owned()),
+        DataType::FixedSizeList(_, 0) => return refuse("arrays of no items have no RNTuple type".to_owned()),
         DataType::FixedSizeList(item, size) => {
             DataType::FixedSizeList(Arc::new(below(item, "item", context.path, losses)?), *size)
         }
@@ -149,7 +149,7 @@ fn convert(
             DataType::Struct(members.iter().map(member).collect::<Result<Vec<_>, _>>()?.into())
         }
         DataType::Union(_, UnionMode::Sparse) => {
-            return refuse("sparse unions have no counterpart; dense ones have".to_owned());
+            return refuse("sparse unions have no RNTuple type; dense ones have".to_owned());
         }
         DataType::Union(alternatives, UnionMode::Dense) => {
             let mut converted = Vec::new();

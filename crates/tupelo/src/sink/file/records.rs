@@ -31,6 +31,9 @@ impl FileSink {
 
     /// Makes a directory and those above it, as far as they are missing; without a title its name is the title.
     pub(crate) fn make_directory(&self, path: &str, title: Option<&str>) -> Result<()> {
+        if path.split('/').any(|part| matches!(part, "." | "..") || part.contains(';')) {
+            return Err(Error::invalid_argument(format!("'{path}' is not a valid path of a directory")));
+        }
         let mut state = self.lock()?;
         state.sink()?;
         // What is in it may be open, it itself and what is above it may not.
