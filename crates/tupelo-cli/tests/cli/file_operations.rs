@@ -55,7 +55,7 @@ fn objects_are_moved_removed_and_their_space_is_given_back() {
     assert!(again.stderr.contains("directory 'a/b' exists"), "{}", again.stderr);
     again.ok();
     assert!(fs::read(&all).expect("a file") == before);
-    // Defects: bytes behind the end were cut off by what failed, and such directories could not be removed.
+    // Defects: bytes past the end were cut off by what failed, and such directories could not be removed.
     let mut longer = before.clone();
     longer.extend(b"behind");
     fs::write(&all, &longer).expect("a file");
