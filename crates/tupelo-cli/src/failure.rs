@@ -9,6 +9,8 @@ pub(crate) const FAILED: u8 = 1;
 /// Exit status of an invalid command line.
 pub(crate) const USAGE: u8 = 2;
 
+/// How the fields of all of several files are read.
+const UNION_HINT: &str = "--union reads the fields of all files";
 /// End of the hint to use `tupelo verify`.
 const VERIFY_HINT: &str = "lists everything that is damaged";
 
@@ -45,6 +47,12 @@ impl Failure {
         self
     }
 
+    /// The same where another option keeps the fields of all files.
+    pub(crate) fn with_union_hint(mut self, hint: &str) -> Self {
+        self.hint = self.hint.map(|own| if own == UNION_HINT { hint.to_owned() } else { own });
+        self
+    }
+
     /// The same with a hint.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -56,7 +64,7 @@ impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         let file = error.file().unwrap_or("FILE");
         match (error.kind(), error.remedy()) {
-            (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint("--union reads the fields of all files"),
+            (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint(UNION_HINT),
             (_, Some(Remedy::Prefix)) => Self::usage(error).with_hint("--prefix TEXT renames the fields of an input"),
             (_, Some(Remedy::Recursive)) => Self::usage(error).with_hint("-r removes directories with their contents"),
             (_, Some(Remedy::Replace)) => Self::usage(error).with_hint("--force replaces it"),

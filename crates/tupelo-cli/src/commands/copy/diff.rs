@@ -23,7 +23,8 @@ const MAX_VALUE: usize = 60;
 /// Compare the fields, metadata and values of two ntuples or trees
 ///
 /// Fields are matched by name, in any order. Of each field that differs, the first entry with another value is printed, and
-/// both values. Codec, page and cluster sizes do not matter. The exit status is that of diff: 0 if both are equal, 1 if they
+/// both values. Codec, page and cluster sizes do not matter, and descriptions are not compared; --fields limits the fields,
+/// not the metadata. The exit status is that of diff: 0 if both are equal, 1 if they
 /// differ, and 2 for errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -207,9 +207,8 @@ fn imports(
 fn check_new(args: &Args, writer: &FileWriter, name: &str) -> Result<(), Failure> {
     match args.target.destination(writer, name)? {
         Destination::New => Ok(()),
-        Destination::Existing => {
-            Err(Failure::usage("`tupelo import` cannot extend an ntuple").with_hint("--as NAME uses another name"))
-        }
+        Destination::Existing => Err(Failure::usage("`tupelo import` cannot extend an ntuple")
+            .with_hint("--as NAME uses another name; `tupelo append` adds the entries of a new one")),
     }
 }
 

@@ -64,7 +64,7 @@ enum Mode {
     /// Refuse them
     Strict,
     /// Keep the fields of all files, with zeros, empty texts and empty lists for the entries of files that lack them;
-    /// numbers of different types get the one that holds all values
+    /// numbers of different width get the wider type
     Union,
     /// Keep the fields that all files have, numbers as with union
     Intersect,
@@ -160,12 +160,17 @@ fn jobs(
     let ntuples = listed.trees.take_named(&args.reading, locations, to.ntuple_name());
     let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
-        listed.trees.add_all(&file.tree_names()?, location);
-        if has_others(&file)? {
+        let (trees, ntuples, has_others) = (file.tree_names()?, file.ntuple_names()?, has_others(&file)?);
+        if trees.is_empty() && ntuples.is_empty() && !has_others {
+            console.warn(&format!("{} contains nothing to merge", file.name()));
+        }
+        listed.trees.add_all(&trees, location);
+        if has_others {
             listed.with_objects.push(location.clone());
         }
-        Ok(file.ntuple_names()?)
-    })?;
+        Ok(ntuples)
+    });
+    let jobs = jobs.map_err(|failure| failure.with_union_hint("--mode union keeps the fields of all files"))?;
     check_single(&jobs, to)?;
     listed.trees.name(to.ntuple_name(), jobs.len())?;
     Ok(jobs)
