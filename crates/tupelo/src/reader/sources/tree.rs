@@ -121,7 +121,10 @@ impl Tree {
         branches_of(field, &field.name, &mut branches);
         let mut sizes = TreeSizes::default();
         let known = branches.iter().filter_map(|(_, branch, _)| self.metadata().branches.get(*branch));
-        known.for_each(|branch| sizes.add(branch));
+        // Baskets in the record of the tree are compressed with it.
+        let (stored, record) = (self.source.stored_record_bytes(), self.source.record_bytes().max(1));
+        let embedded = |bytes: u64| (u128::from(bytes) * u128::from(stored.min(record)) / u128::from(record)) as u64;
+        known.for_each(|branch| sizes.add(branch, embedded));
         sizes
     }
 
@@ -285,7 +288,7 @@ pub struct TreeSizes {
     pub branches: u64,
     /// Number of baskets.
     pub baskets: u64,
-    /// Bytes of the baskets in the file, without those that are in the record of the tree.
+    /// Bytes of the baskets in the file; of those in the record of the tree, which is compressed as a whole, their share.
     pub stored_bytes: u64,
     /// Bytes of the baskets before compression.
     pub unpacked_bytes: u64,
@@ -294,13 +297,13 @@ pub struct TreeSizes {
 }
 
 impl TreeSizes {
-    fn add(&mut self, branch: &tupelo_ttree::Branch) {
+    /// Adds a branch. `embedded` makes stored bytes of those that its baskets in the record of the tree have there.
+    fn add(&mut self, branch: &tupelo_ttree::Branch, embedded: impl Fn(u64) -> u64) {
         self.branches += 1;
         self.baskets += branch.baskets.len() as u64;
-        // Those in the record of the tree are compressed with it, but the branch counts them uncompressed.
-        let stored = branch.baskets.iter().map(|basket| match basket.stored {
-            Stored::InFile { bytes, .. } => u64::from(bytes),
-            Stored::Embedded(_) => 0,
+        let stored = branch.baskets.iter().map(|basket| match &basket.stored {
+            Stored::InFile { bytes, .. } => u64::from(*bytes),
+            Stored::Embedded(bytes) => embedded(bytes.len() as u64),
         });
         let stored = stored.fold(0, u64::saturating_add);
         self.unpacked_bytes = self.unpacked_bytes.saturating_add(branch.bytes[0]);
