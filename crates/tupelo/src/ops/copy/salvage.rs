@@ -37,7 +37,7 @@ pub struct Lost {
 
 /// Copies the clusters that are whole of an ntuple. All entries of a cluster are left out if a value of any field cannot be
 /// read, since the fields of an entry belong together. Attribute sets, metadata and layouts of classes are copied if all of
-/// them can be read. Otherwise as [`copy`] with [`Pages::Keep`].
+/// them can be read. Otherwise as [`copy`](super::copy()) with [`Pages::Keep`].
 ///
 /// # Errors
 /// Those of writing, and those of reading that are not damage of this ntuple, such as storage errors.
@@ -125,7 +125,7 @@ pub fn salvage_tree(
 
 /// The damages of entries that overlap or touch as one loss: no entry is in two, and each branch is named once.
 fn together(mut damaged: Vec<(Range<u64>, Skipped)>) -> Vec<Lost> {
-    damaged.sort_by(|(one, _), (other, _)| one.start.cmp(&other.start));
+    damaged.sort_by_key(|(range, _)| range.start);
     let (mut all, mut fields): (Vec<Lost>, Vec<Skipped>) = Default::default();
     let mut entries = 0..0;
     let finish = |entries: &Range<u64>, fields: &mut Vec<Skipped>| {
