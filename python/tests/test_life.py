@@ -684,6 +684,7 @@ def test_fields_are_added_with_values(tmp_path):
         with pytest.raises(tupelo.UnsupportedError):
             file.append_fields("Events", {"z": np.zeros(1002)})
         file["other"] = {"n": [1]}
+    with tupelo.update(path) as file:
         file.rename("Events", "moved/Events")
         with pytest.raises(tupelo.InvalidArgumentError, match="was renamed"):
             file["moved/Events"].extend({})

@@ -12,7 +12,8 @@ use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
 use super::super::diff::{Tolerance, first_difference};
-use super::{Import, relabelled};
+use super::Import;
+use crate::evolution::relabelled;
 use crate::reader::Ntuple;
 use crate::schema::escaped;
 use crate::writer::{EntrySink, NtupleWriter};
