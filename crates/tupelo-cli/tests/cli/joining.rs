@@ -145,3 +145,22 @@ fn fields_are_added_in_place() {
     let last = |file: &str, entries: &str| tupelo(&["dump", file, "--entries", entries]).ok();
     assert_eq!(last(&half, "250:"), last(&half, ":10"));
 }
+
+/// Defect: projected fields, such as those of imported trees, were taken for strings that are not UTF-8.
+#[test]
+fn projected_fields_are_joined() {
+    let place = Place::new();
+    let [tree, one, other, out] = ["tree.root", "one.root", "other.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["export", "-q", &place.nanoaod(), &tree, "--skip-unreadable"]).ok();
+    tupelo(&["import", "-q", &tree, &one]).ok();
+    assert!(tupelo(&["schema", &one]).ok().contains("(projected)"));
+    // Encodings follow from the codec.
+    tupelo(&["copy", "-q", &one, &other, "--compression", "none"]).ok();
+    tupelo(&["join", &out, &one, &other, "--prefix", "x_"]).ok();
+    let dump = |file: &str, fields: &str| tupelo(&["dump", file, "--fields", fields]).ok();
+    assert_eq!(dump(&out, "x_Muon_pt,x_MET_pt").replace("x_", ""), dump(&one, "Muon_pt,MET_pt"));
+    tupelo(&["copy", "-q", &one, "-o", &other, "--force", "--fields", "run,event"]).ok();
+    tupelo(&["append", &other, &one, "--as-fields", "--fields", "Muon_pt,Jet_pt"]).ok();
+    tupelo(&["verify", &other]).ok();
+    assert_eq!(dump(&other, "Muon_pt,Jet_pt"), dump(&one, "Muon_pt,Jet_pt"));
+}
