@@ -52,7 +52,7 @@ fn operations(place: &Place) -> Vec<Operation> {
         operation("merge trees", &["merge", &target, &trees, &trees, "--force"], true),
         operation("copy a tree", &["copy", &trees, "-o", &target, "--force", "--auto-flush", "30"], true),
         operation("join", &["join", &target, &one, &two, "--prefix", "other_", "--force"], true),
-        operation("import", &["import", &trees, &target, "--force"], true),
+        operation("import", &["import", &trees, "-o", &target, "--force"], true),
         operation("salvage", &["verify", &trees, "--salvage", &target, "--force"], true),
         operation("repack", &["repack", &target], true),
         operation("append entries", &["append", &at("DecayTree"), &two], false),

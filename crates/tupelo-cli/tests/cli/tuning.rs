@@ -175,7 +175,7 @@ fn small_pages_are_recommended_for_single_entries() {
     let takes = ["--reads", "0", "--takes", "5"];
     let document = tupelo(&[&["tune", &file], &speed[..], &takes[..]].concat()).json();
     assert_eq!(document["candidates"].as_array().map(Vec::len), Some(6 * 3));
-    let best = &document["recommendation"];
+    let best = &document["new_pages"];
     assert_eq!(best["page_bytes"], 4096, "{best}");
     let number = |value: &Value| value.as_f64().expect("a number");
     let sum = number(&best["write"]["seconds"]) + number(&best["take"]["seconds"]);
@@ -184,5 +184,5 @@ fn small_pages_are_recommended_for_single_entries() {
     assert!(best["take_requests"].as_u64().is_some_and(|requests| (100..=5 * 26).contains(&requests)), "{best}");
     assert!(number(&best["take_dollars"]) > 0.0, "{best}");
     let document = tupelo(&[&["tune", &file], &speed[..]].concat()).json();
-    assert_eq!((&document["takes"], &document["recommendation"]["take"]), (&Value::from(0), &Value::Null));
+    assert_eq!((&document["takes"], &document["new_pages"]["take"]), (&Value::from(0), &Value::Null));
 }

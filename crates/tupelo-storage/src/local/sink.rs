@@ -240,8 +240,6 @@ impl FileSink {
         }
         match (ending, self.kept_bytes) {
             (Ending::Done, _) | (Ending::InPlace, None) => Ok(None),
-            // Bytes past the end of the data may be those of a killed writer.
-            (Ending::InPlace, Some(kept_bytes)) if self.flushed_bytes == kept_bytes && !self.poisoned => Ok(None),
             (Ending::InPlace, Some(kept_bytes)) => repeat(|| self.disk.truncate(kept_bytes)).map(|()| None),
             (Ending::Rename { temporary, .. }, None) => temporary.close().map(|()| None),
             (Ending::Rename { temporary, .. }, Some(kept_bytes)) => {

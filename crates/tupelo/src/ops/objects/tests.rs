@@ -137,7 +137,7 @@ fn directories_are_removed_when_they_are_empty_or_with_everything() {
     let target = example();
     let writer = update(&target);
     let error = remove(&writer, &["dir"], false).unwrap_err();
-    assert_eq!((error.remedy(), error.to_string().contains("found 3 other objects")), (Some(Remedy::Recursive), true));
+    assert_eq!((error.remedy(), error.to_string().contains("found 3 objects")), (Some(Remedy::Recursive), true));
     assert_eq!(remove(&writer, &["empty"], false).unwrap().objects.len(), 1);
     let error = remove(&writer, &["empty"], false).unwrap_err();
     assert!(error.is_not_found() && error.to_string().contains("no object named 'empty'"), "{error}");
