@@ -56,7 +56,7 @@ const KNOWN: [&str; 5] = [
     "pointers to objects of unknown classes are not supported",
     "pointers to several objects are not supported",
     "is not in the streamer info",
-    "its entries have no bytes",
+    "its entries are empty",
 ];
 
 fn values<'f>(fields: &'f [Field], found: &mut Vec<(&'f Field, usize, &'f crate::ValueLayout)>) {
