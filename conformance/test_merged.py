@@ -74,9 +74,10 @@ def widened() -> dict[str, tuple[str, Path]]:
             continue
         out = FOLDER / f"{number}-wide.root"
         run("copy", "-q", uri, "-o", str(out), "--force", "--fields", ",".join(fields[: len(fields) // 2]))
-        # The counters of lists came along.
-        known = tupelo.open(out)[name].keys(recursive=False)
-        others = ",".join(field for field in fields if field not in known)
+        if len(tupelo.open(out)[name].keys(recursive=False)) != len(fields) // 2:
+            # The counters of lists came along; projected fields become stored ones, in another order.
+            continue
+        others = ",".join(fields[len(fields) // 2 :])
         run("append", "-q", f"{out}:{name}", uri, "--as-fields", "--fields", others)
         run("verify", "-q", str(out))
         made[uri] = (name, out)

@@ -250,8 +250,10 @@ fn entries_without_values_take_no_time() {
         });
         let faults: Vec<String> = faults.collect();
         assert!(faults.is_empty(), "{}", faults.join("\n"));
-        for (command, refused) in [("import", "can be imported"), ("export", "no field can be exported")] {
-            let error = tupelo(&[command, &file, &out]).fails(1);
+        // A command has added a copy.
+        let tree = format!("{file}:Events");
+        for (command, refused) in [("import", "no branch can be imported"), ("export", "no field can be exported")] {
+            let error = tupelo(&[command, &tree, &out]).fails(1);
             assert!(error.contains(refused), "{error}");
             assert!(!fs::exists(&out).expect("an answer"));
         }
