@@ -110,6 +110,20 @@ NOT_MERGED = re.compile("before 3|object of an unknown class|its index, which ha
 """Why trees are left out."""
 
 
+def differing_trees(out: Path, original: str) -> tuple[int, list[str]]:
+    """The number of trees in a file, and those that are not equal to the ones of the same names in other files."""
+    differing = []
+    trees = json.loads(run("ls", str(out), "--json"))["trees"]
+    for name in (tree["name"] for tree in trees):
+        differences = subprocess.run(
+            [str(TUPELO), "diff", f"{out}:{name}", f"{original}:{name}"], capture_output=True, text=True
+        )
+        # Branches that cannot be read in either file make a warning and status 2.
+        if differences.returncode and (differences.stdout or "is left out" not in differences.stderr):
+            differing.append(f"{name}: {differences.stdout}{differences.stderr}")
+    return len(trees), differing
+
+
 def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: list[str]) -> None:
     """Every tree of the real files merged with a copy of itself, beside both files as one."""
     if not REAL_DATA.is_dir():
@@ -127,15 +141,9 @@ def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: l
         found[str(path)] = [line for line in refused if not NOT_MERGED.search(line)]
         if not out.exists():
             continue
-        for tree in json.loads(run("ls", str(out), "--json"))["trees"]:
-            name = tree["name"]
-            differences = subprocess.run(
-                [str(TUPELO), "diff", f"{out}:{name}", f"{tmp_path}/half?.root:{name}"], capture_output=True, text=True
-            )
-            merged += 1
-            # Branches that cannot be read in either file make a warning and status 1.
-            if differences.returncode and (differences.stdout or "is left out" not in differences.stderr):
-                found[str(path)].append(f"{name}: {differences.stdout}{differences.stderr}")
+        trees, differing = differing_trees(out, f"{tmp_path}/half?.root")
+        merged += trees
+        found[str(path)] += differing
         out.unlink()
     report(found)
     summary.append(f"{merged} real trees merged, and equal to their files one after the other")
@@ -160,14 +168,9 @@ def test_trees_in_other_baskets_have_the_same_entries(tmp_path: Path, summary: l
         found[str(path)] = [line for line in refused if not NOT_RECUT.search(line)]
         if not out.exists():
             continue
-        for tree in json.loads(run("ls", str(out), "--json"))["trees"]:
-            name = tree["name"]
-            differences = subprocess.run(
-                [str(TUPELO), "diff", f"{out}:{name}", f"{path}:{name}"], capture_output=True, text=True
-            )
-            copied += 1
-            if differences.returncode and (differences.stdout or "is left out" not in differences.stderr):
-                found[str(path)].append(f"{name}: {differences.stdout}{differences.stderr}")
+        trees, differing = differing_trees(out, str(path))
+        copied += trees
+        found[str(path)] += differing
         out.unlink()
     report(found)
     summary.append(f"{copied} real trees in other baskets, equal to the originals")

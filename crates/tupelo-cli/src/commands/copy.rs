@@ -295,14 +295,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     warn_left(args, &locations, &carried, console)?;
     left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
     args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to.to_string())?;
-    match left_out.len() {
-        0 => Ok(()),
-        _ if args.skip.is_given() => Ok(()),
-        _ => {
-            let incomplete = Failure::new(format_args!("{to} was written without trees, or parts of them"));
-            Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches where it can"))
-        }
+    if left_out.is_empty() || args.skip.is_given() {
+        return Ok(());
     }
+    let incomplete = Failure::new(format_args!("{to} was written without trees, or parts of them"));
+    Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches where it can"))
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.

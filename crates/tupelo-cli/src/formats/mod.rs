@@ -67,7 +67,7 @@ const OTHERS: [(&str, &str); 6] = [
 ];
 
 /// The extension of a file in lower case, empty without one.
-fn extension_of(path: &Path) -> String {
+pub(crate) fn extension_of(path: &Path) -> String {
     path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 

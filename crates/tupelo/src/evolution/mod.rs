@@ -7,7 +7,7 @@ mod selection;
 mod source_schema;
 mod transform;
 
-pub(crate) use relabel::{binary_type, relabel, relabelled};
+pub(crate) use relabel::{binary_type, relabel};
 pub use rules::ReadRule;
 pub(crate) use selection::Selection;
 pub(crate) use source_schema::SourceSchema;

@@ -1,7 +1,5 @@
 //! Arrays under other types of the same memory layout.
 
-use std::sync::Arc;
-
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -32,21 +30,4 @@ pub(crate) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayDat
     let children = data.child_data().iter().zip(fields).map(|(child, field)| relabel(child, field.data_type()));
     let children = children.collect::<Result<Vec<_>>>()?;
     Ok(data.clone().into_builder().data_type(data_type.clone()).child_data(children).build()?)
-}
-
-/// An array under the names and metadata of another type. Texts stay bytes where they are.
-pub(crate) fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    let data_type = match holds_bytes(array.data_type()) && !holds_bytes(data_type) {
-        true => binary_type(data_type),
-        false => data_type.clone(),
-    };
-    match *array.data_type() == data_type {
-        true => Ok(Arc::clone(array)),
-        false => relabel(&array.to_data(), &data_type).map(make_array),
-    }
-}
-
-fn holds_bytes(data_type: &DataType) -> bool {
-    *data_type == DataType::LargeBinary
-        || inner_fields(data_type).into_iter().any(|field| holds_bytes(field.data_type()))
 }

@@ -15,8 +15,7 @@ use arrow_schema::Schema as ArrowSchema;
 pub use self::options::CopyOptions;
 pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
-use super::import::{batch_of, imported, representable};
-use crate::evolution::relabelled;
+use super::import::{batch_of, imported, relabelled, representable};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
@@ -53,7 +52,8 @@ pub struct Copied {
 /// the file can then only be dropped.
 ///
 /// C++ types, descriptions and encodings stay as they are; the description of the ntuple too, unless the options give
-/// another. `how` can give fields other names, and stop early. The layouts of classes that the files of the source describe go into the new file, beside those that it has.
+/// another. `how` can give fields other names, and stop early. The layouts of classes that the files of the source describe
+/// go into the new file, beside those that it has.
 /// Attribute sets are copied too, limited to the copied entries; attributes of no copied entry are left out. Metadata is
 /// copied too; keys that already have a value keep it. A tree becomes an ntuple, with the types that an
 /// [import](super::import) gives it.

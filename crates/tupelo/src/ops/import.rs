@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
 
@@ -21,7 +21,7 @@ pub use self::objects::copy_objects;
 use self::types::{can_be_projected, readable, with_lists};
 pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
-use crate::evolution::relabelled;
+use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
 use crate::schema::{Field, Kind, Schema, with_data_type};
 use crate::writer::{FileWriter, WriteOptions, WriteProgress};
@@ -433,4 +433,22 @@ pub(super) fn batch_of(fields: &Fields, arrays: Vec<ArrayRef>, count: usize) -> 
     let schema = Arc::new(ArrowSchema::new(with_types_of(&arrays, fields)));
     let count = RecordBatchOptions::new().with_row_count(Some(count));
     Ok(RecordBatch::try_new_with_options(schema, arrays, &count)?)
+}
+
+/// An array under the names of another type. Texts stay bytes where they are.
+pub(super) fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let data_type = match holds_bytes(array.data_type()) {
+        true => crate::evolution::binary_type(data_type),
+        false => data_type.clone(),
+    };
+    Ok(make_array(relabel(&array.to_data(), &data_type)?))
+}
+
+fn holds_bytes(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::LargeBinary => true,
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => holds_bytes(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| holds_bytes(field.data_type())),
+        _ => false,
+    }
 }

@@ -150,11 +150,3 @@ fn add(sum: &Object, file: &File, name: &str) -> Result<Result<Object, String>> 
         Err(error) => Ok(Err(error.to_string())),
     }
 }
-
-/// Whether a file has objects that are neither ntuples, trees nor directories.
-///
-/// # Errors
-/// Corrupt if a directory is damaged; storage errors.
-pub fn has_others(file: &File) -> Result<bool> {
-    Ok(!other_objects(file)?.is_empty())
-}

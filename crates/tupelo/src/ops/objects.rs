@@ -11,11 +11,3 @@ mod tests;
 pub use remove::{Removed, find, remove};
 pub use rename::{Renamed, rename};
 pub use repack::{Repacked, repack};
-
-use crate::Error;
-use crate::reader::File;
-
-/// The error with the name of the file, unless it has one.
-fn located(error: Error, file: &File) -> Error {
-    if error.file().is_some() { error } else { error.in_file(file.name()) }
-}

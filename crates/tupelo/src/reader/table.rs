@@ -9,7 +9,7 @@ use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
 
 pub use self::keys::Unmatched;
-use self::keys::{check_unique, matched};
+use self::keys::{matched, paired};
 use super::location::Location;
 use super::read::Read;
 use super::skipped::Skipped;
@@ -163,8 +163,7 @@ impl Table {
     pub fn paired<K: Into<String>>(first: &Self, second: &Self, keys: impl IntoIterator<Item = K>) -> Result<Paired> {
         let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
         let given = [first.source(), second.source()];
-        check_unique(&given[0], &keys)?;
-        let sources = matched(given.to_vec(), &keys, Unmatched::Drop)?;
+        let sources = paired(&given[0], &given[1], &keys)?;
         let of = |source: &Arc<dyn EntrySource>| {
             Join::new(vec![(String::new(), Arc::clone(source))], |_, _| false).map(Self::Join)
         };
@@ -189,7 +188,7 @@ impl Table {
             joined = match index {
                 None => Self::join(sides)?,
                 Some(index) => {
-                    // ROOT writes "0" where there is no minor number.
+                    // ROOT writes "0" as the minor expression of an index without one.
                     let keys: Vec<String> = index.into_iter().filter(|name| !name.is_empty() && name != "0").collect();
                     let is_field = |name: &String| sides.iter().all(|(_, table)| table.read([escaped(name)]).is_ok());
                     if let Some(other) = keys.iter().find(|name| !is_field(name)) {

@@ -303,15 +303,9 @@ impl Target for FileSink {
     /// The object becomes the newest cycle of its path.
     fn put_object(&self, path: &str, title: &str, object: &Object, compression: Compression) -> Result<()> {
         let payload = Payload::compressed(&object.write()?, compression)?;
-        let class_name = object.class_name();
-        let mut guard = self.lock()?;
-        let state = &mut *guard;
-        state.sink()?;
-        state.paths.check(path, None)?;
-        state.check_object(path, class_name, title, payload.object_bytes())?;
-        state.change()?;
+        let mut state = self.lock()?;
+        state.list(path, [object.class_name(), title], payload)?;
         state.layout.add_streamer_info(&object.layouts());
-        state.layout.add(path, class_name, title, payload).map_err(|error| state.poison(error.into()))?;
         Ok(())
     }
 
@@ -384,6 +378,16 @@ impl State {
         self.closed.get_or_insert_with(|| format!("the directories of the file could not be written ({error})"));
         self.is_reported = true;
         error
+    }
+
+    /// Lists an object under a path, whose newest cycle it becomes.
+    fn list(&mut self, path: &str, [class_name, title]: [&str; 2], payload: Payload) -> Result<()> {
+        self.sink()?;
+        self.paths.check(path, None)?;
+        self.check_object(path, class_name, title, payload.object_bytes())?;
+        self.change()?;
+        self.layout.add(path, class_name, title, payload).map_err(|error| self.poison(error.into()))?;
+        Ok(())
     }
 
     /// Refuses an object that cannot be added.

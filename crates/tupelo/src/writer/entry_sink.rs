@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 
-use super::{NtupleWriter, TreeWriter, WriteProgress};
+use super::{FieldsWriter, NtupleWriter, TreeWriter, WriteProgress};
 use crate::{Error, Result};
 
 /// What takes entries, one batch after the other: an ntuple, a tree, or a file of another format.
@@ -39,34 +39,25 @@ pub trait EntrySink {
     }
 }
 
-impl EntrySink for NtupleWriter {
-    type Error = Error;
+/// Writers have these methods themselves.
+macro_rules! entry_sinks {
+    ($($writer:ty),*) => {
+        $(impl EntrySink for $writer {
+            type Error = Error;
 
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.write(batch)
-    }
+            fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+                self.write(batch)
+            }
 
-    fn finish(&mut self) -> Result<WriteProgress> {
-        self.finish()
-    }
+            fn finish(&mut self) -> Result<WriteProgress> {
+                self.finish()
+            }
 
-    fn abandon(self) -> Result<()> {
-        self.abandon()
-    }
+            fn abandon(self) -> Result<()> {
+                self.abandon()
+            }
+        })*
+    };
 }
 
-impl EntrySink for TreeWriter {
-    type Error = Error;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.write(batch)
-    }
-
-    fn finish(&mut self) -> Result<WriteProgress> {
-        self.finish()
-    }
-
-    fn abandon(self) -> Result<()> {
-        self.abandon()
-    }
-}
+entry_sinks!(NtupleWriter, TreeWriter, FieldsWriter);

@@ -4,7 +4,6 @@ use arrow_array::RecordBatch;
 
 use super::cluster_builder::{ClusterBuilder, WriteProgress};
 use super::committer::Committer;
-use super::entry_sink::EntrySink;
 use super::sealed::{ClusterPages, FullCluster};
 use crate::encode::StoredColumn;
 use crate::reader::Ntuple;
@@ -135,20 +134,4 @@ fn ends_of_clusters(ntuple: &Ntuple) -> Result<Vec<u64>> {
         }
     }
     Ok(ends)
-}
-
-impl EntrySink for FieldsWriter {
-    type Error = Error;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.write(batch)
-    }
-
-    fn finish(&mut self) -> Result<WriteProgress> {
-        self.finish()
-    }
-
-    fn abandon(self) -> Result<()> {
-        self.abandon()
-    }
 }

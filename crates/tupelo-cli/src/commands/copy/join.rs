@@ -61,7 +61,7 @@ pub(crate) struct Args {
     reading: Reading,
 }
 
-/// What is done with entries that have no RNTuple type.
+/// What is done with entries of the first input that have no counterpart in another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WhatUnmatched {
     /// Stop with an error that names the first unmatched entry

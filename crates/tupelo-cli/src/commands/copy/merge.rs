@@ -1,11 +1,12 @@
 //! `tupelo merge`: many files as one.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
 use tupelo::MoveOptions;
 use tupelo::dataset::{FieldPolicy, find};
-use tupelo::ops::merge::{has_others, merge_objects};
+use tupelo::ops::merge::merge_objects;
 use tupelo::ops::other_objects;
 use tupelo::reader::{Location, Read};
 
@@ -96,12 +97,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let files = &listed.with_objects;
         if !files.is_empty() {
             let open = |number: usize| args.reading.open_uncounted(&files[number]);
-            let existing: Vec<String> = writer.objects()?.into_iter().map(|object| object.path).collect();
-            for number in 0..if existing.is_empty() { 0 } else { files.len() } {
-                for object in other_objects(&open(number)?)? {
-                    args.target.check_object(&existing, &object.path)?;
-                }
-            }
+            args.target.check_objects(writer, &listed.objects)?;
             let merged = merge_objects(files.len(), open, writer, args.ntuple.compression())?;
             left_out.extend(merged.left_out.iter().map(|it| format!("'{}': {}", it.name, it.reason)));
             if merged.written > 0 {
@@ -144,6 +140,8 @@ struct Listed {
     trees: TreeJobs,
     /// The files with other objects.
     with_objects: Vec<Location>,
+    /// The paths of these.
+    objects: BTreeSet<String>,
 }
 
 /// The ntuples to write.
@@ -160,14 +158,15 @@ fn jobs(
     let ntuples = listed.trees.take_named(&args.reading, locations, to.ntuple_name());
     let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
-        let (trees, ntuples, has_others) = (file.tree_names()?, file.ntuple_names()?, has_others(&file)?);
-        if trees.is_empty() && ntuples.is_empty() && !has_others {
+        let (trees, ntuples, others) = (file.tree_names()?, file.ntuple_names()?, other_objects(&file)?);
+        if trees.is_empty() && ntuples.is_empty() && others.is_empty() {
             console.warn(&format!("{} contains nothing to merge", file.name()));
         }
         listed.trees.add_all(&trees, location);
-        if has_others {
+        if !others.is_empty() {
             listed.with_objects.push(location.clone());
         }
+        listed.objects.extend(others.into_iter().map(|object| object.path));
         Ok(ntuples)
     });
     let jobs = jobs.map_err(|failure| failure.with_union_hint("--mode union keeps the fields of all files"))?;

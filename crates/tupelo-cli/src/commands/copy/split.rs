@@ -246,16 +246,17 @@ impl Split<'_> {
             (Some(entries), None) => self.copy.read.count().div_ceil(*entries).clamp(1, MAX_CHECKED),
             _ => 1,
         };
+        let replaces = || format!("--force -o {} replaces it", self.to);
         for number in 1..=known {
             let place = Location { file: names.name(number), object: None };
             let exists = place.local_path().is_some_and(std::path::Path::is_file);
             self.args.target.check(&place, self.inputs, self.storage, false).map_err(|refused| match exists {
-                true => refused.with_hint(format!("--force -o {} replaces it", self.to)),
+                true => refused.with_hint(replaces()),
                 false => refused,
             })?;
             if exists && self.args.target.changes_existing() && !self.args.operands.has_output() {
-                let place = format_args!("{place} exists, and {} is not given by -o", self.to);
-                return Err(Failure::usage(place).with_hint(format!("--force -o {} replaces it", self.to)));
+                let exists = format_args!("{place} exists, and {} is not given by -o", self.to);
+                return Err(Failure::usage(exists).with_hint(replaces()));
             }
         }
         let existing = if self.is_local() { names.existing() } else { BTreeSet::new() };

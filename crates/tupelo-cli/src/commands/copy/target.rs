@@ -1,11 +1,12 @@
 //! Options of programs that write ntuples.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use tupelo::ops::copy::Pages;
-use tupelo::reader::{Location, TREE_CLASSES};
+use tupelo::reader::{Location, Object, TREE_CLASSES};
 use tupelo::storage::{Storage, display_name, is_object_uri};
 use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
 use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
@@ -296,15 +297,15 @@ impl Target {
         self.extend
     }
 
-    /// Checks that an object can be added, as a tree.
-    pub(crate) fn check_object(&self, existing: &[String], path: &str) -> Result<(), Failure> {
-        match existing.iter().any(|known| known == path) && !self.new_cycle {
-            true => {
+    /// Checks that objects can be added, as [`Target::check_tree`] does.
+    pub(crate) fn check_objects(&self, file: &FileWriter, paths: &BTreeSet<String>) -> Result<(), Failure> {
+        match file.objects()?.into_iter().find(|existing| paths.contains(&existing.path) && !self.new_cycle) {
+            Some(Object { path, .. }) => {
                 let exists =
                     Failure::usage(format_args!("the file already contains '{path}', and nothing is added to it"));
                 Err(exists.with_hint("merge all files to a new one; --new-cycle writes a newer cycle that hides it"))
             }
-            false => Ok(()),
+            None => Ok(()),
         }
     }
 

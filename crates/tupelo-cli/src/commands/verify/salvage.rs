@@ -28,17 +28,18 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
     let interrupt = Interrupt::watch()?;
     let writer = FileWriter::create_at(&to.file, args.reading.storage()?)?;
     let path = name.unwrap_or(table.path());
-    let (kind, mut progress) = match table.tree() {
-        Some(_) => ("tree", console.progress("salvage", None, "B")),
-        None => ("ntuple", console.progress("salvage", Some(table.entries()), "entries")),
-    };
-    let saved = match table.tree() {
-        Some(tree) => salvage_tree(tree, &writer, path, &mut progress.until(&interrupt)),
-        None => {
-            let ntuple = table.ntuple()?;
-            salvage(ntuple, &writer, path, WriteOptions::default(), &mut progress.until(&interrupt))
+    let (kind, mut progress, saved);
+    match table.tree() {
+        Some(tree) => {
+            progress = console.progress("salvage", None, "B");
+            (kind, saved) = ("tree", salvage_tree(tree, &writer, path, &mut progress.until(&interrupt)));
         }
-    };
+        None => {
+            let (ntuple, options) = (table.ntuple()?, WriteOptions::default());
+            progress = console.progress("salvage", Some(ntuple.entries()), "entries");
+            (kind, saved) = ("ntuple", salvage(ntuple, &writer, path, options, &mut progress.until(&interrupt)));
+        }
+    }
     let saved = match saved {
         Ok(Some(saved)) => saved,
         Ok(None) => return Err(abort(writer, interrupt.failure())),

@@ -275,10 +275,6 @@ impl ForeignFile for ArrowFile {
         Some(self.entries)
     }
 
-    fn is_complete(&self, _: usize) -> bool {
-        false
-    }
-
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
         // Whole batches before the range are not read.
         let (mut before, mut first) = (0u64, 0);

@@ -9,10 +9,9 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::lines::{Kinds, MAX_LINE_BYTES, Scalar, Values};
+use super::lines::{Kinds, MAX_LINE_BYTES, Scalar, Values, batches};
 use super::{BATCH_BYTES, Batches, ForeignFile, Limits, Place, in_range, refused};
 use crate::failure::Failure;
 
@@ -303,14 +302,6 @@ impl ForeignFile for CsvFile {
         &self.schema
     }
 
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_complete(&self, _: usize) -> bool {
-        false
-    }
-
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
         let mut rows = Rows::new(&self.place)?;
         let mut row = Row::default();
@@ -322,31 +313,23 @@ impl ForeignFile for CsvFile {
         for &column in columns {
             wanted.get_mut(column).into_iter().for_each(|wanted| *wanted = true);
         }
-        let mut is_over = false;
-        let batches = std::iter::from_fn(move || {
-            if is_over {
-                return None;
-            }
-            let batch = self.batch(&mut rows, &mut row, &schema, &wanted).transpose();
-            is_over = !matches!(batch, Some(Ok(_)));
-            batch
-        });
+        let own = Arc::clone(&schema);
+        let batches =
+            batches(&self.place, schema, move |columns| self.fill(&mut rows, &mut row, &own, &wanted, columns));
         Ok(in_range(batches, 0, range))
     }
 }
 
 impl CsvFile {
-    /// The next batch; `None` at the end of the file.
-    fn batch(
+    /// Adds the entries of a batch; returns their number.
+    fn fill(
         &self,
         rows: &mut Rows<'_>,
         row: &mut Row,
-        schema: &SchemaRef,
+        schema: &Schema,
         wanted: &[bool],
-    ) -> Result<Option<RecordBatch>, Failure> {
-        let unknown = || self.place.failure("the type of a column is unknown");
-        let values = |field: &Arc<Field>| Values::of(field.data_type()).ok_or_else(unknown);
-        let mut columns = schema.fields().iter().map(values).collect::<Result<Vec<_>, _>>()?;
+        columns: &mut [Values],
+    ) -> Result<usize, Failure> {
         let (mut count, mut bytes) = (0, 0u64);
         while count < MAX_ENTRIES && bytes < BATCH_BYTES && rows.next(row)? {
             (count, bytes) = (count + 1, bytes + row.bytes.len() as u64);
@@ -357,13 +340,7 @@ impl CsvFile {
                 }
             }
         }
-        if count == 0 {
-            return Ok(None);
-        }
-        let arrays = columns.iter_mut().map(Values::finish).collect::<Result<_, _>>();
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = arrays.and_then(|arrays| RecordBatch::try_new_with_options(schema.clone(), arrays, &options));
-        batch.map(Some).map_err(|error| self.place.failure(error))
+        Ok(count)
     }
 
     fn wrong(&self, line: u64, column: &str, values: &Values, cell: &Cell<'_>) -> Failure {

@@ -10,11 +10,10 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde_json::{Map, Number, Value};
 
-use super::lines::{Kinds, MAX_LINE_BYTES, Scalar, Values};
+use super::lines::{Kinds, MAX_LINE_BYTES, Scalar, Values, batches};
 use super::{BATCH_BYTES, Batches, ForeignFile, Limits, Place, in_range, refused};
 use crate::failure::Failure;
 
@@ -211,41 +210,23 @@ impl ForeignFile for JsonFile {
         &self.schema
     }
 
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_complete(&self, _: usize) -> bool {
-        false
-    }
-
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
         let mut lines = Lines::new(&self.place)?;
         let schema = Arc::new(self.schema.project(columns).map_err(|error| self.place.failure(error))?);
-        let mut is_over = false;
-        let batches = std::iter::from_fn(move || {
-            if is_over {
-                return None;
-            }
-            let batch = self.batch(&mut lines, &schema).transpose();
-            is_over = !matches!(batch, Some(Ok(_)));
-            batch
-        });
+        let own = Arc::clone(&schema);
+        let batches = batches(&self.place, schema, move |columns| self.fill(&mut lines, &own, columns));
         Ok(in_range(batches, 0, range))
     }
 }
 
 impl JsonFile {
-    /// The next batch; `None` at the end of the file.
-    fn batch(&self, lines: &mut Lines<'_>, schema: &SchemaRef) -> Result<Option<RecordBatch>, Failure> {
-        let unknown = || self.place.failure("the type of a column is unknown");
-        let values = |field: &Arc<Field>| Values::of(field.data_type()).ok_or_else(unknown);
-        let mut columns = schema.fields().iter().map(values).collect::<Result<Vec<_>, _>>()?;
+    /// Adds the entries of a batch; returns their number.
+    fn fill(&self, lines: &mut Lines<'_>, schema: &Schema, columns: &mut [Values]) -> Result<usize, Failure> {
         let (mut count, mut bytes) = (0, 0u64);
         while count < MAX_ENTRIES && bytes < BATCH_BYTES {
             let Some((length, object)) = lines.next()? else { break };
             (count, bytes) = (count + 1, bytes + length as u64);
-            self.push(&mut columns, schema, &object).map_err(|what| {
+            self.push(columns, schema, &object).map_err(|what| {
                 let hint = format!(
                     "the types are those of the first {} lines; --infer-rows N looks at more, --exclude FIELDS leaves \
                      columns out",
@@ -254,13 +235,7 @@ impl JsonFile {
                 self.place.failure(format_args!("line {}, {what}", lines.line)).with_hint(hint)
             })?;
         }
-        if count == 0 {
-            return Ok(None);
-        }
-        let arrays = columns.iter_mut().map(Values::finish).collect::<Result<_, _>>();
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = arrays.and_then(|arrays| RecordBatch::try_new_with_options(schema.clone(), arrays, &options));
-        batch.map(Some).map_err(|error| self.place.failure(error))
+        Ok(count)
     }
 
     /// Adds an object to the columns.

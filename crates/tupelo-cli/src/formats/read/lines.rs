@@ -3,12 +3,46 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, LargeStringBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, LargeListArray, StructArray};
+use arrow_array::{ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, Fields, SchemaRef};
+
+use super::Place;
+use crate::failure::Failure;
 
 /// Maximum length of a line of text, in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 20;
+
+/// The batches of a text. `fill` adds the entries of the next one to empty columns; it returns their number, which is 0 at the
+/// end of the file.
+pub(super) fn batches<'f>(
+    place: &'f Place,
+    schema: SchemaRef,
+    mut fill: impl FnMut(&mut [Values]) -> Result<usize, Failure> + 'f,
+) -> impl Iterator<Item = Result<RecordBatch, Failure>> + 'f {
+    let mut next = move || {
+        let unknown = || place.failure("the type of a column is unknown");
+        let values = |field: &Arc<Field>| Values::of(field.data_type()).ok_or_else(unknown);
+        let mut columns = schema.fields().iter().map(values).collect::<Result<Vec<_>, _>>()?;
+        let count = fill(&mut columns)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let arrays = columns.iter_mut().map(Values::finish).collect::<Result<_, _>>();
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = arrays.and_then(|arrays| RecordBatch::try_new_with_options(schema.clone(), arrays, &options));
+        batch.map(Some).map_err(|error| place.failure(error))
+    };
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        let batch = next().transpose();
+        is_over = !matches!(batch, Some(Ok(_)));
+        batch
+    })
+}
 
 /// A set of kinds of values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

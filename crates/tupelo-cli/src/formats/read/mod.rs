@@ -56,11 +56,16 @@ pub(crate) trait ForeignFile {
     /// Its columns.
     fn schema(&self) -> &SchemaRef;
 
-    /// Number of entries, if it is known before they are read.
-    fn entries(&self) -> Option<u64>;
+    /// Number of entries, if it is known before they are read. That of texts is not.
+    fn entries(&self) -> Option<u64> {
+        None
+    }
 
-    /// Whether no value of a column is missing, if that is known before it is read.
-    fn is_complete(&self, column: usize) -> bool;
+    /// Whether it is known before a column is read that none of its values is missing.
+    fn is_complete(&self, column: usize) -> bool {
+        let _ = column;
+        false
+    }
 
     /// Some columns, in ascending order, of a range of entries.
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure>;
@@ -135,7 +140,7 @@ fn refused(name: &str, reason: &str) -> Field {
     Field::new(name, DataType::Null, true).with_metadata(metadata.into())
 }
 
-/// The part of batches that is in a range of entries, the first of which is `first`.
+/// The rows of batches that are in a range of entries. The first row is entry `first`.
 fn in_range<'f>(
     batches: impl Iterator<Item = Result<RecordBatch, Failure>> + 'f,
     mut first: u64,

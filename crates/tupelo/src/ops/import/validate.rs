@@ -12,8 +12,7 @@ use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
 use super::super::diff::{Tolerance, first_difference};
-use super::Import;
-use crate::evolution::relabelled;
+use super::{Import, relabelled};
 use crate::reader::Ntuple;
 use crate::schema::escaped;
 use crate::writer::{EntrySink, NtupleWriter};
@@ -30,6 +29,8 @@ pub struct Validation {
     pub entries: u64,
     /// The comparison of each field.
     pub fields: Vec<FieldValidation>,
+    /// Their places by the names in the source.
+    places: HashMap<String, usize>,
 }
 
 /// The comparison of a field.
@@ -70,13 +71,12 @@ impl Validation {
     /// # Errors
     /// Those of reading values as numbers.
     pub fn compare(&mut self, branch: &str, field: &str, theirs: &ArrayRef, ours: &ArrayRef, next: u64) -> Result<()> {
-        let known = self.fields.iter().position(|known| known.branch == branch);
-        let known = known.unwrap_or_else(|| {
+        let place = *self.places.entry(branch.to_owned()).or_insert(self.fields.len());
+        if place == self.fields.len() {
             let (branch, field) = (branch.to_owned(), field.to_owned());
             self.fields.push(FieldValidation { branch, field, values: 0, first_difference: None, histogram: None });
-            self.fields.len() - 1
-        });
-        let Some(compared) = self.fields.get_mut(known) else { return Ok(()) };
+        }
+        let Some(compared) = self.fields.get_mut(place) else { return Ok(()) };
         let ours = relabelled(ours, theirs.data_type()).unwrap_or(Arc::clone(ours));
         if compared.first_difference.is_none() {
             let is_comparable = ours.data_type() == theirs.data_type() && ours.len() == theirs.len();

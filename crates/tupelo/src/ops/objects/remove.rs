@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use tupelo_format::container;
 
 use super::extents::{Freed, used_only_by};
-use super::located;
 use crate::error::Remedy;
 use crate::reader::{File, Object};
 use crate::schema::Glob;
@@ -31,7 +30,7 @@ pub struct Removed {
 /// As there.
 pub fn find<S: AsRef<str>>(file: &File, names: &[S], recursive: bool) -> Result<Removed> {
     let found = Removal::find(file, names, recursive, &BTreeSet::new()).map(|(_, _, removed)| removed);
-    found.map_err(|error| located(error, file))
+    found.map_err(|error| error.or_in_file(file.name()))
 }
 
 /// Removes objects and directories from a file that is updated. `names` are paths, with `;CYCLE` for one cycle and
@@ -62,7 +61,7 @@ pub fn remove<S: AsRef<str>>(file: &FileWriter, names: &[S], recursive: bool) ->
         sink.remove(&offsets, &paths, &freed.records)?;
         Ok(removed)
     };
-    remove().map_err(|error| located(error, existing))
+    remove().map_err(|error: Error| error.or_in_file(existing.name()))
 }
 
 /// The objects of a file that are left.

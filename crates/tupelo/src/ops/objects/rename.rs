@@ -9,7 +9,6 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::wire::Memory;
 
 use super::extents::used_only_by;
-use super::located;
 use super::remove::{Removal, remove};
 use crate::error::Remedy;
 use crate::reader::{File, TREE_CLASSES};
@@ -85,7 +84,7 @@ pub fn rename(file: &FileWriter, from: &str, to: &str, replace: bool) -> Result<
         renamed.kept = freed.kept;
         Ok(renamed)
     };
-    rename().map_err(|error| located(error, existing))
+    rename().map_err(|error| error.or_in_file(existing.name()))
 }
 
 /// The new path of an object.

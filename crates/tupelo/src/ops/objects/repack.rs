@@ -9,7 +9,6 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_storage::Storage;
 
 use super::super::merge::{merge_objects, merge_tree};
-use super::located;
 use crate::reader::{File, OpenOptions, TREE_CLASSES, Tree};
 use crate::source::TreeSource;
 use crate::writer::{FileWriter, MoveOptions};
@@ -45,7 +44,7 @@ pub fn repack(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<Repacked>> {
     let root = from.root_file().map_err(|error| error.in_file(from.name()))?;
-    let contents = Contents::of(from).map_err(|error| located(error, from))?;
+    let contents = Contents::of(from).map_err(|error| error.or_in_file(from.name()))?;
     let title = root.attempt(|fetched| Ok(container::Directory::top(fetched)?.title().to_owned()))?;
     let writer = FileWriter::create_titled(to, &title, storage)?;
     match contents.write(from, &writer, progress) {

@@ -14,9 +14,11 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, add_new, decode_selection, each_once};
+use super::{
+    Attached, Cost, DecodeOptions, EntrySource, Sidecar, add_new, decode_selection, each_once, type_of, typed,
+};
 use crate::error::Remedy;
-use crate::evolution::{Selection, SourceSchema, relabelled};
+use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
 use crate::schema::{Field, Schema};
 use crate::{Error, Result};
@@ -204,14 +206,14 @@ impl EntrySource for Join {
     }
 
     fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
-        let types = self.inner.schema.to_arrow(&Schema { fields: fields.to_vec() });
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fields.len()];
         for Chosen { side, places, selection } in self.chosen(fields)? {
             let source = &self.inner.sides[side].source;
             let arrays = decode_selection(&**source, &selection, entries, options).map_err(|e| source.context(e))?;
             for (place, array) in places.into_iter().zip(arrays) {
                 // Projected fields, and encodings that follow from the codec, have other metadata there.
-                columns[place] = Some(relabelled(&array, types.field(place).data_type())?);
+                let data_type = type_of(&fields[place], &self.inner.schema, options.binary_strings);
+                columns[place] = Some(typed(&array, &data_type)?);
             }
         }
         let missing = || Error::corrupt("a field of a join has no values");

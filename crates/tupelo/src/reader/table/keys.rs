@@ -141,13 +141,17 @@ fn column(source: &Arc<dyn EntrySource>, key: &str) -> Result<(Vec<u64>, bool)> 
     Ok((values, is_large))
 }
 
-/// Refuses a source in which two entries have the same keys.
-pub(super) fn check_unique(source: &Arc<dyn EntrySource>, names: &[String]) -> Result<()> {
-    let keys = Keys::read(source, names)?;
-    match keys.ascends() {
-        true => Ok(()),
-        false => keys.entries(names).map(|_| ()).map_err(|error| source.context(error)),
+/// Two sources with the entries whose keys both have side by side. In both, the keys of all entries must differ.
+pub(super) fn paired(
+    first: &Arc<dyn EntrySource>,
+    second: &Arc<dyn EntrySource>,
+    names: &[String],
+) -> Result<Vec<Arc<dyn EntrySource>>> {
+    let own = Keys::read(first, names)?;
+    if !own.ascends() {
+        own.entries(names).map_err(|error| first.context(error))?;
     }
+    matched_with(Arc::clone(first), &own, [Arc::clone(second)], names, Unmatched::Drop)
 }
 
 /// The sources of a join, with entries of the same keys side by side.
@@ -159,10 +163,21 @@ pub(super) fn matched(
     let mut sources = sources.into_iter();
     let Some(first) = sources.next() else { return Ok(Vec::new()) };
     let own = Keys::read(&first, names)?;
+    matched_with(first, &own, sources, names, unmatched)
+}
+
+/// The same with the keys of the first source.
+fn matched_with(
+    first: Arc<dyn EntrySource>,
+    own: &Keys,
+    sources: impl IntoIterator<Item = Arc<dyn EntrySource>>,
+    names: &[String],
+    unmatched: Unmatched,
+) -> Result<Vec<Arc<dyn EntrySource>>> {
     let mut others = Vec::new();
     for source in sources {
         let keys = Keys::read(&source, names)?;
-        let places = places(&own, &keys, names).map_err(|error| source.context(error))?;
+        let places = places(own, &keys, names).map_err(|error| source.context(error))?;
         let lacking = (0..).zip(&places).find(|(_, place)| **place == NO_ENTRY);
         if let (Unmatched::Error, Some((entry, _))) = (unmatched, lacking) {
             let key = own.get(entry).map_or_else(String::new, |key| told(names, key, &own.is_large));

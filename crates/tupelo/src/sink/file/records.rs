@@ -86,13 +86,10 @@ impl FileSink {
         let (path, key) = (&object.path, &object.key);
         let payload = Payload::compressed(bytes, compression)?.behind_key(key.key_bytes);
         let mut state = self.lock()?;
-        state.sink()?;
-        state.paths.check(path, None)?;
-        state.check_object(path, &key.class_name, &key.title, payload.object_bytes())?;
-        let at = state.change()?.position();
-        let placed = state.layout.add(path, &key.class_name, &key.title, payload);
+        state.list(path, [&key.class_name, &key.title], payload)?;
+        let at = state.sink()?.position();
         // Now, since its key may have no room for a place behind the pages.
-        let placed = placed.and_then(|_| state.layout.place_objects(at)).map_err(|error| state.poison(error.into()))?;
+        let placed = state.layout.place_objects(at).map_err(|error| state.poison(error.into()))?;
         Ok(state.sink()?.append(&placed)?)
     }
 

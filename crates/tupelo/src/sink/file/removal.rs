@@ -42,19 +42,12 @@ impl FileSink {
     pub(crate) fn put_behind_key(
         &self,
         path: &str,
-        [class_name, title]: [&str; 2],
+        names: [&str; 2],
         (bytes, key_bytes): (&[u8], u16),
         compression: Compression,
     ) -> Result<()> {
         let payload = Payload::compressed(bytes, compression)?.behind_key(key_bytes);
-        let mut guard = self.lock()?;
-        let state = &mut *guard;
-        state.sink()?;
-        state.paths.check(path, None)?;
-        state.check_object(path, class_name, title, payload.object_bytes())?;
-        state.change()?;
-        state.layout.add(path, class_name, title, payload).map_err(|error| state.poison(error.into()))?;
-        Ok(())
+        self.lock()?.list(path, names, payload)
     }
 }
 

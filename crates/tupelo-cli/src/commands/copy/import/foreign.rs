@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use tupelo::ops::feed;
 use tupelo::ops::import::{Validation, legal, samples};
-use tupelo::reader::{Location, Read};
-use tupelo::schema::{Schema, tighten};
+use tupelo::reader::Location;
+use tupelo::schema::{Field as StoredField, Schema, tighten};
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter, Ntuple};
@@ -19,10 +19,10 @@ use super::super::target::summarise;
 use super::{Args, check_new, report, written};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::formats::Format;
 use crate::formats::read::{
     ForeignFile, INFERRED_ENTRIES, Limits, Stored, convert, convert_batch, either, open, read_back, same_type, stored,
 };
+use crate::formats::{Format, extension_of};
 use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::parse::patterns;
@@ -45,7 +45,7 @@ pub(super) fn format(args: &Args, locations: &[Location]) -> Result<Option<Forma
     let mut formats = Vec::new();
     for location in locations {
         let path = Path::new(&location.file);
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        let extension = extension_of(path);
         if let (Some((_, hint)), None) = (OTHERS.iter().find(|(other, _)| *other == extension), args.format) {
             let refused = Failure::usage(format_args!("{}: files .{extension} cannot be imported", name(location)));
             return Err(refused.with_hint(*hint));
@@ -264,6 +264,9 @@ impl Plan {
     fn validate(&self, ntuple: &Ntuple, most: u64) -> Result<Validation, Failure> {
         let mut validation = Validation::default();
         let read = ntuple.read_all().with_binary_strings(true);
+        let schema = Schema::from_arrow(&self.schema)?;
+        let layout = schema.to_arrow(true);
+        let fields: Vec<_> = schema.fields.iter().zip(layout.fields()).collect();
         let (mut before, mut next) = (0, 0);
         for input in &self.inputs {
             let range = part_of(&self.range, before, input.entries);
@@ -275,8 +278,11 @@ impl Plan {
                 for batch in input.file.batches(&self.columns, entries)? {
                     let batch = batch?;
                     let theirs = (input.name.as_str(), batch.columns());
-                    self.compare(&read, theirs, entry, batch.num_rows() as u64, &mut validation)?;
-                    entry += batch.num_rows() as u64;
+                    let count = batch.num_rows() as u64;
+                    let ours = read.clone().entries(entry..entry + count).to_batch()?;
+                    self.compare(&fields, theirs, &ours, entry, &mut validation)?;
+                    validation.entries += count;
+                    entry += count;
                 }
             }
             next += count;
@@ -284,20 +290,16 @@ impl Plan {
         Ok(validation)
     }
 
-    /// Compares columns with the entries of the ntuple from `first` on.
+    /// Compares columns with those of the ntuple, whose first entry is `first`. `fields` are those of the ntuple.
     fn compare(
         &self,
-        read: &Read,
+        fields: &[(&StoredField, &FieldRef)],
         (file, theirs): (&str, &[ArrayRef]),
+        ours: &RecordBatch,
         first: u64,
-        count: u64,
         validation: &mut Validation,
     ) -> Result<(), Failure> {
-        let batch = read.clone().entries(first..first + count).to_batch()?;
-        let schema = Schema::from_arrow(&self.schema)?;
-        let layout = schema.to_arrow(true);
-        let fields = schema.fields.iter().zip(layout.fields());
-        let ours = batch.columns().iter().zip(self.names.iter().zip(self.schema.fields()));
+        let ours = ours.columns().iter().zip(self.names.iter().zip(self.schema.fields()));
         for ((theirs, (field, layout)), (ours, (name, written))) in theirs.iter().zip(fields).zip(ours) {
             // To the type that was written first: what is lost is not compared.
             let stored = convert(theirs, written.data_type())
@@ -306,7 +308,6 @@ impl Plan {
             let theirs = stored.map_err(|error| Failure::new(format_args!("{file}: column '{name}': {error}")))?;
             validation.compare(name, &field.name, &theirs, ours, first)?;
         }
-        validation.entries += count;
         Ok(())
     }
 }
@@ -361,6 +362,7 @@ impl Chosen {
             names.get(&old)?;
         }
         let mut chosen = Self { columns: Vec::new(), names: Vec::new(), fields: Vec::new(), lossy };
+        let mut known = HashSet::new();
         for (column, field) in schema.fields().iter().enumerate().filter(|(_, field)| is_chosen(field.name())) {
             let renamed = args.renaming.pairs().find(|(old, _)| old == field.name());
             let name = renamed.map_or_else(|| legal(field.name(), args.dots), |(_, new)| new);
@@ -369,7 +371,7 @@ impl Chosen {
             for (path, what) in losses {
                 console.warn(&format!("{}: column '{}': {what}", input.name, path.escape_debug()));
             }
-            if chosen.fields.iter().any(|other| other.name() == &name) {
+            if !known.insert(name.clone()) {
                 let what = format_args!("{}: two fields would have the name '{name}'", input.name);
                 return Err(Failure::usage(what).with_hint("--rename OLD=NEW renames one of them"));
             }
