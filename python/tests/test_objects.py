@@ -456,6 +456,27 @@ def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(tmp_path: Path, ru
     assert len(list((tmp_path / "events.objects").iterdir())) == 1 + document["publishing"]
 
 
+def test_temporary_files_of_killed_writers_are_collected(tmp_path: Path, run: Callable[..., Any]) -> None:
+    uri = f"ntpl+file:{tmp_path}/events"
+    with tupelo.recreate(uri) as store:
+        store["Events"] = {"x": np.arange(3)}
+    objects = tmp_path / "events.objects"
+    expected = sorted(tmp_path.rglob("*"))
+    attempts = [objects / f"20260101T00000{number}-0123456789ab" for number in (1, 2)]
+    for attempt in attempts:
+        attempt.mkdir()
+    left = [tmp_path / "events.tmp-abcdef", attempts[0] / "record.tmp-abcdef"]
+    for path in left:
+        path.write_text("left")
+    assert json.loads(run("gc", "--json", uri).stdout)["temporary"] == [], "they are young"
+    planned = run("gc", "--older-than", "0", "--dry-run", "--json", uri)
+    names = ["events.objects/" + attempts[1].name + "/", "events.objects/" + attempts[0].name + "/record.tmp-abcdef"]
+    assert sorted(json.loads(planned.stdout)["temporary"]) == sorted([*names, "events.tmp-abcdef"])
+    assert all(path.exists() for path in left)
+    assert "and 2 temporary files of killed writers" in run("gc", "--older-than", "0", uri).stderr
+    assert sorted(tmp_path.rglob("*")) == expected
+
+
 SECOND_WRITER = """
 import sys, tupelo
 with tupelo.recreate(sys.argv[1], storage_options=eval(sys.argv[2])) as store:

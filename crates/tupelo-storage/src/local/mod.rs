@@ -15,7 +15,7 @@ mod text;
 
 pub use disk::Disk;
 pub use folder::names_in;
-pub(crate) use objects::{ObjectFile, ObjectFiles};
+pub(crate) use objects::{ListedFile, ObjectFile, ObjectFiles};
 pub use partial::PartialFile;
 pub(crate) use ranges::{RangeDirectory, RangeFolder};
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};

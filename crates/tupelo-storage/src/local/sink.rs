@@ -367,7 +367,7 @@ pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
 
 /// Prefix of the temporary files of a name. A long name is shortened, and a digest of the whole name makes it unique
 /// (FNV-1a, the same in every version).
-fn temporary_prefix(name: &str) -> String {
+pub(super) fn temporary_prefix(name: &str) -> String {
     let short: String = name.chars().take(TEMPORARY_NAME_CHARS).collect();
     if short.len() == name.len() {
         return short + TEMPORARY_MARK;

@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 use super::plan::Requests;
 use super::{Condition, NewObject, ObjectEntry, ObjectRange, ObjectSink, ObjectSource, ObjectVersion, key, probe};
 use crate::error::{Error, ErrorKind, Result};
-use crate::local::{LOCAL_HINTS, ObjectFile, ObjectFiles};
+use crate::local::{LOCAL_HINTS, ListedFile, ObjectFile, ObjectFiles};
 use crate::source::Hints;
 
 /// A directory whose files are objects. Keys are paths in it, with slashes on all systems.
@@ -100,7 +100,7 @@ impl ObjectSource for ObjectDirectory {
         key::check_prefix(prefix, self)?;
         // A file of another program may have a name that is not a key.
         let found = self.files.list(prefix)?.into_iter().filter(|file| key::is_valid(&file.key));
-        Ok(found.map(|file| ObjectEntry { key: file.key, bytes: file.bytes, modified: file.modified }).collect())
+        Ok(found.map(ObjectEntry::from).collect())
     }
 }
 
@@ -139,6 +139,31 @@ impl ObjectSink for ObjectDirectory {
             key::check(key, self, "remove")?;
             self.files.remove(key)
         })
+    }
+
+    fn remains(&self, object: &str, folder: &str) -> Result<Vec<ObjectEntry>> {
+        key::check(object, self, "list")?;
+        key::check_prefix(folder, self)?;
+        let found = self.files.remains(object, folder)?.into_iter();
+        Ok(found.filter(|file| key::is_valid(without_slash(&file.key))).map(ObjectEntry::from).collect())
+    }
+
+    fn remove_remains(&self, keys: &[String]) -> Result<()> {
+        keys.iter().try_for_each(|key| {
+            key::check(without_slash(key), self, "remove")?;
+            self.files.remove(key)
+        })
+    }
+}
+
+/// The key of a folder as that of an object.
+fn without_slash(key: &str) -> &str {
+    key.strip_suffix('/').unwrap_or(key)
+}
+
+impl From<ListedFile> for ObjectEntry {
+    fn from(ListedFile { key, bytes, modified }: ListedFile) -> Self {
+        Self { key, bytes, modified }
     }
 }
 

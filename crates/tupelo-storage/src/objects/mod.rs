@@ -243,6 +243,26 @@ pub trait ObjectSink: ObjectSource {
     /// # Errors
     /// Errors of the back end.
     fn delete(&self, keys: &[String]) -> Result<()>;
+
+    /// What killed writers of an object, and of the objects in `folder`, have left that is not an object: temporary files
+    /// that no process writes, and empty folders, whose keys end with a slash. The default implementation returns none,
+    /// because most stores have neither.
+    ///
+    /// # Errors
+    /// Errors of the back end.
+    fn remains(&self, object: &str, folder: &str) -> Result<Vec<ObjectEntry>> {
+        let _ = (object, folder);
+        Ok(Vec::new())
+    }
+
+    /// Removes [`remains`](Self::remains), if they still exist. The default implementation does nothing.
+    ///
+    /// # Errors
+    /// Errors of the back end.
+    fn remove_remains(&self, keys: &[String]) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
 }
 
 macro_rules! forward_objects {
@@ -301,6 +321,12 @@ macro_rules! forward_objects {
             }
             fn delete(&self, keys: &[String]) -> Result<()> {
                 (**self).delete(keys)
+            }
+            fn remains(&self, object: &str, folder: &str) -> Result<Vec<ObjectEntry>> {
+                (**self).remains(object, folder)
+            }
+            fn remove_remains(&self, keys: &[String]) -> Result<()> {
+                (**self).remove_remains(keys)
             }
         }
     )*};

@@ -53,6 +53,9 @@ pub struct Leftovers {
     pub publishing: u64,
     /// Attempts that cannot be read, one sentence each. Their objects may be orphans.
     pub unreadable: Vec<String>,
+    /// What killed writers have left in a directory that is not an object: the keys of temporary files, and of empty folders,
+    /// which end with a slash. See [`Collector::remove_temporary`].
+    pub temporary: Vec<String>,
 }
 
 /// The record of an attempt: see `docs/internals/object-layout.md`.
@@ -145,16 +148,42 @@ impl Collector {
         // After the listing: an attempt that became visible since is not an orphan.
         let visible = self.visible_attempts()?;
         let now = SystemTime::now();
-        let is_old = |orphan: &Attempt| {
+        let is_old = |modified: Option<SystemTime>| {
             // A clock that is ahead makes an object new.
-            orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
+            modified.is_none_or(|modified| now.duration_since(modified).is_ok_and(|since| since >= age))
         };
         let published = published(&attempts, visible.clone());
         attempts.retain(|it| !visible.contains(&it.id));
         let is_publishing = |it: &Attempt| it.is_publishing(now) && !published.contains(&it.id);
         let (publishing, others): (Vec<_>, Vec<_>) = attempts.into_iter().partition(is_publishing);
-        let (orphans, young): (Vec<_>, Vec<_>) = others.into_iter().partition(is_old);
-        Ok(Leftovers { orphans, young: young.len() as u64, publishing: publishing.len() as u64, unreadable })
+        let (orphans, young): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| is_old(it.newest));
+        let mut temporary = self.temporary()?;
+        temporary.retain(|file| is_old(file.modified));
+        let temporary = temporary.into_iter().map(|file| file.key).collect();
+        let (young, publishing) = (young.len() as u64, publishing.len() as u64);
+        Ok(Leftovers { orphans, young, publishing, unreadable, temporary })
+    }
+
+    /// What is in a directory, but is not an object.
+    fn temporary(&self) -> Result<Vec<ObjectEntry>> {
+        let attempts = ObjectFolder::attempts(&self.base);
+        if daos_keys(&self.namespace.keys(), &self.base).is_some() {
+            return Ok(Vec::new());
+        }
+        let mut found = self.namespace.remains(&self.base, &attempts)?;
+        found.retain(|file| match file.key.strip_prefix(&attempts).and_then(|key| key.split_once('/')) {
+            Some((attempt, _)) => is_attempt(attempt),
+            None => true,
+        });
+        Ok(found)
+    }
+
+    /// Removes [`temporary`](Leftovers::temporary) files and folders.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn remove_temporary(&self, keys: &[String]) -> Result<()> {
+        Ok(self.namespace.remove_remains(keys)?)
     }
 
     /// The visible ntuple.

@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let uris = stored_uris(&args.uris, storage, matching_objects)?;
     super::super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
         let collector = Collector::new(uri, storage)?;
-        let Leftovers { mut orphans, young, mut publishing, unreadable } = collector.find(args.older_than.0)?;
+        let Leftovers { mut orphans, young, mut publishing, unreadable, temporary } =
+            collector.find(args.older_than.0)?;
         unreadable.iter().for_each(|what| console.warn(&format!("{uri}: {what}")));
         if !args.json && !orphans.is_empty() {
             let mut text = console.text();
@@ -63,23 +64,28 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 }
             }
             orphans = removed;
+            collector.remove_temporary(&temporary)?;
         }
         let (objects, size) = orphans.iter().fold((0, 0), |(n, size), it| (n + it.objects, size + it.bytes));
         let done = if args.dry_run { "would be removed" } else { "removed" };
-        let mut kept = String::new();
+        let mut others = String::new();
+        let files = temporary.iter().filter(|key| !key.ends_with('/')).count();
+        if files > 0 {
+            others += &format!(", and {} of killed writers", things(files as u64, "temporary file"));
+        }
         for (number, why) in [(young, "younger than --older-than"), (publishing, "that may become visible")] {
             if number > 0 {
-                kept += &format!("; {} {why} kept", things(number, "attempt"));
+                others += &format!("; {} {why} kept", things(number, "attempt"));
             }
         }
-        console.note(&format!("{uri}: {} with {} {done}{kept}", things(objects, "object"), bytes(size)));
+        console.note(&format!("{uri}: {} with {} {done}{others}", things(objects, "object"), bytes(size)));
         if args.json {
             let (orphans, removed) = (to_json(&orphans), !args.dry_run);
             console.print_json(
                 "gc",
                 json!({
                     "file": uri, "removed": removed, "orphans": orphans, "young": young, "publishing": publishing,
-                    "unreadable": unreadable,
+                    "unreadable": unreadable, "temporary": temporary,
                 }),
             )?;
         }

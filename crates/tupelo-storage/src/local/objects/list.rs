@@ -1,6 +1,6 @@
 //! Listing and removing files that are objects.
 
-use std::fs::{self, DirEntry};
+use std::fs::{self, DirEntry, File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::ObjectFiles;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::is_temporary;
+use crate::local::sink::temporary_prefix;
 
 /// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,18 +26,59 @@ impl ObjectFiles {
     /// # Errors
     /// Errors of the system.
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedFile>> {
+        let mut found = Vec::new();
+        self.walk(prefix, |key, entry| {
+            if !is_temporary(Path::new(&key)) {
+                found.extend(listed(key, entry)?);
+            }
+            Ok(())
+        })?;
+        found.sort();
+        Ok(found)
+    }
+
+    /// The temporary files of an object and in a folder that no process writes, and the empty folders in the folder, whose
+    /// keys end with a slash; in order.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(crate) fn remains(&self, object: &str, folder: &str) -> Result<Vec<ListedFile>> {
+        let mut found = Vec::new();
+        let mut add = |key: String, entry: &DirEntry| {
+            if is_temporary(Path::new(&key)) && !is_locked(&entry.path()) {
+                found.extend(listed(key, entry)?);
+            }
+            Ok(())
+        };
+        let (parent, name) = object.rsplit_once('/').map_or(("", object), |(parent, name)| (parent, name));
+        let slash = if parent.is_empty() { "" } else { "/" };
+        self.walk(&format!("{parent}{slash}{}", temporary_prefix(name)), &mut add)?;
+        let empty = self.walk(folder, &mut add)?;
+        for folder in empty {
+            let modified = fs::metadata(self.path(&folder)).and_then(|metadata| metadata.modified()).ok();
+            found.push(ListedFile { key: format!("{folder}/"), bytes: 0, modified });
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Visits the regular files whose keys begin with `prefix`, in all folders. Returns the folders that are empty.
+    fn walk(&self, prefix: &str, mut visit: impl FnMut(String, &DirEntry) -> io::Result<()>) -> Result<Vec<String>> {
         let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         self.check_links(folder, "list")?;
-        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        let (mut empty, mut folders) = (Vec::new(), vec![folder.to_owned()]);
         while let Some(folder) = folders.pop() {
             let failed = |error: io::Error| Error::from_io("list", self.uri(&folder), error);
             let parent = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-            let entries = match fs::read_dir(self.path(&folder)) {
+            let mut entries = match fs::read_dir(self.path(&folder)) {
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                     continue;
                 }
-                entries => entries.map_err(failed)?,
+                entries => entries.map_err(failed)?.peekable(),
             };
+            if entries.peek().is_none() && parent.starts_with(prefix) {
+                empty.push(folder.clone());
+            }
             for entry in entries {
                 let entry = entry.map_err(failed)?;
                 // A name that is not text cannot be in a key.
@@ -45,13 +87,12 @@ impl ObjectFiles {
                 let file_type = entry.file_type().map_err(failed)?;
                 if file_type.is_dir() && (key.starts_with(prefix) || prefix.starts_with(&format!("{key}/"))) {
                     folders.push(key);
-                } else if file_type.is_file() && key.starts_with(prefix) && !is_temporary(Path::new(&name)) {
-                    found.extend(listed(key, &entry).map_err(failed)?);
+                } else if file_type.is_file() && key.starts_with(prefix) {
+                    visit(key, &entry).map_err(failed)?;
                 }
             }
         }
-        found.sort();
-        Ok(found)
+        Ok(empty)
     }
 
     /// The names of the regular files in the directory with their sizes, and those of its folders, in order.
@@ -82,7 +123,8 @@ impl ObjectFiles {
         Ok(found)
     }
 
-    /// Removes a file, if it exists, and the folders in the directory that are empty then.
+    /// Removes a file, if it exists, and the folders in the directory that are empty then. A key that ends with a slash is
+    /// that of an empty folder.
     ///
     /// # Errors
     /// Errors of the system.
@@ -91,11 +133,14 @@ impl ObjectFiles {
         // On some systems an open file cannot be removed.
         self.take_open(key);
         let path = self.path(key);
-        match fs::remove_file(&path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            removed => removed.map_err(|error| Error::from_io("remove", self.uri(key), error))?,
+        let is_folder = key.ends_with('/');
+        if !is_folder {
+            match fs::remove_file(&path) {
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                removed => removed.map_err(|error| Error::from_io("remove", self.uri(key), error))?,
+            }
         }
-        let folders = path.ancestors().skip(1).take_while(|folder| **folder != self.root);
+        let folders = path.ancestors().skip(usize::from(!is_folder)).take_while(|folder| **folder != self.root);
         for folder in folders {
             // The first one that is not empty.
             if fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
@@ -104,6 +149,11 @@ impl ObjectFiles {
         }
         Ok(())
     }
+}
+
+/// Whether a process holds the lock of a temporary file, as its writer does.
+fn is_locked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// An entry of a folder; none if it was removed in the meantime.

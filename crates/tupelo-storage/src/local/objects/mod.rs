@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+pub(crate) use self::list::ListedFile;
 use self::write::Unsynced;
 use super::positioned::Positioned;
 use super::source::check_regular;

@@ -43,6 +43,30 @@ fn temporary_files_are_not_listed() {
     assert_eq!(files.names().unwrap(), [("x".to_owned(), Some(1))]);
 }
 
+/// Files that a writer has not renamed, and folders that it has made for them.
+#[test]
+fn remains_of_killed_writers_are_found() {
+    let (directory, files) = files();
+    let path = |key: &str| directory.path().join(key);
+    fs::create_dir_all(path("runs/x.objects/1")).unwrap();
+    fs::create_dir_all(path("runs/x.objects/2")).unwrap();
+    fs::create_dir_all(path("runs/x.objects/3")).unwrap();
+    fs::create_dir_all(path("runs/other")).unwrap();
+    let left = ["runs/x.tmp-abc", "runs/x.objects/2/record.tmp-abc"];
+    for key in left.into_iter().chain(["runs/y.tmp-abc", "runs/x.objects/3/0", "runs/x"]) {
+        fs::write(path(key), "left").unwrap();
+    }
+    let (_file, written) = super::super::sink::new_temporary("x", &path("runs")).unwrap();
+    let found: Vec<String> =
+        files.remains("runs/x", "runs/x.objects/").unwrap().into_iter().map(|file| file.key).collect();
+    assert_eq!(found, ["runs/x.objects/1/", "runs/x.objects/2/record.tmp-abc", "runs/x.tmp-abc"]);
+    found.iter().try_for_each(|key| files.remove(key)).unwrap();
+    assert!(files.remains("runs/x", "runs/x.objects/").unwrap().is_empty());
+    assert!(!path("runs/x.objects/2").exists() && path("runs/x.objects/3").exists() && path("runs/other").exists());
+    assert!(written.exists() && path("runs/y.tmp-abc").exists());
+    assert!(files.remains("x", "none/").unwrap().is_empty());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_published_object_keeps_the_permissions_of_the_replaced_one() {
