@@ -226,7 +226,7 @@ def run(options: argparse.Namespace) -> int:
     where = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else DATA
     with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
         rows = Rows(options, Path(scratch))
-        inputs = parts(rows, options.events // 2)
+        inputs = parts(rows, 2 * options.events)
         for name, row in (("merge", merge), ("trees", trees), ("slim", slim), ("diff", difference)):
             if rows.wanted(f"operations-{name}"):
                 row(rows, inputs)
@@ -236,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
     head = [
         f"# Operations on files, {datetime.now(UTC):%Y-%m-%d}\n",
         f"{about['cpu']}, {cores()} cores; one thread; median of {options.repeat} after a warm-up, warm page cache; "
-        f"{options.events // 2} events in {FILES} files; outputs in {where}.\n",
+        f"{2 * options.events} events in {FILES} files; outputs in {where}.\n",
         "| row | contestant | seconds | MiB/s |\n|---|---|---|---|",
     ]
     (DATA / "operations.json").write_text(json.dumps({"machine": about, "lines": rows.lines}, indent=1) + "\n")

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
-use tupelo::ops::merge;
+use tupelo::ops::export;
+use tupelo::ops::merge::{self, UnlikeBranches};
 use tupelo::reader::{Location, Unmatched};
+use tupelo::writer::TreeOptions;
 use tupelo::{Error, MoveOptions, Table as Source};
 
 use crate::arrow;
@@ -149,31 +151,55 @@ pub(crate) fn merge_objects(
 
 /// Writes the entries of trees as one tree; the entries that were written, or `None`, and what was left out.
 #[pyfunction]
-#[pyo3(signature = (path, trees, to, options, storage=None, tell=None))]
+#[pyo3(signature = (path, trees, mode, to, options, storage=None))]
 pub(crate) fn merge_tree(
     py: Python<'_>,
     path: &str,
     trees: Vec<(String, String)>,
+    mode: &str,
     to: &FileWriter,
     options: Options,
     storage: Option<&Storage>,
-    tell: Option<Py<PyAny>>,
 ) -> PyResult<(Option<u64>, Vec<String>)> {
     let storage = or_default(storage);
-    let merged = telling(py, tell, |progress| {
-        let open = |number: usize| {
+    let merged = telling(py, None, |progress| {
+        let count = trees.len();
+        let table = move |number: usize| {
             let (file, name) = &trees[number];
-            match open_options(file, true, None).with_storage(storage.clone()).open_file()?.table(Some(name))? {
-                Source::Tree(tree) => Ok(tree),
-                _ => Err(Error::invalid_argument(format!("{file}: '{name}' is not a tree"))),
-            }
+            open_options(file, true, None).with_storage(storage.clone()).open_file()?.table(Some(name))
         };
-        let options = MoveOptions::default().with_compression(options.compression()?);
-        to.with(|to| merge::merge_tree(path, trees.len(), open, to, options, progress))
+        let open = |number: usize| match table(number)? {
+            Source::Tree(tree) => Ok(tree),
+            other => Err(Error::invalid_argument(format!("{}: not a tree", other.file_name()))),
+        };
+        let (compression, mut left_out) = (options.compression()?, Vec::new());
+        let mut moving = MoveOptions::default().with_compression(compression);
+        let unlike = if mode == "strict" { UnlikeBranches::default() } else { UnlikeBranches::of(count, open)? };
+        if !unlike.is_empty() && mode == "union" {
+            let mut how = TreeOptions::of(&open(0)?);
+            if let Some(compression) = compression {
+                how = how.with_compression(compression);
+            }
+            let all = Source::chain(count, 1, FieldPolicy::Defaults, move |number| table(number).map(Some))?;
+            let rewritten = to.with(|to| export::rewrite(all.read_all(), to, path, how, progress))?;
+            let Some(rewritten) = rewritten else { return Ok(None) };
+            let renamed = rewritten.renamed.iter().map(|(from, to)| format!("class {from} is stored as {to}"));
+            let skipped = rewritten.left_out.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
+            left_out.extend(skipped.chain(renamed));
+            return Ok(Some((rewritten.written, left_out)));
+        }
+        if !unlike.missing.is_empty() {
+            left_out.push(format!("some files lack the branches {}", unlike.missing.join(", ")));
+            moving = moving.without_paths(unlike.missing);
+        }
+        let merged = to.with(|to| merge::merge_tree(path, count, open, to, moving, progress))?;
+        Ok(merged.map(|merged| {
+            left_out.extend(merged.left_out.into_iter().map(|it| it.reason));
+            (merged.written, left_out)
+        }))
     })?;
-    let merged = merged.unwrap_or_default();
-    let left_out = merged.left_out.into_iter().map(|it| it.reason).collect();
-    Ok((merged.written.map(|written| written.entries), left_out))
+    let (written, left_out) = merged.unwrap_or_default();
+    Ok((written.map(|written| written.entries), left_out))
 }
 
 /// Collects the fields that all files have.

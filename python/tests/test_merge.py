@@ -109,6 +109,26 @@ def test_trees_with_other_branches_are_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "out.root").exists()
 
 
+def test_the_mode_decides_about_missing_branches(tmp_path: Path) -> None:
+    """They are dropped, or filled with zeros; numbers of other types get the wider one."""
+    x, v = np.arange(3, dtype=np.int32), ak.Array([[1.5], [], [2.5, 3.5]])
+    a = write_tree(tmp_path / "a.root", x=x, v=v)
+    b = write_tree(tmp_path / "b.root", y=x, x=x.astype(np.int64))
+    c = write_tree(tmp_path / "c.root", x=x)
+    out = tmp_path / "out.root"
+    with pytest.warns(tupelo.TupeloWarning, match="some files lack the branches nv, v"):
+        report = tupelo.merge([a, c], out, mode="intersect")
+    assert uproot.open(f"{out}:t").keys() == ["x"]
+    assert dict(report.num_entries) == {"t": 6}
+    report = tupelo.merge([a, b], out, mode="union")
+    assert (dict(report.num_entries), report.skipped) == ({"t": 6}, {})
+    with uproot.open(f"{out}:t") as tree:
+        assert tree["x"].array().tolist() == 2 * x.tolist()
+        assert tree["x"].typename == "int64_t"
+        assert tree["v"].array().tolist() == [*v.tolist(), [], [], []]
+        assert tree["y"].array().tolist() == [0, 0, 0, *x.tolist()]
+
+
 def test_copies_keep_pages(tmp_path: Path) -> None:
     """Without options, the codec of the input stays."""
     path = tmp_path / "a.root"

@@ -3,9 +3,11 @@
 //! The record of the tree stays as it was written, apart from the places of baskets, numbers of entries and bytes, limits of
 //! counters and ranges of clusters: names, classes, titles and whatever else is in it are kept.
 
+mod arrange;
 mod basket;
+mod index;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tupelo_format::object::{Basic, Traced, TracedMember, TracedObject};
@@ -13,8 +15,10 @@ use tupelo_format::streamer::{Edits, StreamerInfos, Streaming, code};
 use tupelo_format::wire::{Buffer, Memory};
 use tupelo_format::{Error, Result};
 
+pub use self::arrange::Limits;
 pub use self::basket::MovedBasket;
-use crate::tree::{Branch, Tree};
+pub use self::index::MovedIndex;
+use crate::tree::Tree;
 use crate::write::BasketPlace;
 use crate::write::record::{MIN_PLACES, list};
 
@@ -58,8 +62,10 @@ pub struct MovedTree {
     pub auto_flush: i64,
     /// The first entry after these ranges.
     open: u64,
-    /// The [limits](MovableTree::limits) of counters and texts.
-    pub limits: Vec<i64>,
+    /// The limits of counters and texts.
+    pub limits: Limits,
+    /// The index, if it is new. [`has_all_entries`](Self::has_all_entries) says whether that of the record stays.
+    pub index: Option<MovedIndex>,
     /// Name.
     pub name: String,
     /// ROOT's compression setting of all branches, if it is new.
@@ -89,6 +95,11 @@ impl MovedTree {
         self.auto_flush = auto_flush.map_or(tree.auto_flush, |size| i64::try_from(size).unwrap_or(i64::MAX));
         self.trees += 1;
         self.has_all_entries &= self.entries == tree.entries;
+    }
+
+    /// Whether the index of the only tree stays as it is.
+    pub fn keeps_index(&self) -> bool {
+        self.trees < 2 && self.has_all_entries
     }
 
     /// Leaves out ranges of clusters that follow from [`MovedTree::auto_flush`] anyway.
@@ -253,7 +264,7 @@ impl MovableTree {
         self.traced.objects.get(*self.branches.get(index)?)
     }
 
-    /// Whether the tree has an index, which is kept of a single tree only.
+    /// Whether the tree has an index.
     pub fn has_index(&self) -> bool {
         self.is_set("fTreeIndex")
     }
@@ -267,56 +278,6 @@ impl MovableTree {
         let member = root(&self.traced).and_then(|root| root.member(name));
         // A null pointer takes four bytes.
         member.is_some_and(|member| member.bytes.len() > 4)
-    }
-
-    /// Why the entries of another tree cannot follow those of this one; `None` if they can.
-    pub fn difference(&self, other: &Self) -> Option<String> {
-        let (own, others) = (&self.tree, &other.tree);
-        if own.class_name != others.class_name {
-            return Some(format!("its class is {}, expected {}", others.class_name, own.class_name));
-        }
-        let lacks = |tree: &Tree, of: &Tree| {
-            let names: HashSet<String> = (0..tree.branches.len()).map(|it| tree.path(it)).collect();
-            (0..of.branches.len()).map(|it| of.path(it)).find(|path| !names.contains(path))
-        };
-        if let Some(path) = lacks(others, own) {
-            return Some(format!("it lacks branch '{path}'"));
-        }
-        if let Some(path) = lacks(own, others) {
-            return Some(format!("it has branch '{path}', which the first one lacks"));
-        }
-        for (index, (branch, other)) in own.branches.iter().zip(&others.branches).enumerate() {
-            let path = own.path(index);
-            if branch.name != other.name {
-                return Some(format!("its branches are in another order: found '{}', expected '{path}'", other.name));
-            }
-            if form(branch) != form(other) {
-                return Some(format!("branch '{path}' has another type"));
-            }
-        }
-        let [own, others] = [self, other].map(|it| it.limited().count());
-        (own != others).then(|| "its leaves are described in another way".to_owned())
-    }
-
-    /// The largest numbers of items and longest texts so far, which readers make room for: one for each leaf and branch that
-    /// has one.
-    pub fn limits(&self) -> Vec<i64> {
-        self.limited().map(|(_, _, limit)| limit).collect()
-    }
-
-    /// The members that are such limits.
-    fn limited(&self) -> impl Iterator<Item = (&TracedMember, usize, i64)> {
-        let objects = self.traced.objects.iter().enumerate();
-        objects.flat_map(|(number, object)| {
-            let own = object.member("fMaximum");
-            // The length of a text is a member of its base.
-            let base = self.traced.objects.get(number + 1).filter(|_| object.class_name == "TLeafC");
-            let length = base.and_then(|base| base.member("fLen"));
-            own.into_iter().chain(length).filter_map(|member| {
-                let bytes = self.traced.bytes().get(member.bytes.clone())?;
-                Some((member, bytes.len(), integer(bytes).filter(|_| is_limit(member))?))
-            })
-        })
     }
 
     /// The record of the tree behind a key of `key_bytes`, with other baskets.
@@ -350,8 +311,14 @@ impl MovableTree {
         }
         put_numbers(&mut edits, root, "fClusterRangeEnd", &ends)?;
         put_numbers(&mut edits, root, "fClusterSize", &sizes)?;
-        let index =
-            if new.trees > 1 || !new.has_all_entries { &["fTreeIndex", "fIndexValues", "fIndex"][..] } else { &[] };
+        let index: &[&str] = match &new.index {
+            Some(index) => {
+                index.put(self, &mut edits)?;
+                &[]
+            }
+            None if new.keeps_index() => &[],
+            None => &["fTreeIndex", "fIndexValues", "fIndex"],
+        };
         for &name in index.iter().chain(&["fBranchRef"]) {
             // A null pointer, or an array without items.
             if let Some(member) = root.member(name).filter(|member| member.bytes.len() > 4) {
@@ -359,10 +326,10 @@ impl MovableTree {
             }
         }
         let removed = self.remove(&mut edits, root)?;
-        for ((member, bytes, _), limit) in self.limited().zip(&new.limits) {
-            if removed.contains(member.bytes.start) {
+        for (key, member, bytes, _) in self.limited() {
+            let Some(limit) = new.limits.0.get(&key).filter(|_| !removed.contains(member.bytes.start)) else {
                 continue;
-            }
+            };
             let all = limit.to_be_bytes();
             edits.replace(member.bytes.clone(), all.get(all.len() - bytes..).unwrap_or_default().to_vec());
         }
@@ -481,25 +448,6 @@ fn shorten(edits: &mut Edits<'_>, list: &TracedObject, lost: &[Range<usize>]) ->
 /// The object with the members of `TTree`.
 fn root(traced: &Traced) -> Option<&TracedObject> {
     traced.objects.iter().find(|object| object.class_name == "TTree")
-}
-
-/// What the entries of two branches must have in common.
-fn form(branch: &Branch) -> impl PartialEq {
-    let leaves: Vec<_> = branch
-        .leaves
-        .iter()
-        .map(|leaf| {
-            // Of a text it is the longest one.
-            let length = if leaf.leaf_class == "TLeafC" { 0 } else { leaf.length };
-            (leaf.name.clone(), leaf.title.clone(), leaf.leaf_class.clone(), length, leaf.is_unsigned, leaf.counter)
-        })
-        .collect();
-    let element = branch.element.as_ref().map(|element| {
-        let class =
-            (element.class_version, element.checksum, element.parent_class.clone(), element.clones_class.clone());
-        (element.kind, element.streamer_type, element.id, class)
-    });
-    (branch.branch_class.clone(), branch.class_name.clone(), branch.parent, element, leaves)
 }
 
 fn integer(bytes: &[u8]) -> Option<i64> {

@@ -282,10 +282,10 @@ def merge_objects(
 def merge_tree(
     path: str,
     trees: list[tuple[str, str]],
+    mode: str,
     to: FileWriter,
     options: dict[str, Any],
     storage: Storage | None = None,
-    tell: Callable[[int], None] | None = None,
 ) -> tuple[int | None, list[str]]: ...
 def parse_location(text: str) -> Location: ...
 def schema_choose(schema: Any, patterns: list[str], binary_strings: bool) -> Any: ...

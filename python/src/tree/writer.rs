@@ -31,8 +31,9 @@ impl Options {
         let jagged = match self.jagged.as_str() {
             "counter" => Jagged::Counter,
             "vector" => Jagged::Vector,
+            "same" => Jagged::Same,
             other => {
-                let what = format!("jagged is '{other}'; expected 'counter' or 'vector'");
+                let what = format!("jagged is '{other}'; expected 'counter', 'vector' or 'same'");
                 return Err(Error::invalid_argument(what));
             }
         };

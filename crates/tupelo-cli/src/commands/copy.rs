@@ -30,7 +30,8 @@ use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::split::{Split, Splitting};
 use self::target::{Destination, NtupleOptions, Target, summarise};
-use self::trees::{Baskets, TreeJobs, chosen_entries};
+use self::trees::{Baskets, MissingBranches, TreeHow, TreeJobs, chosen_entries};
+use super::fields::Chosen;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::{EntryRange, Selecting, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
@@ -121,12 +122,13 @@ pub(crate) struct Args {
 }
 
 /// The options that conflict with `--raw`.
-const DECODING: [&str; 26] = [
+const DECODING: [&str; 27] = [
     "union",
     "inherits",
     "basket_bytes",
     "auto_flush",
     "branch_compression",
+    "split_level",
     "skip_errors",
     "fields",
     "exclude",
@@ -182,6 +184,18 @@ impl Args {
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
+    /// What is copied of trees whose entries are decoded.
+    fn select_decoded(&self, trees: &[Location], console: &Console) -> Result<Chosen, Failure> {
+        let table = self.reading.chain(trees, policy(false), super::Opened::default(), &self.skipping, console)?;
+        let entries = self.range.of(table.entries());
+        let selecting = Selecting { entries: entries.clone(), with_counters: true, ..Selecting::default() };
+        let mut chosen = self.fields.select(&table, Some(&self.condition), &selecting)?;
+        chosen.check_missing(&table, "--exclude FIELDS leaves them out")?;
+        chosen.tell(&table, console);
+        chosen.read = self.condition.apply(chosen.read)?.entries(entries);
+        Ok(chosen)
+    }
+
     /// How trees are copied.
     fn moving(&self) -> Result<MoveOptions, Failure> {
         let (wanted, unwanted) = self.fields.chosen();
@@ -234,7 +248,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_for_trees = !args.inherits.is_empty() || !args.baskets.is_empty();
     if let Some(copy) = copies.first().filter(|_| is_for_trees) {
         let what = format_args!(
-            "--inherits, --basket-bytes, --auto-flush and --branch-compression are for trees, but '{}' is an ntuple",
+            "--inherits, --basket-bytes, --auto-flush, --branch-compression and --split-level are for trees, but '{}' is an \
+             ntuple",
             copy.job.name
         );
         return Err(Failure::usage(what).with_hint("select a tree as IN:NAME"));
@@ -268,8 +283,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let table = args.reading.chain(trees, policy(false), what, &args.skipping, console)?;
             chosen_entries(&table, &args.range, &args.condition, console).map(Some)
         };
-        let moving = args.moving()?;
-        let Some(written) = trees.write(places, (&moving, &choose), writer, interrupt, console)? else {
+        let how = TreeHow {
+            moving: args.moving()?,
+            choose: &choose,
+            missing: MissingBranches::Refuse,
+            baskets: &args.baskets,
+            compression: args.ntuple.given_compression(),
+            select: &|trees| args.select_decoded(trees, console),
+        };
+        let Some(written) = trees.write(places, &how, writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
         };
         left_out.extend(written.left_out);

@@ -327,6 +327,70 @@ fn outputs_have_the_names_that_are_given() {
     assert!(fs::read(&sum).expect("a file") == before);
 }
 
+/// Branches are matched by name. Those that some trees lack are dropped, or filled with zeros.
+#[test]
+fn trees_with_other_branches_are_merged() {
+    let place = Place::new();
+    let [ntuple, one, other, moved, out] =
+        ["n.root", "one.root", "other.root", "moved.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["copy", &place.nanoaod(), "-o", &ntuple, "--fields", "Muon_*,Jet_*,MET_*,run"]).ok();
+    tupelo(&["export", "-q", &ntuple, &one, "--exclude", "MET_pt"]).ok();
+    tupelo(&["export", "-q", &ntuple, &other, "--exclude", "Jet_*"]).ok();
+    let both = place.path("o[nt]*e*.root");
+    tupelo(&["merge", &out, &one, &other]).fails(2);
+    let dropped = tupelo(&["merge", &out, &one, &other, "--mode", "intersect"]);
+    assert!(dropped.stderr.contains("dropped the branches missing in some files: Jet_"), "{}", dropped.stderr);
+    dropped.ok();
+    tupelo(&["verify", &out]).ok();
+    let names = |file: &str| {
+        let fields = tupelo(&["schema", file, "--json"]).json()["fields"].clone();
+        let name = |field: &serde_json::Value| field["name"].as_str().map(str::to_owned);
+        fields.as_array().expect("fields").iter().filter_map(name).collect::<Vec<_>>()
+    };
+    let kept = names(&out);
+    assert!(!kept.iter().any(|name| name.contains("Jet") || name == "MET_pt"), "{kept:?}");
+    tupelo(&["diff", &out, &both, "--fields", &kept.join(",")]).ok();
+    let filled = tupelo(&["merge", &out, &one, &other, "--mode", "union", "--force"]);
+    assert!(filled.stderr.contains("entries are decoded, because some files lack Jet_"), "{}", filled.stderr);
+    filled.ok();
+    let form = |file: &str| {
+        let fields = tupelo(&["schema", file, "--json"]).json()["fields"].clone();
+        fields.as_array().expect("fields").iter().find(|field| field["name"] == "Jet_pt").cloned().expect("a field")
+    };
+    assert_eq!(form(&out)["type"], form(&one)["type"], "an array with a counter");
+    let all = names(&out);
+    assert!(names(&one).iter().chain(&names(&other)).all(|name| all.contains(name)), "{all:?}");
+    tupelo(&["diff", &one, &out, "--exclude", "MET_pt", "--entries", ":500"]).ok();
+    let zeros = tupelo(&["dump", &out, "--fields", "MET_pt,Jet_pt", "--entries", "0:1"]).ok();
+    assert!(zeros.contains("\"MET_pt\":0.0"), "{zeros}");
+    // The same branches in another order are moved as they are.
+    tupelo(&["merge", &moved, &out, "--mode", "union"]).ok();
+    tupelo(&["export", "-q", &ntuple, "-o", &one, "--force", "--fields", "run,MET_pt,Muon_pt"]).ok();
+    tupelo(&["export", "-q", &ntuple, "-o", &other, "--force", "--fields", "Muon_pt,MET_pt,run"]).ok();
+    tupelo(&["merge", &out, &one, &other, "--force"]).ok();
+    tupelo(&["diff", &out, &both]).ok();
+}
+
+/// Entries are decoded to be stored in other branches.
+#[test]
+fn trees_are_split_to_another_level() {
+    let place = Place::new();
+    let [ntuple, tree, out] = ["n.root", "tree.root", "out.root"].map(|name| place.path(name));
+    tupelo(&["copy", &place.nanoaod(), "-o", &ntuple, "--fields", "Muon_*,MET_*,run"]).ok();
+    tupelo(&["export", "-q", &ntuple, &tree]).ok();
+    for level in ["0", "99"] {
+        let options = ["--split-level", level, "--compression", "lz4:4", "--entries", "100:"];
+        tupelo(&[&["copy", &tree, "-o", &out, "-f"], &options[..]].concat()).ok();
+        let [rest, copied] = [&tree, &out].map(|file| tupelo(&["dump", file, "--entries", "-400:"]).ok());
+        assert_eq!(rest, copied);
+        assert!(tupelo(&["ls", &out]).ok().contains("lz4:4"));
+    }
+    let refused = tupelo(&["copy", &tree, "-o", &out, "-f", "--split-level", "100"]).fails(2);
+    assert!(refused.contains("split level 100 is out of range"), "{refused}");
+    let refused = tupelo(&["copy", &ntuple, "-o", &out, "-f", "--split-level", "0"]).fails(2);
+    assert!(refused.contains("are for trees"), "{refused}");
+}
+
 #[test]
 fn trees_that_do_not_fit_are_refused() {
     let place = Place::new();
@@ -339,6 +403,7 @@ fn trees_that_do_not_fit_are_refused() {
         refused.contains("other.root: tree 'DecayTree': does not fit the first tree: it lacks branch 'H1_PX'"),
         "{refused}"
     );
+    assert!(refused.contains("some files lack the branches H1_PX; `tupelo merge --mode intersect`"), "{refused}");
     // A basket that is damaged in its head.
     let mut bytes = fs::read(&one).expect("a file");
     let at = bytes.windows(7).position(|window| window == b"TBasket").expect("a basket") - 29;

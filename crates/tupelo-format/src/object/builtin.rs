@@ -11,6 +11,8 @@ use crate::{Error, Result};
 
 /// Codes of types.
 const INT: i32 = 3;
+const LONG: i32 = 16;
+const LONGS: i32 = 56;
 const OBJECT_POINTER: i32 = 64;
 const STRING: i32 = 65;
 /// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
@@ -181,20 +183,26 @@ impl Reader<'_> {
     fn tree_index(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
         self.spend(7, size_of::<Value>())?;
+        let info = self.built_in("TTreeIndex");
+        let traced = self.trace(&info)?;
         let base = self.class("TVirtualIndex")?;
         let (major, minor) = (self.text()?, self.text()?);
+        let start = self.stream.cursor.position();
         let count = self.stream.cursor.i64_be()?;
+        self.trace_member(traced, "fN", LONG, start);
         let wanted = usize::try_from(count)
             .map_err(|_| Error::corrupt(format!("TTreeIndex has a negative number of entries: {count}")))?;
-        let values = Value::Numbers(self.numbers(Basic::I64, wanted)?);
-        let minor_values = match version.number {
-            // Both values were one number.
-            ..2 => Value::Null,
-            _ => Value::Numbers(self.numbers(Basic::I64, wanted)?),
+        let mut longs = |name| {
+            let start = self.stream.cursor.position();
+            let numbers = self.numbers(Basic::I64, wanted)?;
+            self.trace_member(traced, name, LONGS, start);
+            Ok(Value::Numbers(numbers))
         };
-        let entries = Value::Numbers(self.numbers(Basic::I64, wanted)?);
+        let values = longs("fIndexValues")?;
+        // Both values were one number.
+        let minor_values = if version.number < 2 { Value::Null } else { longs("fIndexValuesMinor")? };
+        let entries = longs("fIndex")?;
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TTreeIndex");
         Ok(self.object(info, vec![base, major, minor, Value::Int(count), values, minor_values, entries]))
     }
 

@@ -26,6 +26,20 @@ pub enum Jagged {
     Counter,
     /// As `std::vector`s.
     Vector,
+    /// As arrays if the list has a counter that is known, otherwise as vectors.
+    Same,
+}
+
+impl Jagged {
+    /// The form of one list.
+    #[must_use]
+    pub fn of(self, has_counter: bool) -> Self {
+        match self {
+            Self::Same if has_counter => Self::Counter,
+            Self::Same => Self::Vector,
+            other => other,
+        }
+    }
 }
 
 /// How fields become branches.
@@ -122,6 +136,7 @@ impl Plan {
         let mut planner = Planner {
             tree,
             planning,
+            jagged: planning.jagged,
             branches: Vec::new(),
             counters: HashMap::new(),
             unsigned: unsigned.map(|field| field.name.as_str()).collect(),
@@ -166,6 +181,7 @@ impl Plan {
 impl Field {
     /// Whether the field becomes arrays with a counter.
     pub fn is_counted(&self, jagged: Jagged) -> bool {
+        let jagged = jagged.of(self.counter.is_some());
         match &self.form {
             Form::List(item) => match &**item {
                 Form::Record(record) if jagged == Jagged::Counter => {
@@ -200,6 +216,8 @@ impl LeafClass {
 struct Planner<'p> {
     tree: &'p str,
     planning: Planning,
+    /// The form of lists in the field that is planned.
+    jagged: Jagged,
     branches: Vec<Branch>,
     /// Counters by name: the branch.
     counters: HashMap<String, usize>,
@@ -213,12 +231,13 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn field(&mut self, index: usize, field: &Field) -> Result<()> {
         check_name(&field.name)?;
+        self.jagged = self.planning.jagged.of(field.counter.is_some());
         let path = vec![index];
         match &field.form {
             Form::List(item) => match &**item {
                 Form::Record(record) => self.records(field, record, path),
                 item => {
-                    let counter = self.counter_name(field, is_array(item, self.planning.jagged));
+                    let counter = self.counter_name(field, is_array(item, self.jagged));
                     self.list(&field.name, item, path, counter)
                 }
             },
@@ -302,7 +321,7 @@ impl Planner<'_> {
     /// Lists: counted numbers, or vectors.
     fn list(&mut self, name: &str, item: &Form, path: Vec<usize>, counter: String) -> Result<()> {
         match item.numbers() {
-            Some((basic, sizes)) if is_array(item, self.planning.jagged) => {
+            Some((basic, sizes)) if is_array(item, self.jagged) => {
                 let counter_branch = self.counter(&counter, path.clone())?;
                 let encoding = Encoding::Items(Box::new(value(item)?));
                 let counted = format!("[{counter}]");
@@ -401,7 +420,7 @@ impl Planner<'_> {
     fn records(&mut self, field: &Field, record: &Record, path: Vec<usize>) -> Result<()> {
         let name = &field.name;
         // Only a vector shows how many items there are without members.
-        if self.planning.jagged == Jagged::Counter && !record.members.is_empty() {
+        if self.jagged == Jagged::Counter && !record.members.is_empty() {
             let counter = self.counter_name(field, field.is_counted(Jagged::Counter));
             for (id, (member_name, form)) in record.members.iter().enumerate() {
                 let within = |error: Error| error.within(format_args!("member '{member_name}'"));

@@ -91,6 +91,15 @@ impl SourceSchema {
         Self { branches, has_rules_below, partial: partial.into(), ..self }
     }
 
+    /// The same with the counters of fields that the first source lacks.
+    pub(crate) fn with_counters(mut self, late: Vec<(String, String)>) -> Self {
+        if let Some(branches) = self.branches.as_mut().filter(|_| !late.is_empty()) {
+            let first = Arc::clone(&branches.counters);
+            branches.counters = Arc::new(move || first().into_iter().chain(late.iter().cloned()).collect());
+        }
+        self
+    }
+
     /// The same fields, read from other sources; `has_rules_below` says whether any of these has rules.
     pub(crate) fn over(self, has_rules_below: bool) -> Self {
         Self { has_rules_below, ..self }

@@ -3,7 +3,8 @@
 use super::{Progress, pipe};
 use crate::reader::{Read, Skipped};
 use crate::writer::{
-    EntrySink, FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, usual_counters, without_branch,
+    EntrySink, FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, renamed, usual_counters,
+    without_branch,
 };
 use crate::{Error, Result};
 
@@ -13,8 +14,9 @@ use crate::{Error, Result};
 /// Invalid argument for options out of range.
 pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec<Skipped>)> {
     let mut skipped = Vec::new();
+    let options = options.clone().with_counters(read.source().schema().counters());
     loop {
-        let refused = without_branch(read.schema(), options).map_err(|error| read.context(error))?;
+        let refused = without_branch(read.schema(), &options).map_err(|error| read.context(error))?;
         if refused.is_empty() {
             return Ok((read, skipped));
         }
@@ -68,7 +70,7 @@ pub fn export(
     counters
         .retain(|(list, counter)| [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name)));
     let mut uncounted = Vec::new();
-    for (list, counter) in usual_counters(&schema) {
+    for (list, counter) in if options.takes_usual_counters() { usual_counters(&schema) } else { Vec::new() } {
         let is_known = counters.iter().any(|(known, _)| *known == list);
         if !is_known && !has_counts(&read, &list, &counter)? {
             uncounted.push(list);
@@ -80,4 +82,38 @@ pub fn export(
         Some(_) => writer.finish().map(Some),
         None => Ok(None),
     }
+}
+
+/// What became of a tree that was decoded and written again.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RewrittenTree {
+    /// What was written; `None` if a tree can hold none of the fields.
+    pub written: Option<WriteProgress>,
+    /// The fields that a tree cannot hold, by path, and why.
+    pub left_out: Vec<Skipped>,
+    /// Classes that are stored under other names, and these: those that ROOT knows itself, with other members, and those
+    /// without a valid name.
+    pub renamed: Vec<(String, String)>,
+}
+
+/// As [`export`], without what a tree cannot hold.
+///
+/// # Errors
+/// As there.
+pub fn rewrite(
+    read: Read,
+    file: &FileWriter,
+    path: &str,
+    options: TreeOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Option<RewrittenTree>> {
+    let (read, left_out) = representable(read, &options)?;
+    if read.schema().fields.is_empty() && !left_out.is_empty() {
+        return Ok(Some(RewrittenTree { left_out, ..RewrittenTree::default() }));
+    }
+    let counted = options.clone().with_counters(read.source().schema().counters());
+    let renamed = renamed(read.schema(), &counted).map_err(|error| read.context(error))?;
+    let written = export(read, file, path, options, progress)?;
+    Ok(written.map(|written| RewrittenTree { written: Some(written), left_out, renamed }))
 }

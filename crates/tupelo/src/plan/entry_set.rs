@@ -94,6 +94,20 @@ impl EntrySet {
         chosen.into_iter().collect()
     }
 
+    /// Gives the place of an entry among those of the set; none of one that is not in it.
+    pub(crate) fn places(&self) -> impl Fn(u64) -> Option<u64> {
+        let befores: Vec<u64> = self
+            .ranges
+            .iter()
+            .scan(0, |before, range| Some(std::mem::replace(before, *before + range.end - range.start)))
+            .collect();
+        move |entry| {
+            let number = self.ranges.partition_point(|own| own.end <= entry);
+            let (range, before) = self.ranges.get(number).zip(befores.get(number))?;
+            Some(before + entry.checked_sub(range.start)?)
+        }
+    }
+
     /// Whether some entries are in a range.
     pub(crate) fn meets(&self, range: &Range<u64>) -> bool {
         let first = self.ranges.partition_point(|own| own.end <= range.start);
@@ -132,6 +146,11 @@ mod tests {
         assert_eq!([0, 1, 2, 5, 6, 10].map(|place| entries.get(place)), [1, 2, 8, 11, 20, 24]);
         assert_eq!(entries.at([0..1, 1..4, 5..8, 10..11]), set(&[1..3, 8..10, 11..12, 20..22, 24..25]));
         assert_eq!(entries.at([]), EntrySet::default());
+        let places = entries.places();
+        assert_eq!(
+            [0, 1, 2, 3, 8, 11, 24, 25].map(places),
+            [None, Some(0), Some(1), None, Some(2), Some(5), Some(10), None]
+        );
     }
 
     #[test]

@@ -60,12 +60,13 @@ def merge(
     ``files`` are those of `iterate`, whole files or ntuples of them. Ntuples with the same path become one, in the
     order of the files, with their attribute sets and metadata. Their pages are copied as they are stored, without
     decompressing them, unless ``options`` say how to store them (those of `Ntuple.copy`); what cannot stay as it is is
-    decoded. Of trees, which must have the same branches, the baskets are copied as they are stored, unless
-    ``compression`` is given. Histograms and profiles with the same path and axes are summed; of other objects, the
-    first of each path is copied. Of files that are given without the name of an ntuple, all objects are merged.
+    decoded. The baskets of trees are copied as they are stored, unless ``compression`` is given. Histograms and
+    profiles with the same path and axes are summed; of other objects, the first of each path is copied. Of files that
+    are given without the name of an ntuple, all objects are merged.
 
-    ``mode`` says what to do with fields of ntuples that some files lack: ``"strict"`` refuses them, ``"union"`` keeps
-    them, with zeros, empty strings and empty lists for entries of the other files, and ``"intersect"`` drops them.
+    ``mode`` says what to do with fields of ntuples and branches of trees that some files lack: ``"strict"`` refuses
+    them, ``"union"`` keeps them, with zeros, empty strings and empty lists for entries of the other files (trees are
+    decoded for that), and ``"intersect"`` drops them.
     Numbers of different types get the type that holds all values, except with ``"strict"``. A `TupeloWarning` names
     everything that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An
     existing file is replaced when the new one is complete.
@@ -112,7 +113,7 @@ def merge(
         merged = _core.merge_objects(contents.with_objects, file, writing, remote)
         skipped |= dict(merged.left_out)
         for name, trees in contents.trees.items():
-            entries, reasons = _core.merge_tree(name, trees, file, writing, remote, None)
+            entries, reasons = _core.merge_tree(name, trees, mode, file, writing, remote)
             if entries is not None:
                 num_entries[name] = entries
             if reasons:

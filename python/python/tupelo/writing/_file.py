@@ -431,7 +431,8 @@ class WritableFile:
         ``what`` is the fields or the first entries, as for `mkrntuple`; an `Ntuple` is copied batch by batch. Numbers,
         strings and fixed arrays of numbers become leaves. Lists of numbers become arrays with a counter (``nx/I`` and
         ``x[nx]/F``), lists of records a counter ``nMuon`` and an array ``Muon_pt[nMuon]`` for each member; with
-        ``jagged="vector"`` they become ``std::vector``. Other lists are vectors always.
+        ``jagged="vector"`` they become ``std::vector``, and with ``"same"`` only those without a counter in what is
+        copied. Other lists are vectors always.
 
         ``title`` is free text. ``compression`` defaults to that of the file. ``auto_flush`` says when a cluster ends:
         after this number of entries, if negative of compressed bytes (the following clusters then have as many entries

@@ -10,7 +10,7 @@ from ..errors import InvalidArgumentError
 from ._filling import TableWriter
 from ._options import compression_text
 
-FORMS = ("counter", "vector")
+FORMS = ("counter", "vector", "same")
 """How lists of numbers are stored."""
 
 TREE_CLASSES = ("TTree", "TNtuple", "TNtupleD")
@@ -28,7 +28,7 @@ def tree_options(
 ) -> dict[str, Any]:
     """The options of a tree as a dict for the engine, after the checks that do not depend on the fields."""
     if jagged not in FORMS:
-        raise InvalidArgumentError(f"expected jagged as 'counter' or 'vector', not {short_repr(jagged)}")
+        raise InvalidArgumentError(f"expected jagged as 'counter', 'vector' or 'same', not {short_repr(jagged)}")
     return {
         "title": check_text(title, "the title"),
         "compression": compression_text(compression),

@@ -11,6 +11,7 @@ use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
 use super::jobs::JobSearch;
 use super::operands::{Operands, Skipping};
 use super::target::{Target, summarise};
+use super::trees::basket_bytes;
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -61,7 +62,8 @@ pub(crate) struct Args {
     /// Number of levels to which members of records are split into branches, from 0 to 99 [default: 99]
     #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_SPLIT_LEVEL, hide_default_value = true)]
     split_level: u8,
-    /// Storage of lists of numbers: counter (arrays with a counter) or vector (std::vector) [default: counter]
+    /// Storage of lists of numbers: counter (arrays with a counter), vector (std::vector), or same (as in IN) [default:
+    /// counter]
     #[arg(long, value_name = "FORM", default_value = "counter", hide_default_value = true, value_parser = jagged)]
     jagged: Jagged,
     #[command(flatten)]
@@ -89,18 +91,14 @@ fn jagged(text: &str) -> Result<Jagged, String> {
     match text {
         "counter" => Ok(Jagged::Counter),
         "vector" => Ok(Jagged::Vector),
-        _ => Err("expected counter or vector".to_owned()),
+        "same" => Ok(Jagged::Same),
+        _ => Err("expected counter, vector or same".to_owned()),
     }
 }
 
 impl Args {
     fn options(&self) -> Result<TreeOptions, Failure> {
-        let basket_bytes = match self.basket_bytes {
-            None => DEFAULT_BASKET_BYTES,
-            Some(Bytes(bytes)) => u32::try_from(bytes).map_err(|_| {
-                Failure::usage(format_args!("--basket-bytes {bytes}: a basket can have at most 256 MiB"))
-            })?,
-        };
+        let basket_bytes = self.basket_bytes.map_or(Ok(DEFAULT_BASKET_BYTES), basket_bytes)?;
         Ok(TreeOptions::default()
             .with_compression(self.compression.unwrap_or(Compression::DEFAULT))
             .with_auto_flush(self.auto_flush)

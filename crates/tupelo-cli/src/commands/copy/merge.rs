@@ -10,11 +10,12 @@ use tupelo::ops::merge::merge_objects;
 use tupelo::ops::other_objects;
 use tupelo::reader::{Location, Read};
 
+use super::super::fields::Chosen;
 use super::super::{Selecting, warn_of_repeated};
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::trees::TreeJobs;
+use super::trees::{Baskets, MissingBranches, TreeHow, TreeJobs};
 use super::write;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -28,9 +29,9 @@ const MAX_NAMED: usize = 5;
 ///
 /// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
 /// are stored, in their codec, and their checksums are compared; what cannot stay as it is, such as columns that are
-/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. Of trees, which must
-/// have the same branches, the baskets are copied as they are stored; they have no checksums of their own to compare, so that
-/// damage stays, which `tupelo verify` finds. Histograms and profiles with the same path and axes are
+/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. The baskets of trees
+/// are copied as they are stored, too; they have no checksums of their own to compare, so that damage stays, which `tupelo
+/// verify` finds. Histograms and profiles with the same path and axes are
 /// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status
 /// is then 1. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     /// Inputs, as FILE or FILE:NAME; wildcards match files
     #[arg(value_name = "IN[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// What to do if ntuples have different fields [default: strict]
+    /// What to do if ntuples have different fields, or trees different branches [default: strict]
     #[arg(long, value_enum, value_name = "MODE", default_value = "strict", hide_default_value = true)]
     mode: Mode,
     #[command(flatten)]
@@ -65,7 +66,7 @@ enum Mode {
     /// Refuse them
     Strict,
     /// Keep the fields of all files, with zeros, empty texts and empty lists for the entries of files that lack them;
-    /// numbers of different width get the wider type
+    /// numbers of different width get the wider type; trees are decoded for that
     Union,
     /// Keep the fields that all files have, numbers as with union
     Intersect,
@@ -105,9 +106,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 console.note(&format!("{objects} besides ntuples and trees; {sums} of histograms"));
             }
         }
-        let options = MoveOptions::default().with_compression(args.ntuple.given_compression());
         let places = (&args.reading, &args.target);
-        let Some(trees) = listed.trees.write(places, (&options, &|_| Ok(None)), writer, interrupt, console)? else {
+        let how = TreeHow {
+            moving: MoveOptions::default().with_compression(args.ntuple.given_compression()),
+            choose: &|_| Ok(None),
+            missing: args.mode.into(),
+            baskets: &Baskets::default(),
+            compression: args.ntuple.given_compression(),
+            select: &|trees| decoded(args, trees, console),
+        };
+        let Some(trees) = listed.trees.write(places, &how, writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
         };
         left_out.extend(trees.left_out);
@@ -173,6 +181,27 @@ fn jobs(
     check_single(&jobs, to)?;
     listed.trees.name(to.ntuple_name(), jobs.len())?;
     Ok(jobs)
+}
+
+impl From<Mode> for MissingBranches {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Strict => Self::Refuse,
+            Mode::Union => Self::Fill,
+            Mode::Intersect => Self::Drop,
+        }
+    }
+}
+
+/// All entries of trees, with the branches of all of them.
+fn decoded(args: &Args, trees: &[Location], console: &Console) -> Result<Chosen, Failure> {
+    let policy = FieldPolicy::Defaults;
+    let table = args.reading.chain(trees, policy, super::super::Opened::default(), &args.skipping, console)?;
+    let fields = super::super::Fields::default();
+    let selecting = Selecting { entries: 0..table.entries(), with_counters: true, ..Selecting::default() };
+    let chosen = fields.select(&table, None, &selecting)?;
+    chosen.tell(&table, console);
+    Ok(chosen)
 }
 
 /// All entries of an ntuple, with the fields that the mode keeps.

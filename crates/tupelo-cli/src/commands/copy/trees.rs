@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use tupelo::ops::merge::merge_tree;
+use tupelo::ops::merge::{UnlikeBranches, merge_tree};
 use tupelo::reader::{Location, Tree};
 use tupelo::storage::is_object_uri;
-use tupelo::writer::WriteProgress;
+use tupelo::writer::{TreeOptions, WriteProgress};
 use tupelo::{Compression, FileWriter, MoveOptions, Table};
 
+use super::super::fields::Chosen;
 use super::super::{Condition, EntryRange, Reading};
 use super::target::Target;
 use super::without_cycle;
@@ -18,11 +19,13 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::parse::Bytes;
 
+/// Branches that a message names.
+const MAX_NAMED: usize = 5;
 /// Bytes of what a cut needs that are read together.
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// How the baskets of trees are made.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Baskets {
     /// Of trees: size of a basket in bytes, before compression, into which the entries are moved [default: that of the branch]
     #[arg(long, value_name = "SIZE")]
@@ -33,6 +36,10 @@ pub(super) struct Baskets {
     /// Of trees: codec of the branches that match, instead of that of --compression, such as 'Muon_*=lz4:4'; may be repeated
     #[arg(long, value_name = "BRANCHES=CODEC", value_parser = branch_codec)]
     branch_compression: Vec<(String, Compression)>,
+    /// Of trees: number of levels to which members of objects are split into branches, from 0 to 99; entries are decoded
+    /// [default: as in the tree]
+    #[arg(long, value_name = "LEVEL", conflicts_with = "branch_compression")]
+    split_level: Option<u8>,
 }
 
 fn branch_codec(text: &str) -> Result<(String, Compression), String> {
@@ -48,7 +55,29 @@ fn branch_codec(text: &str) -> Result<(String, Compression), String> {
 impl Baskets {
     /// Whether no option is given.
     pub(super) fn is_empty(&self) -> bool {
-        self.basket_bytes.is_none() && self.auto_flush.is_none() && self.branch_compression.is_empty()
+        let keeps_baskets =
+            self.basket_bytes.is_none() && self.auto_flush.is_none() && self.branch_compression.is_empty();
+        keeps_baskets && !self.splits()
+    }
+
+    /// Whether the entries of trees are decoded, and stored in other branches.
+    pub(super) fn splits(&self) -> bool {
+        self.split_level.is_some()
+    }
+
+    /// The options to write the entries of a tree again.
+    fn options_like(&self, tree: &Tree, compression: Option<Compression>) -> Result<TreeOptions, Failure> {
+        let mut options = TreeOptions::of(tree);
+        if let Some(compression) = compression {
+            options = options.with_compression(compression);
+        }
+        if let Some(entries) = self.auto_flush {
+            options = options.with_auto_flush(i64::try_from(entries).unwrap_or(i64::MAX));
+        }
+        if let Some(bytes) = self.basket_bytes {
+            options = options.with_basket_bytes(basket_bytes(bytes)?);
+        }
+        Ok(self.split_level.into_iter().fold(options, TreeOptions::with_split_level))
     }
 
     /// The options of moving trees with these.
@@ -92,8 +121,35 @@ pub(super) fn chosen_entries(
     Ok(chosen)
 }
 
-/// Which entries of a job are written; `None` for all.
-pub(super) type Choose<'c> = dyn Fn(&[Location]) -> Result<Option<Vec<Range<u64>>>, Failure> + 'c;
+/// The size of a basket, if it is not too large.
+pub(super) fn basket_bytes(Bytes(bytes): Bytes) -> Result<u32, Failure> {
+    let refused = |_| Failure::usage(format_args!("--basket-bytes {bytes}: a basket can have at most 256 MiB"));
+    u32::try_from(bytes).map_err(refused)
+}
+
+/// What is done with branches that some of several trees lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingBranches {
+    Refuse,
+    Drop,
+    /// Write default values. The entries are decoded.
+    Fill,
+}
+
+/// The entries of trees that are moved; `None` for all.
+type Choose<'c> = dyn Fn(&[Location]) -> Result<Option<Vec<Range<u64>>>, Failure> + 'c;
+
+/// How trees are written.
+pub(super) struct TreeHow<'h> {
+    pub(super) moving: MoveOptions,
+    pub(super) choose: &'h Choose<'h>,
+    pub(super) missing: MissingBranches,
+    /// How trees are written whose entries are decoded,
+    pub(super) baskets: &'h Baskets,
+    pub(super) compression: Option<Compression>,
+    /// and what of them.
+    pub(super) select: &'h dyn Fn(&[Location]) -> Result<Chosen, Failure>,
+}
 
 /// Trees to write, by path, and the inputs of each.
 #[derive(Default)]
@@ -165,7 +221,7 @@ impl TreeJobs {
     pub(super) fn write(
         &self,
         (reading, target): (&Reading, &Target),
-        (options, choose): (&MoveOptions, &Choose<'_>),
+        how: &TreeHow<'_>,
         writer: &FileWriter,
         interrupt: &Interrupt,
         console: &Console,
@@ -175,18 +231,124 @@ impl TreeJobs {
             target.check_tree(writer, name)?;
         }
         for (name, trees) in &self.0 {
-            let mut progress = console.progress(name, None::<u64>, "B");
-            let open = |number: usize| open(reading, &trees[number]);
-            let options = choose(trees)?.into_iter().fold(options.clone(), MoveOptions::with_entries);
-            let mut report = progress.until(interrupt);
-            let Some(merged) = merge_tree(name, trees.len(), open, writer, options, &mut report)? else {
-                return Ok(None);
+            let written = match how.moving_of(name, trees, reading, console)? {
+                Some(moving) => move_trees((name, trees), reading, moving, writer, interrupt, console),
+                None => rewrite((name, trees), reading, how, writer, interrupt, console),
             };
-            all.left_out.extend(merged.left_out.iter().map(|it| format!("tree '{}': {}", it.name, it.reason)));
-            all.written.extend(merged.written.map(|written| (name.clone(), written)));
+            let written = written.map_err(|failure| how.explain(failure, trees, reading));
+            let Some((written, left_out)) = written? else { return Ok(None) };
+            all.left_out.extend(left_out.iter().map(|it| format!("tree '{name}': {it}")));
+            all.written.extend(written.map(|written| (name.clone(), written)));
         }
         Ok(Some(all))
     }
+}
+
+/// What was written of a tree, and what was left out.
+type Written = (Option<WriteProgress>, Vec<String>);
+
+impl TreeHow<'_> {
+    /// How the baskets of trees are moved; `None` if their entries are decoded.
+    fn moving_of(
+        &self,
+        name: &str,
+        trees: &[Location],
+        reading: &Reading,
+        console: &Console,
+    ) -> Result<Option<MoveOptions>, Failure> {
+        if self.baskets.splits() {
+            return Ok(None);
+        }
+        let mut moving = self.choose_entries(trees)?;
+        if self.missing == MissingBranches::Refuse || trees.len() < 2 {
+            return Ok(Some(moving));
+        }
+        let UnlikeBranches { missing, differing, .. } =
+            UnlikeBranches::of(trees.len(), |number| open(reading, &trees[number]))?;
+        let names = shortened(&missing);
+        if self.missing == MissingBranches::Fill && !(missing.is_empty() && differing.is_empty()) {
+            let why = match missing.is_empty() {
+                true => format!("branches have different types: {}", shortened(&differing)),
+                false => format!("some files lack {names}"),
+            };
+            console.note(&format!("tree '{name}': its entries are decoded, because {why}"));
+            return Ok(None);
+        }
+        if missing.is_empty() {
+            return Ok(Some(moving));
+        }
+        console.warn(&format!("tree '{name}': dropped the branches missing in some files: {names}"));
+        moving = moving.without_paths(missing);
+        Ok(Some(moving))
+    }
+
+    fn choose_entries(&self, trees: &[Location]) -> Result<MoveOptions, Failure> {
+        Ok((self.choose)(trees)?.into_iter().fold(self.moving.clone(), MoveOptions::with_entries))
+    }
+
+    /// A failure with a hint if the reason may be that some trees lack branches.
+    fn explain(&self, failure: Failure, trees: &[Location], reading: &Reading) -> Failure {
+        if self.missing != MissingBranches::Refuse || trees.len() < 2 {
+            return failure;
+        }
+        let unlike = UnlikeBranches::of(trees.len(), |number| open(reading, &trees[number])).unwrap_or_default();
+        if !unlike.missing.is_empty() {
+            let names = shortened(&unlike.missing);
+            let modes = "`tupelo merge --mode intersect` drops them, and --mode union fills them with zeros";
+            return failure.with_hint(format!("some files lack the branches {names}; {modes}"));
+        }
+        if !unlike.differing.is_empty() {
+            let what = "`tupelo merge --mode union` writes them in the type that holds all values";
+            return failure.with_hint(format!("different types: {}; {what}", shortened(&unlike.differing)));
+        }
+        failure
+    }
+}
+
+/// The first names of many.
+fn shortened(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => shown,
+        others => format!("{shown} and {others} more"),
+    }
+}
+
+/// Moves the baskets of trees to one tree; `None` if a signal ended the work.
+fn move_trees(
+    (name, trees): (&str, &[Location]),
+    reading: &Reading,
+    moving: MoveOptions,
+    writer: &FileWriter,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Option<Written>, Failure> {
+    let mut progress = console.progress(name, None::<u64>, "B");
+    let open = |number: usize| open(reading, &trees[number]);
+    let merged = merge_tree(name, trees.len(), open, writer, moving, &mut progress.until(interrupt))?;
+    Ok(merged.map(|merged| (merged.written, merged.left_out.into_iter().map(|it| it.reason).collect())))
+}
+
+/// Decodes the entries of trees, and writes them as one tree; `None` if a signal ended the work.
+fn rewrite(
+    (name, trees): (&str, &[Location]),
+    reading: &Reading,
+    how: &TreeHow<'_>,
+    writer: &FileWriter,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Option<Written>, Failure> {
+    let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
+    let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
+    let chosen = (how.select)(trees)?;
+    let mut progress = console.progress(name, chosen.read.count(), "entries");
+    let written = tupelo::ops::export::rewrite(chosen.read, writer, name, options, &mut progress.until(interrupt))?;
+    let Some(written) = written else { return Ok(None) };
+    for (type_name, class_name) in &written.renamed {
+        console.warn(&format!("tree '{name}': class {type_name} is stored as {class_name}"));
+    }
+    let skipped = chosen.skipped.into_iter().chain(written.left_out);
+    Ok(Some((written.written, skipped.map(|it| format!("branch '{}': {}", it.name, it.reason)).collect())))
 }
 
 /// Whether an input is a tree. What cannot be opened is reported where it is read.

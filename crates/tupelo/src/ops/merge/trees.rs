@@ -1,6 +1,9 @@
 //! Trees of several files as one.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+
+use tupelo_ttree::Branch;
 
 use crate::reader::{Skipped, Tree};
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
@@ -54,6 +57,63 @@ pub fn merge_tree<E: From<Error>>(
     }
     merged.left_out.extend(writer.left_out().into_iter().map(|what| Skipped::new(path, what)));
     Ok(Some(merged))
+}
+
+/// Branches that are not the same in several trees, by path, in order.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnlikeBranches {
+    /// Those that some trees lack.
+    pub missing: Vec<String>,
+    /// Those with different types.
+    pub differing: Vec<String>,
+}
+
+impl UnlikeBranches {
+    /// Whether all trees have the same branches.
+    pub fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.differing.is_empty()
+    }
+
+    /// Looks at `count` trees. `open` opens them by number; one is open at a time.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn of<E>(count: usize, mut open: impl FnMut(usize) -> Result<Tree, E>) -> Result<Self, E> {
+        let mut known: BTreeMap<String, Seen> = BTreeMap::new();
+        for number in 0..count {
+            let tree = open(number)?;
+            for (branch, path) in tree.branches() {
+                let form = tree.metadata().branches.get(branch).map(form).unwrap_or_default();
+                let seen = known.entry(path).or_insert_with(|| Seen { form: form.clone(), ..Seen::default() });
+                seen.differs |= seen.form != form;
+                // A tree may have several branches of a name.
+                if seen.last != Some(number) {
+                    (seen.trees, seen.last) = (seen.trees + 1, Some(number));
+                }
+            }
+        }
+        let paths = |is_chosen: &dyn Fn(&Seen) -> bool| {
+            known.iter().filter(|(_, seen)| is_chosen(seen)).map(|(path, _)| path.clone()).collect()
+        };
+        Ok(Self { missing: paths(&|seen| seen.trees < count), differing: paths(&|seen| seen.differs) })
+    }
+}
+
+/// A branch in the trees so far.
+#[derive(Default)]
+struct Seen {
+    form: String,
+    differs: bool,
+    trees: usize,
+    last: Option<usize>,
+}
+
+/// The type of a branch, as a text.
+fn form(branch: &Branch) -> String {
+    let leaves =
+        branch.leaves.iter().map(|leaf| format!(" {}{}", leaf.leaf_class, if leaf.is_unsigned { "u" } else { "" }));
+    format!("{} {}{}", branch.branch_class, branch.class_name, leaves.collect::<String>())
 }
 
 /// What became of a tree that cannot be written: it was abandoned.

@@ -162,8 +162,17 @@ impl Chain {
         let (mut parts, mut first): (Vec<ChainPart>, Option<Arc<dyn EntrySource>>) = (Vec::new(), None);
         let (mut clusters, mut warnings, mut left_out) = (0, OfFiles(Vec::new()), OfFiles(Vec::new()));
         let (mut extra_type_info, mut deviations): (Vec<ExtraTypeInfo>, Vec<Deviation>) = (Vec::new(), Vec::new());
+        let (mut names, mut counters): (HashSet<String>, Vec<(String, String)>) = Default::default();
         let mut add = |number: usize, source: Arc<dyn EntrySource>| {
             let (file_name, path) = (source.file_name(), source.path().to_owned());
+            let fields = &source.schema().schema().fields;
+            let late: HashSet<&str> =
+                fields.iter().map(|field| field.name.as_str()).filter(|name| !names.contains(*name)).collect();
+            if !late.is_empty() && first.is_some() && source.schema().is_of_tree() {
+                counters
+                    .extend(source.schema().counters().into_iter().filter(|(list, _)| late.contains(list.as_str())));
+            }
+            names.extend(late.into_iter().map(str::to_owned));
             combination.add(source.schema().schema(), &file_name);
             clusters += source.clusters();
             source.sidecar().left_out().into_iter().for_each(|skipped| left_out.add(skipped, &file_name));
@@ -187,6 +196,7 @@ impl Chain {
         let CombinedSchema { schema, partial, differing, promoted } = combination.finish();
         let own = first.schema();
         let schema = SourceSchema::new(schema, own.is_compressed(), own.metadata().clone()).like(own, partial);
+        let schema = schema.with_counters(counters);
         let description = first.sidecar().description().to_owned();
         let (open, opened) = (Box::new(open), Mutex::default());
         // One file at a time leaves none to open ahead.

@@ -18,6 +18,7 @@ pub struct MoveOptions {
     compression: Option<Compression>,
     branches: Vec<String>,
     without: Vec<String>,
+    without_paths: HashSet<String>,
     classes: Vec<String>,
     branch_compression: Vec<(String, Compression)>,
     entries: Option<Vec<Range<u64>>>,
@@ -46,6 +47,13 @@ impl MoveOptions {
     #[must_use]
     pub fn without_branches(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
         self.without.extend(patterns);
+        self
+    }
+
+    /// The same without the branches with exactly these paths, and their parts. A tree need not have them.
+    #[must_use]
+    pub fn without_paths(mut self, paths: impl IntoIterator<Item = String>) -> Self {
+        self.without_paths.extend(paths);
         self
     }
 
@@ -161,7 +169,8 @@ impl MoveOptions {
 
     /// Keeps the chosen branches of a tree.
     pub(super) fn choose(&self, tree: &mut MovableTree, infos: &StreamerInfos) -> Result<()> {
-        if self.branches.is_empty() && self.without.is_empty() && self.classes.is_empty() {
+        let is_all = self.branches.is_empty() && self.without.is_empty() && self.classes.is_empty();
+        if is_all && self.without_paths.is_empty() {
             return Ok(());
         }
         let names = names(tree);
@@ -178,7 +187,7 @@ impl MoveOptions {
             }
             heirs.into_iter().for_each(|index| wanted[index] = true);
         }
-        let mut unwanted = vec![false; names.len()];
+        let mut unwanted: Vec<bool> = names.iter().map(|[.., path]| self.without_paths.contains(path)).collect();
         for pattern in &self.without {
             matching(pattern, &names)?.into_iter().for_each(|index| unwanted[index] = true);
         }

@@ -6,23 +6,41 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
 use tupelo_ttree::write::{Field as TreeField, Form, Jagged, Record, check_fixed, check_member, text_in_items};
 
+use super::TreeOptions;
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
 
 /// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
 /// collection are counted by the field with its size, if there is one.
-pub(super) fn fields(schema: &Schema, counters: &HashMap<String, Option<String>>) -> Result<Vec<TreeField>> {
-    let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
+pub(super) fn fields(schema: &Schema, options: &TreeOptions) -> Result<Vec<TreeField>> {
+    fields_of(schema, options, &mut Classes::default())
+}
+
+/// The types of records whose classes have other names, and these.
+pub(crate) fn renamed(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, String)>> {
     let mut classes = Classes::default();
-    let field = |field: &Field| {
-        let form = form(field, &field.name, &mut classes).map_err(|error| error.in_field(&field.name))?;
-        let counter = match counters.get(&field.name) {
+    fields_of(schema, options, &mut classes)?;
+    let known = classes
+        .known
+        .into_iter()
+        .flat_map(|(type_name, records)| records.into_iter().map(move |record| (type_name.clone(), record.class_name)));
+    let mut renamed: Vec<_> = known.filter(|(type_name, class)| !type_name.is_empty() && type_name != class).collect();
+    renamed.sort();
+    Ok(renamed)
+}
+
+fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes) -> Result<Vec<TreeField>> {
+    let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
+    let mut field = |field: &Field| {
+        let form = form(field, &field.name, classes).map_err(|error| error.in_field(&field.name))?;
+        let usual = || if options.jagged == Jagged::Same { None } else { usual_counter(schema, field) };
+        let counter = match options.counters.get(&field.name) {
             Some(known) => known.clone(),
-            None => projected.get(&field.name).cloned().or_else(|| usual_counter(schema, field)),
+            None => projected.get(&field.name).cloned().or_else(usual),
         };
         Ok(TreeField { name: field.name.clone(), form, title: field.description.clone(), counter })
     };
-    schema.fields.iter().map(field).collect()
+    schema.fields.iter().map(&mut field).collect()
 }
 
 /// Lists, each with the integer field that has the name which its counter would get: `x` and `nx`. It may be something
@@ -222,7 +240,7 @@ mod tests {
             record("in-1", "", &["x"]),
             record("in+1", "", &["y"]),
         ];
-        let fields = super::fields(&Schema { fields }, &HashMap::new()).unwrap();
+        let fields = super::fields(&Schema { fields }, &TreeOptions::default()).unwrap();
         let class = |field: &TreeField| match &field.form {
             Form::Record(record) => record.class_name.clone(),
             form => panic!("{form:?}"),
@@ -241,7 +259,7 @@ mod tests {
     fn classes_with_members_of_another_class_are_not_those_of_their_types() {
         let inner = record("v", "TVector2", &["fX", "fY"]);
         let outer = Field::new("hit", "Hit", Kind::Record(vec![inner]));
-        let fields = super::fields(&Schema { fields: vec![outer] }, &HashMap::new()).unwrap();
+        let fields = super::fields(&Schema { fields: vec![outer] }, &TreeOptions::default()).unwrap();
         let Form::Record(class) = &fields[0].form else { panic!("{fields:?}") };
         assert!(class.class_name.starts_with("hit_record_"), "{class:?}");
     }

@@ -19,7 +19,7 @@ use tupelo_ttree::write::{
 };
 
 pub use self::chosen::MoveOptions;
-pub(crate) use self::forms::usual_counters;
+pub(crate) use self::forms::{renamed, usual_counters};
 pub use self::moved::MovedTreeWriter;
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
@@ -39,14 +39,15 @@ const STEP_ENTRIES: u64 = 256;
 /// Fields that cannot be stored in a tree: their dotted paths, and why.
 pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
     let planning = options.planning()?;
-    let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, &options.counters)?, planning)?);
+    let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, options)?, planning)?);
     let mut found = Vec::new();
     if plan(schema).is_ok() {
         return Ok(found);
     }
     for field in &schema.fields {
         let before = found.len();
-        forms::without_branch(field, options.jagged, &mut found);
+        let has_counter = options.counters.get(&field.name).is_some_and(Option::is_some);
+        forms::without_branch(field, options.jagged.of(has_counter), &mut found);
         if found.len() == before {
             let alone: Result<Plan> = plan(&Schema { fields: vec![field.clone()] });
             found.extend(alone.err().map(|error| (field.name.clone(), error)));
@@ -101,7 +102,7 @@ impl TreeWriter {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
         let planning = options.planning()?;
-        let fields = forms::fields(schema, &options.counters)?;
+        let fields = forms::fields(schema, &options)?;
         let plan = Plan::new(name, &fields, planning)?;
         let place = |name: &str| fields.iter().position(|field| field.name == name);
         let counter = |field: &TreeField| field.counter.as_deref().and_then(place);

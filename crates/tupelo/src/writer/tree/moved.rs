@@ -4,14 +4,15 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
-use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
-use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
+use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedIndex, MovedTree};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::BasketPlace;
 
 use super::super::WriteProgress;
 use super::MoveOptions;
+use super::options::codec_of;
+use crate::plan::EntrySet;
 use crate::pool::{self, Ahead};
 use crate::reader::Tree;
 use crate::sink::{FileSink, PageSink, Target, name_of};
@@ -19,7 +20,7 @@ use crate::source::TreeSource;
 use crate::{Error, Result};
 
 /// Bytes of baskets that are read together from storage that is read in place, and from other storage.
-const GROUP_BYTES: [u64; 2] = [1 << 20, 16 << 20];
+const GROUP_BYTES: [u64; 2] = [256 << 10, 16 << 20];
 
 /// Writes one tree that has the entries of other trees, one after the other. Their baskets are neither decoded nor, without
 /// another codec, decompressed. It must be finished before its file can be.
@@ -35,7 +36,8 @@ pub struct MovedTreeWriter {
     seen_entries: u64,
     /// Entries that were moved to other baskets.
     pub(super) moved_entries: u64,
-    has_index: bool,
+    /// The index of the trees so far, or why there is none; `None` without a tree that has one.
+    index: Option<Result<MovedIndex, &'static str>>,
     has_references: bool,
     /// Branches that are left out of the last tree.
     pub(super) unmovable: Vec<String>,
@@ -83,7 +85,7 @@ impl MovedTreeWriter {
             clusters: 0,
             seen_entries: 0,
             moved_entries: 0,
-            has_index: false,
+            index: None,
             has_references: false,
             unmovable: Vec::new(),
             closed: None,
@@ -106,11 +108,12 @@ impl MovedTreeWriter {
 
     /// What of the trees so far is not in the new one.
     pub fn left_out(&self) -> Vec<String> {
-        let has_index = self.new.trees < 2 && self.new.has_all_entries;
-        let index =
-            (self.has_index && !has_index).then_some("its index, which has the original numbers of the entries");
-        let references = self.has_references.then_some("its table of references between objects (TRef)");
-        let parts = index.into_iter().chain(references).map(str::to_owned);
+        let index = match &self.index {
+            Some(Err(reason)) if !self.new.keeps_index() => Some(format!("its index, {reason}")),
+            _ => None,
+        };
+        let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
+        let parts = index.into_iter().chain(references);
         let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
         parts.chain(self.unmovable.iter().map(branch)).collect()
     }
@@ -159,22 +162,15 @@ impl MovedTreeWriter {
                     new.compression = codec.map(Compression::setting);
                 }
             }
-            Some(first) => {
-                if let Some(what) = first.difference(&movable) {
-                    let what = format!("does not fit the first tree: {what}");
-                    return Err(tree.context(Error::invalid_argument(what)));
-                }
-            }
+            Some(first) => movable.arrange_like(first).map_err(|what| {
+                tree.context(Error::invalid_argument(format!("does not fit the first tree: {what}")))
+            })?,
         }
         self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
-        self.has_index |= movable.has_index();
         self.has_references |= movable.has_references();
-        let limits = movable.limits();
-        match self.new.limits.is_empty() {
-            true => self.new.limits = limits,
-            false => self.new.limits.iter_mut().zip(limits).for_each(|(own, other)| *own = (*own).max(other)),
-        }
+        self.new.limits.append(movable.limits());
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
+        self.append_index(&movable, &chosen);
         self.seen_entries += tree.entries();
         let is_done = match self.options.recuts() {
             true => self.recut(tree, &movable, &chosen, progress)?,
@@ -182,6 +178,25 @@ impl MovedTreeWriter {
         };
         self.first.get_or_insert(movable);
         Ok(is_done)
+    }
+
+    /// Adds the index of a tree under the new numbers of its entries.
+    fn append_index(&mut self, movable: &MovableTree, chosen: &EntrySet) {
+        let lacking = Err("which some of the trees lack");
+        self.index = match (self.index.take(), movable.has_index()) {
+            (None, false) => None,
+            (None, true) if self.new.trees > 0 => Some(lacking),
+            (Some(Ok(_)), false) => Some(lacking),
+            (Some(Err(reason)), _) => Some(Err(reason)),
+            (known, true) => {
+                let (base, places) = (self.new.entries, chosen.places());
+                let own = MovedIndex::of(movable).map(|own| own.renumbered(|entry| Some(base + places(entry)?)));
+                Some(match (known, own) {
+                    (Some(Ok(mut all)), Ok(own)) => all.append(own).map(|()| all),
+                    (_, own) => own,
+                })
+            }
+        };
     }
 
     /// Moves all baskets of a tree as they are; false if `progress` ended the work.
@@ -251,6 +266,11 @@ impl MovedTreeWriter {
         if self.options.recuts() {
             self.new.end_clusters();
         }
+        if let Some(Ok(index)) = self.index.take_if(|index| index.is_ok())
+            && !self.new.keeps_index()
+        {
+            self.new.index = Some(index);
+        }
         let names = [first.tree.class_name.as_str(), &first.tree.title];
         let codec = self.options.compression().or_else(|| first.tree.branches.first().map(codec_of));
         let compression = codec.unwrap_or(Compression::DEFAULT);
@@ -266,13 +286,6 @@ impl MovedTreeWriter {
     pub(super) fn context(&self, error: Error) -> Error {
         error.in_object("tree", &self.path).in_file(self.sink.name())
     }
-}
-
-/// The codec and level of a branch. Before ROOT 5.30 there was only the level, of zlib.
-pub(super) fn codec_of(branch: &Branch) -> Compression {
-    let setting = u32::try_from(branch.compression).unwrap_or(0);
-    let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
-    Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
 }
 
 /// Reads baskets and, if they get another codec, compresses them again.

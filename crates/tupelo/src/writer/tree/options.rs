@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use tupelo_format::compression::Compression;
+use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
 use tupelo_ttree::write::Planning;
 
+use crate::reader::Tree;
 use crate::{Error, Result};
 
 /// Flushing of clusters: by default after 30 000 000 compressed bytes.
@@ -47,6 +49,19 @@ impl Default for TreeOptions {
 }
 
 impl TreeOptions {
+    /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
+    /// which lists are arrays with a counter.
+    pub fn of(tree: &Tree) -> Self {
+        let metadata = tree.metadata();
+        let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
+        let auto_flush = if metadata.auto_flush == 0 { DEFAULT_AUTO_FLUSH } else { metadata.auto_flush };
+        Self::default()
+            .with_compression(codec)
+            .with_auto_flush(auto_flush)
+            .with_title(&metadata.title)
+            .with_jagged(Jagged::Same)
+    }
+
     /// Codec and level of baskets; by default zstd:5.
     #[must_use]
     pub fn with_compression(mut self, compression: Compression) -> Self {
@@ -116,6 +131,11 @@ impl TreeOptions {
         self
     }
 
+    /// Whether integers with the name of a counter may become one.
+    pub(crate) fn takes_usual_counters(&self) -> bool {
+        self.jagged != Jagged::Same
+    }
+
     /// The title.
     pub(crate) fn title(&self) -> &str {
         &self.title
@@ -134,4 +154,11 @@ impl TreeOptions {
             _ => Ok(Planning { jagged: self.jagged, split_level: self.split_level }),
         }
     }
+}
+
+/// The codec and level of a branch. Before ROOT 5.30 there was only the level, of zlib.
+pub(super) fn codec_of(branch: &Branch) -> Compression {
+    let setting = u32::try_from(branch.compression).unwrap_or(0);
+    let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
+    Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
 }

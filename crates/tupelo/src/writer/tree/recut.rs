@@ -12,7 +12,8 @@ use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket};
 use tupelo_ttree::{Branch, ValueLayout};
 
-use super::moved::{MovedTreeWriter, codec_of};
+use super::moved::MovedTreeWriter;
+use super::options::codec_of;
 use crate::plan::EntrySet;
 use crate::reader::Tree;
 use crate::source::TreeSource;
