@@ -5,7 +5,7 @@ use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::{Error, Result};
 
-use super::form::{Form, OBJECT, Record, number};
+use super::form::{Form, OBJECT, ROOT_OBJECT_MEMBER, Record, is_base, number};
 
 /// ROOT's class of baskets.
 pub(super) const BASKET: &str = "TBasket";
@@ -27,15 +27,20 @@ const STREAMER: i32 = 500;
 /// ROOT's numbers of `std::vector` and of `std::string` (`ROOT::ESTLType`).
 const VECTOR: i32 = 1;
 const STRING: i32 = 365;
-/// ROOT's code of objects in a container (`kObject`).
-const OBJECT_ITEM: i32 = 61;
+/// The checksum of `TObject`.
+const ROOT_OBJECT_CHECKSUM: u32 = 0x901b_c02d;
 
-/// The checksum that ROOT computes of a class without bases, from the names of its members and their types
-/// (`TStreamerInfo::GetCheckSum`). Containers have no members there.
+/// The checksum that ROOT computes of a class, from the names and checksums of its bases and the names of its members and
+/// their types (`TStreamerInfo::GetCheckSum`). Containers have no members there.
 pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
     let add = |sum: u32, number: u32| sum.wrapping_mul(3).wrapping_add(number);
     let text = |sum, text: &str| text.bytes().fold(sum, |sum, byte| add(sum, byte.into()));
-    elements.iter().fold(text(0, class_name), |sum, element| {
+    let (bases, members): (Vec<&Element>, Vec<&Element>) =
+        elements.iter().partition(|element| matches!(element.kind, ElementKind::Base { .. }));
+    let sum = bases.into_iter().fold(text(0, class_name), |sum, base| {
+        add(text(sum, &base.name), base.max_index.get(1).map_or(0, |sum| sum.cast_unsigned()))
+    });
+    members.into_iter().fold(sum, |sum, element| {
         let sum = text(text(sum, &element.name), &element.type_name);
         element.dimensions().iter().fold(sum, |sum, &size| add(sum, size.cast_unsigned()))
     })
@@ -43,8 +48,11 @@ pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
 
 impl Record {
     /// The checksum of the class.
-    pub(super) fn checksum(&self) -> u32 {
-        checksum(&self.class_name, &self.elements())
+    pub fn checksum(&self) -> u32 {
+        match self.is_root_object() {
+            true => ROOT_OBJECT_CHECKSUM,
+            false => checksum(&self.class_name, &self.elements()),
+        }
     }
 
     fn elements(&self) -> Vec<Element> {
@@ -53,21 +61,21 @@ impl Record {
 
     /// Adds the class and those of its members.
     pub(super) fn add_to(&self, infos: &mut StreamerInfos) {
+        if self.is_root_object() {
+            return;
+        }
         self.members.iter().for_each(|(_, member)| add(member, infos));
         let elements = self.elements();
         infos.push(ClassInfo {
             name: self.class_name.clone(),
             title: Vec::new(),
             bits: 0,
-            version: CLASS_VERSION,
+            version: self.version,
             checksum: checksum(&self.class_name, &elements),
             elements,
         });
     }
 }
-
-/// Version of classes that have no version of their own.
-pub(super) const CLASS_VERSION: i32 = 1;
 
 /// Adds the classes of a form.
 pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
@@ -79,6 +87,16 @@ pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
 }
 
 fn element(name: &str, form: &Form) -> Element {
+    let small = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    if let Form::Record(base) = form
+        && is_base(name)
+    {
+        let kind = ElementKind::Base { version: base.version };
+        let mut element =
+            Element { size: small(form.memory().0), ..Element::new(&base.class_name, "BASE", base.base_code(), kind) };
+        element.max_index[1] = base.checksum().cast_signed();
+        return element;
+    }
     let type_name = form.type_name();
     let (code, kind) = match form {
         Form::Number(basic) => (number(*basic).0, ElementKind::Basic),
@@ -88,13 +106,15 @@ fn element(name: &str, form: &Form) -> Element {
         },
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
         Form::List(item) => {
-            let item = if let Form::Number(basic) = **item { number(basic).0 } else { OBJECT_ITEM };
+            let item = if let Form::Number(basic) = **item { number(basic).0 } else { ROOT_OBJECT_MEMBER };
             (STREAMER, ElementKind::Stl { container: VECTOR, item })
         }
-        Form::Record(_) => (OBJECT, ElementKind::ObjectAny),
+        Form::Record(record) => match record.code() {
+            ROOT_OBJECT_MEMBER => (ROOT_OBJECT_MEMBER, ElementKind::Object),
+            code => (code, ElementKind::ObjectAny),
+        },
     };
     let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
-    let small = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let mut element = Element { size: small(form.memory().0), ..Element::new(name, &type_name, code, kind) };
     if !sizes.is_empty() {
         element.array_length = small(sizes.iter().product());

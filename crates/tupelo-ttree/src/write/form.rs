@@ -23,8 +23,96 @@ pub enum Form {
 pub struct Record {
     /// C++ name.
     pub class_name: String,
-    /// Names and forms.
+    /// Version; 1 for classes that have none.
+    pub version: i32,
+    /// Names and forms. [Base classes](is_base) are the first ones.
     pub members: Vec<(String, Form)>,
+    /// Whether the values of base classes are beside those of the other members, as in split collections of a tree that is
+    /// read.
+    pub is_flat: bool,
+}
+
+/// A member of a class or of one of its bases.
+#[derive(Debug)]
+pub(super) struct FlatMember<'r> {
+    /// Where its values are.
+    pub(super) path: Vec<usize>,
+    /// The class that has it, and its number there.
+    pub(super) owner: &'r Record,
+    pub(super) id: usize,
+    pub(super) name: &'r str,
+    pub(super) form: &'r Form,
+}
+
+impl Record {
+    /// A class whose values are as its members.
+    pub fn new(class_name: &str, version: i32, members: Vec<(String, Form)>) -> Self {
+        Self { class_name: class_name.to_owned(), version, members, is_flat: false }
+    }
+
+    /// The members with those of base classes, which come first.
+    pub(super) fn flat_members(&self) -> Vec<FlatMember<'_>> {
+        let mut found = Vec::new();
+        self.add_flat(&[], &mut found);
+        if self.is_flat {
+            found.iter_mut().enumerate().for_each(|(place, member)| member.path = vec![place]);
+        }
+        found
+    }
+
+    fn add_flat<'r>(&'r self, path: &[usize], found: &mut Vec<FlatMember<'r>>) {
+        for (id, (name, form)) in self.members.iter().enumerate() {
+            let path = [path, &[id]].concat();
+            match form {
+                Form::Record(base) if is_base(name) => base.add_flat(&path, found),
+                _ => found.push(FlatMember { path, owner: self, id, name, form }),
+            }
+        }
+    }
+
+    /// ROOT's base class `TObject`.
+    pub fn root_object() -> Self {
+        let number = |name: &str| (name.to_owned(), Form::Number(Basic::U32));
+        let members = vec![number("fUniqueID"), number("fBits")];
+        Self::new(ROOT_OBJECT, 1, members)
+    }
+
+    /// Whether it is `TObject`, which streams itself.
+    pub(super) fn is_root_object(&self) -> bool {
+        self.class_name == ROOT_OBJECT
+    }
+
+    /// Whether the class is `TObject` or inherits from it.
+    fn inherits_root_object(&self) -> bool {
+        let is_heir = |(name, form): &(String, Form)| match form {
+            Form::Record(base) => is_base(name) && base.inherits_root_object(),
+            _ => false,
+        };
+        self.is_root_object() || self.members.iter().any(is_heir)
+    }
+
+    /// ROOT's code of members with this class.
+    pub(super) fn code(&self) -> i32 {
+        if self.inherits_root_object() { ROOT_OBJECT_MEMBER } else { OBJECT }
+    }
+
+    /// ROOT's code of this base class.
+    pub(super) fn base_code(&self) -> i32 {
+        if self.is_root_object() { ROOT_OBJECT_BASE } else { BASE }
+    }
+
+    /// Whether objects consist of more than base classes without members.
+    pub(super) fn has_values(&self) -> bool {
+        self.members.iter().any(|(name, form)| match form {
+            Form::Record(base) if is_base(name) => base.has_values(),
+            _ => true,
+        })
+    }
+}
+
+/// Whether a member is a base class, which has the name `:_0` and so on.
+pub fn is_base(member: &str) -> bool {
+    member.starts_with(":_")
 }
 
 /// A top-level field.
@@ -41,6 +129,13 @@ pub struct Field {
     pub counter: Option<String>,
 }
 
+/// The class whose heirs have codes of their own.
+const ROOT_OBJECT: &str = "TObject";
+/// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`), and of `TObject` as one (`kTObject`).
+const BASE: i32 = 0;
+const ROOT_OBJECT_BASE: i32 = 66;
+/// ROOT's code of members whose class inherits from `TObject` (`kObject`), and of objects in a container.
+pub(super) const ROOT_OBJECT_MEMBER: i32 = 61;
 /// ROOT's code of objects in a branch that have a member's head (`TVirtualStreamerInfo::kAny`) …
 pub(super) const OBJECT: i32 = 62;
 /// … and of containers and texts (`kSTL`).
@@ -78,7 +173,7 @@ impl Form {
     }
 
     /// C++ name; of fixed arrays that of the items.
-    pub(super) fn type_name(&self) -> String {
+    pub fn type_name(&self) -> String {
         match self {
             Self::Number(basic) => number(*basic).1.to_owned(),
             Self::Text => "string".to_owned(),
@@ -94,7 +189,7 @@ impl Form {
             Self::Number(basic) => number(*basic).0,
             Self::Fixed(_, item) => item.branch_code() % ARRAY + ARRAY,
             Self::Text | Self::List(_) => CONTAINER,
-            Self::Record(_) => OBJECT,
+            Self::Record(record) => record.code(),
         }
     }
 

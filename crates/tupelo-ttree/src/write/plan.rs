@@ -7,9 +7,9 @@ use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::{Error, Result};
 
-use super::classes::{self, CLASS_VERSION, checksum};
-use super::form::{OBJECT, number, vector};
-use super::values::{check_member, check_name, member, members, no_form, value};
+use super::classes::{self, checksum};
+use super::form::{FlatMember, OBJECT, is_base, number, vector};
+use super::values::{check_member, check_name, flat_base, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
 
@@ -185,7 +185,7 @@ impl Field {
         match &self.form {
             Form::List(item) => match &**item {
                 Form::Record(record) if jagged == Jagged::Counter => {
-                    record.members.iter().any(|(_, member)| is_array(member, jagged))
+                    record.flat_members().iter().any(|member| is_array(member.form, jagged))
                 }
                 item => is_array(item, jagged),
             },
@@ -338,7 +338,7 @@ impl Planner<'_> {
         let object = match form {
             Form::Record(record) => ObjectBranch {
                 checksum: record.checksum(),
-                class_version: CLASS_VERSION,
+                class_version: record.version,
                 is_any: true,
                 ..ObjectBranch::default()
             },
@@ -360,53 +360,84 @@ impl Planner<'_> {
 
     /// A record: whole, or a branch for each member.
     fn record(&mut self, name: &str, record: &Record, path: Vec<usize>) -> Result<()> {
-        if self.planning.split_level == 0 {
+        if self.planning.split_level == 0 || !record.has_values() {
             return self.whole(name, &Form::Record(record.clone()), path);
         }
         record.add_to(&mut self.infos);
         let object = ObjectBranch {
             class_name: record.class_name.clone(),
             checksum: record.checksum(),
-            class_version: CLASS_VERSION,
+            class_version: record.version,
             id: -2,
             code: -1,
             is_any: true,
             ..ObjectBranch::default()
         };
-        let dotted = format!("{name}.");
+        let dotted = format!("{}.", name.strip_suffix('.').unwrap_or(name));
         let branch = Branch::object(&dotted, &dotted, object, None);
         let parent = self.push(Branch { split_level: self.planning.split_level, ..branch })?;
-        self.members(&dotted, record, &path, parent, self.planning.split_level - 1)
+        self.members(&dotted, record, (&path, None), parent, self.planning.split_level - 1)
     }
 
-    /// The branches of the members of a record.
-    fn members(&mut self, prefix: &str, record: &Record, path: &[usize], parent: usize, level: u8) -> Result<()> {
+    /// The branches of the members of a record. `next` is the column of the first one if they are beside those of the class
+    /// whose base the record is.
+    fn members(
+        &mut self,
+        prefix: &str,
+        record: &Record,
+        (path, next): (&[usize], Option<&mut usize>),
+        parent: usize,
+        level: u8,
+    ) -> Result<()> {
         let checksum = record.checksum();
+        let is_flat = record.is_flat || next.is_some();
+        let mut first = 0;
+        let next = next.unwrap_or(&mut first);
         for (id, (member_name, form)) in record.members.iter().enumerate() {
             check_member(member_name)?;
-            let name = format!("{prefix}{member_name}");
-            let path = [path, &[id]].concat();
+            let base = match form {
+                Form::Record(base) if is_base(member_name) => Some(base),
+                _ => None,
+            };
+            if base.is_some_and(|base| !base.has_values()) {
+                continue;
+            }
+            let name = format!("{prefix}{}", base.map_or(member_name, |base| &base.class_name));
+            let path = match base {
+                Some(_) if is_flat => path.to_vec(),
+                _ if is_flat => {
+                    let column = *next;
+                    *next += 1;
+                    [path, &[column]].concat()
+                }
+                _ => [path, &[id]].concat(),
+            };
             let object = ObjectBranch {
                 class_name: record.class_name.clone(),
                 parent_name: record.class_name.clone(),
                 checksum,
-                class_version: CLASS_VERSION,
+                class_version: record.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
-                code: form.branch_code(),
+                code: base.map_or_else(|| form.branch_code(), Record::base_code),
                 ..ObjectBranch::default()
             };
             match form {
-                Form::Record(inner) if level > 0 => {
-                    let object = ObjectBranch { kind: 2, ..object };
+                Form::Record(inner) if level > 0 && inner.has_values() && !inner.is_root_object() => {
+                    let object = ObjectBranch { kind: if base.is_some() { 1 } else { 2 }, ..object };
                     let mut branch = Branch::object(&name, &name, object, None);
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     let branch = self.push(branch)?;
-                    self.members(&format!("{name}."), inner, &path, branch, level - 1)?;
+                    let next = if is_flat && base.is_some() { Some(&mut *next) } else { None };
+                    self.members(&format!("{name}."), inner, (&path, next), branch, level - 1)?;
                 }
                 form => {
                     let object = ObjectBranch { is_any: object.code == OBJECT, ..object };
                     let (title, leaf_title) = member_titles(&name, &name, form);
-                    let mut branch = Branch::object(&title, &leaf_title, object, Some((path, member(form)?)));
+                    let encoding = match base {
+                        Some(base) if is_flat => flat_base(base, next)?,
+                        _ => member(form)?,
+                    };
+                    let mut branch = Branch::object(&title, &leaf_title, object, Some((path, encoding)));
                     branch.leaf.of_member(&name, form);
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     self.push(branch)?;
@@ -422,19 +453,19 @@ impl Planner<'_> {
         // Only a vector shows how many items there are without members.
         if self.jagged == Jagged::Counter && !record.members.is_empty() {
             let counter = self.counter_name(field, field.is_counted(Jagged::Counter));
-            for (id, (member_name, form)) in record.members.iter().enumerate() {
+            for FlatMember { path: own, name: member_name, form, .. } in record.flat_members() {
                 let within = |error: Error| error.within(format_args!("member '{member_name}'"));
-                let path = [path.as_slice(), &[id]].concat();
+                let path = [path.as_slice(), &own].concat();
                 let branch = self.free_name(format!("{name}_{member_name}"));
                 check_name(&branch).and_then(|()| self.list(&branch, form, path, counter.clone())).map_err(within)?;
             }
             return Ok(());
         }
-        let is_flat = record.members.iter().all(|(_, form)| form.numbers().is_some());
+        let members = record.flat_members();
+        let is_splittable = members.iter().all(|it| it.form.numbers().is_some() && !it.owner.is_root_object());
         // ROOT takes a member with the name of the field but for its last letter for the field.
-        let is_mistaken =
-            record.members.iter().any(|(it, _)| name.strip_prefix(it).is_some_and(|rest| rest.len() == 1));
-        if self.planning.split_level == 0 || !is_flat || is_mistaken {
+        let is_mistaken = members.iter().any(|it| name.strip_prefix(it.name).is_some_and(|rest| rest.len() == 1));
+        if self.planning.split_level == 0 || !is_splittable || is_mistaken {
             return self.whole(name, &Form::List(Box::new(Form::Record(record.clone()))), path);
         }
         record.add_to(&mut self.infos);
@@ -456,14 +487,13 @@ impl Planner<'_> {
         branch.leaf.name.clone_from(&counted);
         branch.split_level = self.planning.split_level;
         let parent = self.push(branch)?;
-        let checksum = record.checksum();
-        for (id, (member_name, form)) in record.members.iter().enumerate() {
+        for FlatMember { path: own, owner, id, name: member_name, form } in members {
             check_member(member_name)?;
             let object = ObjectBranch {
-                class_name: record.class_name.clone(),
+                class_name: owner.class_name.clone(),
                 parent_name: record.class_name.clone(),
-                checksum,
-                class_version: CLASS_VERSION,
+                checksum: owner.checksum(),
+                class_version: owner.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
                 kind: 41,
                 code: form.branch_code(),
@@ -472,7 +502,7 @@ impl Planner<'_> {
             let whole_name = format!("{name}.{member_name}");
             let (branch_name, _) = member_titles(&whole_name, "", form);
             let title = format!("{member_name}[{counted}]");
-            let values = ([path.as_slice(), &[id]].concat(), Encoding::Items(Box::new(member(form)?)));
+            let values = ([path.as_slice(), &own].concat(), Encoding::Items(Box::new(member(form)?)));
             let mut branch = Branch::object(&branch_name, &title, object, Some(values));
             branch.leaf.of_member(&whole_name, form);
             branch.leaf.counter = Some(parent);

@@ -195,9 +195,16 @@ fn records() -> (Record, ArrayRef) {
         (0..length).for_each(|index| names.values().append_value(format!("name {index}")));
         names.append(true);
     }
-    let inner = Record { class_name: "Inner".into(), members: vec![("x".into(), list_of(Form::Number(Basic::F32)))] };
+    let inner = Record {
+        class_name: "Inner".into(),
+        version: 1,
+        is_flat: false,
+        members: vec![("x".into(), list_of(Form::Number(Basic::F32)))],
+    };
     let outer = Record {
         class_name: "Outer".into(),
+        version: 1,
+        is_flat: false,
         members: vec![
             ("id".into(), Form::Number(Basic::I32)),
             ("s".into(), Form::Text),
@@ -246,7 +253,7 @@ fn lists_of_records_come_back_in_every_form() {
     let offsets = arrow_buffer::OffsetBuffer::new(vec![0_i64, 2, 2, 3].into());
     let array: ArrayRef = Arc::new(LargeListArray::new(item, offsets, items, None));
     let members = vec![("pt".into(), Form::Number(Basic::F32)), ("id".into(), Form::Number(Basic::I32))];
-    let record = Form::Record(Record { class_name: "Muon".into(), members });
+    let record = Form::Record(Record { class_name: "Muon".into(), version: 1, is_flat: false, members });
     let fields = [field("m", list_of(record))];
     let arrays = [array.clone()];
     let get = |member: usize| super::column(&array, &[member]).unwrap();
@@ -282,6 +289,8 @@ fn checksums_are_those_of_root() {
     // Computed by ROOT 6.40 for these classes.
     let point = Record {
         class_name: "WTPoint".into(),
+        version: 1,
+        is_flat: false,
         members: vec![
             ("x".into(), Form::Number(Basic::F32)),
             ("n".into(), Form::Number(Basic::I32)),
@@ -292,8 +301,101 @@ fn checksums_are_those_of_root() {
     };
     assert_eq!((point.checksum(), Form::Record(point.clone()).memory()), (2_607_787_748, (88, 8)));
     let outer = vec![("id".into(), Form::Number(Basic::I32)), ("p".into(), Form::Record(point))];
-    assert_eq!(Record { class_name: "WTOuter".into(), members: outer }.checksum(), 987_040_485);
+    assert_eq!(
+        Record { class_name: "WTOuter".into(), version: 1, is_flat: false, members: outer }.checksum(),
+        987_040_485
+    );
     assert_eq!(classes::checksum("vector<vector<float> >", &[]), 2_170_935_584);
+}
+
+fn base(number: usize, class: &Record) -> (String, Form) {
+    (format!(":_{number}"), Form::Record(class.clone()))
+}
+
+/// `struct I {virtual ~I();}; struct B1 : I {int b1; vector<float> bv;}; struct B2 {double b2;};
+/// struct D : B1, B2 {float d; vector<int> dv; B2 inner;};`
+fn derived() -> Record {
+    let number = |name: &str, basic| (name.to_owned(), Form::Number(basic));
+    let interface = Record::new("I0", 1, Vec::new());
+    let floats = ("bv".to_owned(), list_of(Form::Number(Basic::F32)));
+    let first = Record::new("B1", 1, vec![base(0, &interface), number("b1", Basic::I32), floats]);
+    let second = Record::new("B2", 1, vec![number("b2", Basic::F64)]);
+    let numbers = ("dv".to_owned(), list_of(Form::Number(Basic::I32)));
+    let inner = ("inner".to_owned(), Form::Record(second.clone()));
+    Record::new("D", 1, vec![base(0, &first), base(1, &second), number("d", Basic::F32), numbers, inner])
+}
+
+#[test]
+fn classes_with_bases_are_those_of_root() {
+    // Computed by ROOT 6.40.
+    assert_eq!(derived().checksum(), 0xc80f_ccbc);
+    let heir = Record::new(
+        "Tob",
+        3,
+        vec![
+            base(0, &Record::root_object()),
+            ("a".into(), Form::Number(Basic::I32)),
+            ("b".into(), Form::Number(Basic::F32)),
+        ],
+    );
+    assert_eq!(heir.checksum(), 0xf4b2_c6c1);
+    let planned = |class: Record, split_level| {
+        let planning = Planning { jagged: Jagged::Vector, split_level };
+        Plan::new("t", &[field("x.", Form::Record(class))], planning).unwrap()
+    };
+    let branches = |class: Record, split_level| -> Vec<(String, i32, i32, i32)> {
+        let about = |branch: Branch| {
+            let object = branch.object.unwrap();
+            (branch.name, object.kind, object.code, object.id)
+        };
+        planned(class, split_level).branches.into_iter().map(about).collect()
+    };
+    // Bases without members have no branches, and `TObject` is not split.
+    let expected = [
+        ("x.", 0, -1, -2),
+        ("x.B1", 1, 0, 0),
+        ("x.B1.b1", 0, 3, 1),
+        ("x.B1.bv", 0, 300, 2),
+        ("x.B2", 1, 0, 1),
+        ("x.B2.b2", 0, 8, 0),
+        ("x.d", 0, 5, 2),
+        ("x.dv", 0, 300, 3),
+        ("x.inner", 2, 62, 4),
+        ("x.inner.b2", 0, 8, 0),
+    ];
+    assert_eq!(branches(derived(), 99), expected.map(|(name, kind, code, id)| (name.to_owned(), kind, code, id)));
+    let expected = [("x.", 0, -1, -2), ("x.TObject", 0, 66, 0), ("x.a", 0, 3, 1), ("x.b", 0, 5, 2)];
+    assert_eq!(branches(heir.clone(), 99), expected.map(|(name, kind, code, id)| (name.to_owned(), kind, code, id)));
+    assert_eq!(branches(heir.clone(), 0), [("x.".to_owned(), 0, -1, -1)]);
+    let info = planned(heir, 99).infos;
+    let info = info.named("Tob").next().unwrap();
+    assert_eq!((info.version, info.elements[0].code, info.elements[0].name.as_str()), (3, 66, "TObject"));
+}
+
+/// Members of bases that are beside the others, as in split collections, have the heads of their classes.
+#[test]
+fn flat_members_are_stored_in_their_bases() {
+    let numbers = |values: [i32; 2]| Arc::new(Int32Array::from(values.to_vec())) as ArrayRef;
+    let (first, second) = (numbers([1, 2]), numbers([3, 4]));
+    let struct_of = |columns: Vec<(&str, ArrayRef)>| {
+        let columns = columns
+            .into_iter()
+            .map(|(name, array)| (Arc::new(ArrowField::new(name, array.data_type().clone(), false)), array));
+        StructArray::from(columns.collect::<Vec<_>>())
+    };
+    let member = |name: &str| (name.to_owned(), Form::Number(Basic::I32));
+    let nested = Record::new("E", 1, vec![base(0, &Record::new("E1", 1, vec![member("e1")])), member("e")]);
+    let flat = Record { is_flat: true, ..nested.clone() };
+    let inner: ArrayRef = Arc::new(struct_of(vec![("e1", first.clone())]));
+    let arrays =
+        [struct_of(vec![(":_0", inner), ("e", second.clone())]), struct_of(vec![("e1", first), ("e", second)])];
+    let [nested, flat] = [(nested, &arrays[0]), (flat, &arrays[1])].map(|(record, array)| {
+        let mut out = Vec::new();
+        values::value(&Form::Record(record)).unwrap().put(array, 0..2, &mut out).unwrap();
+        out
+    });
+    assert_eq!(nested, flat);
+    assert_eq!(nested.len(), 2 * (10 + 10 + 8));
 }
 
 #[test]
@@ -303,8 +405,8 @@ fn fields_without_a_branch_are_refused_by_name() {
     assert!(refused(&[field("a b", number())]).contains("the name of a branch must not contain ' '"));
     assert!(refused(&[field("t", Form::Fixed(2, Box::new(Form::Text)))]).contains("field 't'"));
     assert!(refused(&[field("x", number()), field("x", number())]).contains("'x'"));
-    let base = Record { class_name: "R".into(), members: vec![(":_0".into(), number())] };
-    assert!(refused(&[field("r", Form::Record(base))]).contains("':_0'"));
+    let base = Record { class_name: "R".into(), version: 1, is_flat: false, members: vec![("a-b".into(), number())] };
+    assert!(refused(&[field("r", Form::Record(base))]).contains("'a-b'"));
 }
 
 #[test]
@@ -325,6 +427,8 @@ fn titles_and_unsigned_counters_are_kept() {
 fn fixed_arrays_in_classes_are_described_as_arrays() {
     let class = Record {
         class_name: "Point".into(),
+        version: 1,
+        is_flat: false,
         members: vec![("x".into(), Form::Fixed(3, Box::new(Form::Number(Basic::F32))))],
     };
     let plan = Plan::new("t", &[field("v", Form::List(Box::new(Form::Record(class))))], VECTOR).unwrap();
@@ -337,7 +441,7 @@ fn names(fields: &[Field], planning: Planning) -> Vec<String> {
 }
 
 fn class(name: &str, member: &str, form: Form) -> Form {
-    Form::Record(Record { class_name: name.into(), members: vec![(member.into(), form)] })
+    Form::Record(Record { class_name: name.into(), version: 1, is_flat: false, members: vec![(member.into(), form)] })
 }
 
 /// Defect: `GTT1_zvtx` beside a list of records `GTT1` with a member `zvtx` refused the whole tree.
@@ -384,7 +488,7 @@ fn lists_of_fixed_arrays_use_their_counters_with_vectors() {
 /// Defect: only the counter was written.
 #[test]
 fn lists_of_records_without_members_are_vectors() {
-    let record = Record { class_name: "Empty".into(), members: Vec::new() };
+    let record = Record { class_name: "Empty".into(), version: 1, is_flat: false, members: Vec::new() };
     let plan = Plan::new("t", &[field("v", list_of(Form::Record(record)))], COUNTER).unwrap();
     let classes = plan.branches.iter().filter_map(|branch| Some(branch.object.as_ref()?.class_name.as_str()));
     assert_eq!(classes.collect::<Vec<_>>(), ["vector<Empty>"]);

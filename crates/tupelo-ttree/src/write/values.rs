@@ -2,7 +2,7 @@
 
 use tupelo_format::{Error, Result};
 
-use super::form::Form;
+use super::form::{Form, is_base};
 use super::{Encoding, Record};
 
 /// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`).
@@ -35,8 +35,7 @@ pub(super) fn value(form: &Form) -> Result<Encoding> {
             Form::Record(ref record) if record.has_text() => return Err(text_in_items()),
             _ => Encoding::Counted(Box::new(value(item)?)),
         },
-        // Classes without a version are identified by their checksums.
-        Form::Record(record) => Encoding::Headed(0, Some(record.checksum()), Box::new(members(record)?)),
+        Form::Record(record) => headed(record, members(record)?),
     })
 }
 
@@ -68,11 +67,52 @@ pub fn check_fixed(form: &Form) -> Result<()> {
 }
 
 pub(super) fn members(record: &Record) -> Result<Encoding> {
+    if record.is_flat {
+        return flat_members(record, &mut 0);
+    }
     let encode = |(name, form): &(String, Form)| {
         check_member(name)?;
         member(form).map_err(|error| error.within(format_args!("member '{name}'")))
     };
     Ok(Encoding::Members(record.members.iter().map(encode).collect::<Result<_>>()?))
+}
+
+/// A base class whose members are in the columns from the next one on.
+pub(super) fn flat_base(base: &Record, next: &mut usize) -> Result<Encoding> {
+    let first = *next;
+    let body = flat_members(base, next)?;
+    Ok(match headed(base, body) {
+        Encoding::RootObject => Encoding::Columns(first..*next, Box::new(Encoding::RootObject)),
+        encoding => encoding,
+    })
+}
+
+/// Members whose values are in the columns from the next one on.
+fn flat_members(record: &Record, next: &mut usize) -> Result<Encoding> {
+    let mut encode = |(name, form): &(String, Form)| match form {
+        Form::Record(base) if is_base(name) => flat_base(base, next),
+        form => {
+            check_member(name)?;
+            let column = *next;
+            *next += 1;
+            let encoding = member(form).map_err(|error| error.within(format_args!("member '{name}'")))?;
+            Ok(Encoding::Column(column, Box::new(encoding)))
+        }
+    };
+    Ok(Encoding::Sequence(record.members.iter().map(&mut encode).collect::<Result<_>>()?))
+}
+
+/// An object with its head.
+fn headed(record: &Record, body: Encoding) -> Encoding {
+    if record.is_root_object() {
+        return Encoding::RootObject;
+    }
+    // Classes without a version are identified by their checksums.
+    let (version, checksum) = match u16::try_from(record.version) {
+        Ok(version @ 2..) => (version, None),
+        _ => (0, Some(record.checksum())),
+    };
+    Encoding::Headed(version, checksum, Box::new(body))
 }
 
 #[cold]
@@ -85,7 +125,7 @@ pub(super) fn no_form(form: &Form) -> Error {
 
 /// Names of branches: what ROOT would take for something else is refused.
 pub(super) fn check_name(name: &str) -> Result<()> {
-    match name.chars().find(|c| matches!(c, '[' | ']' | '/' | ':' | '.') || c.is_control() || c.is_whitespace()) {
+    match name.chars().find(|c| matches!(c, '[' | ']' | '/') || c.is_control() || c.is_whitespace()) {
         Some(letter) => {
             Err(Error::unsupported(format!("the name of a branch must not contain '{}'", letter.escape_default())))
         }
@@ -94,11 +134,12 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Names of members are those of C++.
+/// Names of members are those of C++, or of base classes.
 ///
 /// # Errors
 /// Unsupported for others.
 pub fn check_member(name: &str) -> Result<()> {
+    let name = if is_base(name) { name.trim_start_matches(':') } else { name };
     let is_legal = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
     match is_legal && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         true => Ok(()),

@@ -92,8 +92,8 @@ pub struct RewrittenTree {
     pub written: Option<WriteProgress>,
     /// The fields that a tree cannot hold, by path, and why.
     pub left_out: Vec<Skipped>,
-    /// Classes that are stored under other names, and these: those that ROOT knows itself, with other members, and those
-    /// without a valid name.
+    /// Classes that are stored as others, and these: containers as vectors, and under other names records that ROOT knows
+    /// itself, with other members, and those without a valid name.
     pub renamed: Vec<(String, String)>,
 }
 

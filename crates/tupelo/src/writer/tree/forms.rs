@@ -1,35 +1,53 @@
 //! From fields to what a tree can hold.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
 use tupelo_ttree::write::{Field as TreeField, Form, Jagged, Record, check_fixed, check_member, text_in_items};
 
 use super::TreeOptions;
+use super::described::DescribedClass;
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
 
 /// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
 /// collection are counted by the field with its size, if there is one.
 pub(super) fn fields(schema: &Schema, options: &TreeOptions) -> Result<Vec<TreeField>> {
-    fields_of(schema, options, &mut Classes::default())
+    fields_of(schema, options, &mut Classes::of(options))
 }
 
-/// The types of records whose classes have other names, and these.
+/// The classes that are stored as others, and these: records under other names, and containers as vectors.
 pub(crate) fn renamed(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, String)>> {
-    let mut classes = Classes::default();
-    fields_of(schema, options, &mut classes)?;
-    let known = classes
-        .known
-        .into_iter()
-        .flat_map(|(type_name, records)| records.into_iter().map(move |record| (type_name.clone(), record.class_name)));
-    let mut renamed: Vec<_> = known.filter(|(type_name, class)| !type_name.is_empty() && type_name != class).collect();
-    renamed.sort();
-    Ok(renamed)
+    let mut classes = Classes::of(options);
+    let fields = fields_of(schema, options, &mut classes)?;
+    let mut renamed = BTreeSet::new();
+    for (field, stored) in schema.fields.iter().zip(&fields) {
+        let container = field.type_name.split('<').next().unwrap_or_default();
+        let is_vector = ["std::vector", "ROOT::VecOps::RVec"].contains(&container);
+        let own = match field.type_name.as_str() {
+            "" => format!("of field '{}'", field.name),
+            type_name => type_name.to_owned(),
+        };
+        match (&field.kind, &stored.form) {
+            (Kind::Collection(_), Form::List(item)) if !is_vector && !stored.is_counted(options.jagged) => {
+                renamed.insert((own, format!("std::vector<{}>", item.type_name())));
+            }
+            (Kind::Bitset { size }, _) => {
+                renamed.insert((own, format!("bool[{size}]")));
+            }
+            _ => {}
+        }
+    }
+    for (type_name, records) in &classes.known {
+        let others = records.iter().filter(|record| !type_name.is_empty() && spelled(type_name) != record.class_name);
+        renamed.extend(others.map(|record| (type_name.clone(), record.class_name.clone())));
+    }
+    Ok(renamed.into_iter().collect())
 }
 
-fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes) -> Result<Vec<TreeField>> {
+fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) -> Result<Vec<TreeField>> {
     let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
     let mut field = |field: &Field| {
         let form = form(field, &field.name, classes).map_err(|error| error.in_field(&field.name))?;
@@ -38,7 +56,9 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes) -> R
             Some(known) => known.clone(),
             None => projected.get(&field.name).cloned().or_else(usual),
         };
-        Ok(TreeField { name: field.name.clone(), form, title: field.description.clone(), counter })
+        let own = options.names.get(&field.name);
+        let name = own.cloned().unwrap_or_else(|| branch_name(&field.name));
+        Ok(TreeField { name, form, title: field.description.clone(), counter })
     };
     schema.fields.iter().map(&mut field).collect()
 }
@@ -62,34 +82,98 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
+/// The deepest hierarchy of base classes.
+const MAX_BASES: usize = 20;
+
 /// The classes of records. ROOT identifies a class by its name, in all open files: a record with other members needs
 /// another name.
 #[derive(Default)]
-struct Classes {
+struct Classes<'o> {
+    /// What the source says of classes, by type.
+    described: Cow<'o, HashMap<String, Vec<DescribedClass>>>,
     /// By the names of their types in the schema.
     known: HashMap<String, Vec<Record>>,
     /// The names of classes, and whether they were made here.
     names: HashMap<String, bool>,
 }
 
-impl Classes {
+impl<'o> Classes<'o> {
+    fn of(options: &'o TreeOptions) -> Self {
+        Self { described: Cow::Borrowed(&options.classes), ..Self::default() }
+    }
+
     /// The class of a record: that of another field with the same type and members, or a new one with the name of the
     /// type, or of the field where it cannot have that name.
-    fn record(&mut self, type_name: &str, path: &str, members: Vec<(String, Form)>) -> Record {
+    fn record(&mut self, type_name: &str, version: u32, path: &str, members: Vec<(String, Form)>) -> Record {
+        if type_name == "TObject" && members == Record::root_object().members {
+            return Record::root_object();
+        }
+        let (members, is_flat) = match self.nested(type_name, &mut members.iter()) {
+            Some(nested) if nested != members => (nested, true),
+            _ => (members, false),
+        };
         let known = self.known.get(type_name).into_iter().flatten();
         if let Some(same) = known.filter(|_| !type_name.is_empty()).find(|class| class.members == members) {
-            return same.clone();
+            return Record { is_flat, ..same.clone() };
         }
-        let keeps = is_free(type_name) && !self.names.contains_key(type_name);
-        let keeps = keeps && !members.iter().any(|(_, member)| self.has_made_class(member));
-        let class_name = match keeps {
-            true => type_name.to_owned(),
-            false => format!("{}_record_{:08x}", identifier(path), xxh3(format!("{members:?}").as_bytes()) as u32),
-        };
-        self.names.insert(class_name.clone(), !keeps);
-        let class = Record { class_name, members };
+        let same = self.described(type_name, &members);
+        let own = same.or_else(|| Some((class_name(type_name)?, i32::try_from(version).ok()?.max(1))));
+        let own = own.filter(|(name, _)| !self.names.contains_key(name));
+        let own = own.filter(|_| !members.iter().any(|(_, member)| self.has_made_class(member)));
+        let is_made = own.is_none();
+        let made = || format!("{}_record_{:08x}", identifier(path), xxh3(format!("{members:?}").as_bytes()) as u32);
+        let (class_name, version) = own.unwrap_or_else(|| (made(), 1));
+        self.names.insert(class_name.clone(), is_made);
+        let class = Record::new(&class_name, version, members);
         self.known.entry(type_name.to_owned()).or_default().push(class.clone());
-        class
+        Record { is_flat, ..class }
+    }
+
+    /// The name and version of a class that the source describes, with the same members.
+    fn described(&self, type_name: &str, members: &[(String, Form)]) -> Option<(String, i32)> {
+        let class = Record::new(&spelled(type_name), 1, members.to_vec());
+        let checksum = class.checksum();
+        let described = self.described.get(type_name)?.iter().find(|known| known.checksum == checksum)?;
+        Some((class.class_name, described.version.max(1)))
+    }
+
+    /// Members in the base classes that have them, if the source describes the class, and nothing but its members is left.
+    fn nested<'m>(
+        &self,
+        type_name: &str,
+        members: &mut impl Iterator<Item = &'m (String, Form)>,
+    ) -> Option<Vec<(String, Form)>> {
+        let nested = self.nest(type_name, members, MAX_BASES)?;
+        members.next().is_none().then_some(nested)
+    }
+
+    fn nest<'m>(
+        &self,
+        type_name: &str,
+        members: &mut impl Iterator<Item = &'m (String, Form)>,
+        levels: usize,
+    ) -> Option<Vec<(String, Form)>> {
+        if type_name == "TObject" {
+            let own: Vec<(String, Form)> = members.take(2).cloned().collect();
+            return Some(own).filter(|own| *own == Record::root_object().members);
+        }
+        let class = self.described.get(type_name)?.last()?;
+        let mut nested = Vec::new();
+        for (name, is_base) in &class.members {
+            match is_base {
+                true => {
+                    let base = self.nest(name, members, levels.checked_sub(1)?)?;
+                    let version = self.described.get(name).and_then(|known| known.last()).map_or(1, |it| it.version);
+                    let record = match name.as_str() {
+                        "TObject" => Record::root_object(),
+                        name => Record::new(&spelled(name), version.max(1), base),
+                    };
+                    nested.push((format!(":_{}", nested.len()), Form::Record(record)));
+                }
+                false => nested.push(members.next().filter(|(member, _)| member == name)?.clone()),
+            }
+        }
+        Some(nested)
     }
 
     /// Whether a value has a class whose name was made here. A class with such members differs from its type.
@@ -102,7 +186,7 @@ impl Classes {
     }
 }
 
-fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
+fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
     let mut inner = |item: &Field| form(item, path, classes);
     Ok(match &field.kind {
         Kind::Primitive(primitive) => Form::Number(basic(*primitive)),
@@ -118,7 +202,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
                 Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
             };
             let members = members.iter().map(&mut member).collect::<Result<_>>()?;
-            Form::Record(classes.record(&field.type_name, path, members))
+            Form::Record(classes.record(&field.type_name, field.type_version, path, members))
         }
         Kind::Streamer => return Err(no_branch("an object stored as bytes of a ROOT streamer")),
         Kind::Map(_) => return Err(no_branch("a map")),
@@ -128,13 +212,32 @@ fn form(field: &Field, path: &str, classes: &mut Classes) -> Result<Form> {
     })
 }
 
-/// Whether a class can have the name of a type: not one that ROOT may know itself, with other members or another version
-/// than those that are written.
-fn is_free(type_name: &str) -> bool {
-    let is_prefixed =
-        type_name.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    let is_of_root = is_prefixed || ["std::", "ROOT::"].iter().any(|space| type_name.starts_with(space));
-    !is_of_root && !type_name.is_empty() && type_name.split("::").all(|part| identifier(part) == part)
+/// The name of the class of a type, as ROOT spells it; `None` for those that ROOT may know itself, with other members or
+/// another version than those that are written, and for types without a C++ name.
+fn class_name(type_name: &str) -> Option<String> {
+    let outer = type_name.split('<').next().unwrap_or_default();
+    let is_prefixed = outer.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    let is_of_root = is_prefixed || ["std::", "ROOT::"].iter().any(|space| outer.starts_with(space));
+    let is_name = !outer.is_empty() && outer.split("::").all(|part| identifier(part) == part);
+    // Standard types have other names in ROOT.
+    let arguments = &type_name[outer.len()..];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:<>,".contains(c);
+    let is_spelled = arguments.chars().all(is_plain) && !arguments.contains("std::");
+    (!is_of_root && is_name && is_spelled).then(|| spelled(type_name))
+}
+
+/// A type in ROOT's spelling, with a space between brackets.
+fn spelled(type_name: &str) -> String {
+    type_name.replace(">>", "> >").replace(">>", "> >")
+}
+
+/// The name of the branch of a field: auxiliary stores of ATLAS have a dot where those in ntuples have a colon.
+fn branch_name(field: &str) -> String {
+    match field.split_once(':') {
+        Some((store, "")) if store.ends_with("Aux") => format!("{store}."),
+        Some((store, variable)) if store.ends_with("AuxDyn") => format!("{store}.{variable}"),
+        _ => field.to_owned(),
+    }
 }
 
 /// A valid C++ name similar to another.

@@ -1,6 +1,7 @@
 //! Writing trees: the entries of Arrow batches to baskets and clusters.
 
 mod chosen;
+mod described;
 mod forms;
 mod moved;
 mod options;

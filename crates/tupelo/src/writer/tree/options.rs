@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use tupelo_format::compression::Compression;
+use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
 use tupelo_ttree::write::Planning;
 
+use super::described::DescribedClass;
 use crate::reader::Tree;
 use crate::{Error, Result};
 
@@ -31,6 +33,10 @@ pub struct TreeOptions {
     pub(super) title: String,
     /// The counters of lists, by their names: a field, or a branch that no field becomes.
     pub(super) counters: HashMap<String, Option<String>>,
+    /// The names of the branches of fields, where they are other ones.
+    pub(super) names: HashMap<String, String>,
+    /// The classes that keep their names, if they have these members, by type.
+    pub(super) classes: HashMap<String, Vec<DescribedClass>>,
 }
 
 impl Default for TreeOptions {
@@ -44,6 +50,8 @@ impl Default for TreeOptions {
             jagged: Jagged::Counter,
             title: String::new(),
             counters: HashMap::new(),
+            names: HashMap::new(),
+            classes: HashMap::new(),
         }
     }
 }
@@ -55,7 +63,14 @@ impl TreeOptions {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
         let auto_flush = if metadata.auto_flush == 0 { DEFAULT_AUTO_FLUSH } else { metadata.auto_flush };
-        Self::default()
+        let names = tree.own_names().into_iter().map(|(own, field)| (field, own));
+        let names = names.filter(|(field, own)| own.strip_suffix('.') == Some(field)).collect();
+        let mut classes: HashMap<String, Vec<DescribedClass>> = HashMap::new();
+        for info in tree.streamer_infos().classes() {
+            classes.entry(normalised(&info.name)).or_default().push(DescribedClass::of(info));
+        }
+        let options = Self { names, classes, ..Self::default() };
+        options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
             .with_title(&metadata.title)

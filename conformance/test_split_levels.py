@@ -1,0 +1,149 @@
+"""Trees whose entries are written again at another split level: ROOT reads the same objects of the same classes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from panel import REAL_DATA, TUPELO, root_error
+
+CLASSES = """
+import sys, ROOT
+ROOT.gInterpreter.Declare('''
+struct SplitInterface { virtual ~SplitInterface() {} };
+struct SplitFirst : public SplitInterface { int one = 1; std::vector<float> floats; };
+struct SplitSecond { double two = 2; };
+struct SplitDerived : public SplitFirst, public SplitSecond {
+    float own = 3; std::vector<int> numbers; SplitSecond inner;
+};
+struct SplitBase { int based = 5; };
+struct SplitItem : public SplitBase { int value = 4; };
+''')
+"""
+
+WRITE = (
+    CLASSES
+    + """
+level = int(sys.argv[2])
+file = ROOT.TFile(sys.argv[1], "recreate")
+tree = ROOT.TTree("t", "objects")
+derived, item, items = ROOT.SplitDerived(), ROOT.SplitItem(), ROOT.std.vector("SplitItem")()
+tree.Branch("derived.", derived, 32000, level)
+tree.Branch("item.", item, 32000, level)
+tree.Branch("items", items, 32000, level)
+for entry in range(5):
+    derived.one, derived.two, derived.own, derived.inner.two = entry, 2 * entry, 3 * entry, -entry
+    derived.floats.push_back(entry / 2)
+    derived.numbers.push_back(entry * entry)
+    item.value, item.based = entry, -entry
+    one = ROOT.SplitItem()
+    one.value, one.based = entry, -entry
+    items.push_back(one)
+    tree.Fill()
+tree.Write()
+file.Close()
+"""
+)
+
+READ = (
+    CLASSES
+    + """
+file = ROOT.TFile.Open(sys.argv[1])
+tree = file.Get("t")
+for entry in range(tree.GetEntries()):
+    tree.GetEntry(entry)
+    derived, item = getattr(tree, "derived."), getattr(tree, "item.")
+    print(derived.one, list(derived.floats), derived.two, derived.own, list(derived.numbers), derived.inner.two)
+    print(item.value, item.based, [(it.value, it.based) for it in tree.items])
+"""
+)
+
+BRANCHES = """
+import json, sys, ROOT
+ROOT.gErrorIgnoreLevel = ROOT.kError
+file = ROOT.TFile.Open(sys.argv[1])
+tree = file.Get(sys.argv[2])
+def about(branch):
+    return [branch.GetClassName(), branch.GetCheckSum(), branch.GetClassVersion()]
+elements = [branch for branch in tree.GetListOfBranches() if branch.ClassName() == "TBranchElement"]
+print(json.dumps({branch.GetName().rstrip("."): about(branch) for branch in elements}))
+"""
+
+VALUES = """
+import json, sys, ROOT
+ROOT.gErrorIgnoreLevel = ROOT.kError
+file = ROOT.TFile.Open(sys.argv[1])
+tree = file.Get(sys.argv[2])
+found = {}
+for expression in sys.argv[3:]:
+    count = tree.Draw(expression, "", "goff")
+    found[expression] = [tree.GetV1()[place] for place in range(count)]
+print(json.dumps(found))
+"""
+
+
+def root(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def rewritten(source: str, out: Path, level: int, *options: str) -> list[str]:
+    """Writes a tree with another split level; returns the messages."""
+    command = [str(TUPELO), "copy", source, "-o", str(out), "--force", "--split-level", str(level), *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stderr.splitlines()
+
+
+def test_objects_with_bases_are_read_with_their_classes(tmp_path: Path) -> None:
+    """ROOT has the classes: it compares their checksums with those that were written."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    for level in (0, 1, 99):
+        root(WRITE, str(tmp_path / f"level{level}.root"), str(level))
+    expected = root(READ, str(tmp_path / "level0.root"))
+    assert len(expected.splitlines()) == 10
+    for before in (0, 1, 99):
+        for after in (0, 1, 2, 99):
+            out = tmp_path / "out.root"
+            said = rewritten(str(tmp_path / f"level{before}.root"), out, after)
+            assert not [line for line in said if "warning" in line]
+            assert root(READ, str(out)) == expected, (before, after)
+
+
+def test_classes_of_athena_keep_their_names(tmp_path: Path, summary: list[str]) -> None:
+    """Names, checksums and versions of the classes of all branches, and values that ROOT reads without the classes."""
+    path = REAL_DATA / "atlas_daod_physlite_tree.root"
+    if not path.exists():
+        pytest.skip("no real files")
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    expressions = [
+        "AnalysisElectronsAuxDyn.trackParticleLinks.m_persIndex",
+        "AnalysisLargeRJetsAuxDyn.Parent.m_persKey",
+        "EventInfoAuxDyn.mcEventWeights",
+        "EventInfoAux.eventNumber",
+        "AnalysisJetsAuxDyn.NumTrkPt500",
+    ]
+    tree = "CollectionTree"
+    original = json.loads(root(BRANCHES, str(path), tree))
+    values = root(VALUES, str(path), tree, *expressions)
+    for level in (0, 99):
+        out = tmp_path / "out.root"
+        said = rewritten(f"{path}:{tree}", out, level, "--skip-unreadable")
+        branches = json.loads(root(BRANCHES, str(out), tree))
+        assert all("is stored as" not in line or "set<" in line for line in said)
+        same = {name for name, about in branches.items() if original[name] == about}
+        # A member of the first is a pair, sets become vectors, and `unsigned long` has another name.
+        changed = {"EventInfoAux", "EventInfoAuxDyn.streamTagRobs", "EventInfoAuxDyn.streamTagDets"}
+        long = {name for name, (class_name, *_) in original.items() if "unsigned long" in class_name}
+        assert set(branches) - same <= changed | long | {"METAssoc_AnalysisMETAux"}
+        assert len(same) > 800
+        missing = set(original) - set(branches)
+        left_out = [line for line in said if "not copied" in line]
+        assert all(any(f"'{name}" in line for line in left_out) for name in missing)
+        assert root(VALUES, str(out), tree, *expressions) == values
+        summary.append(f"{len(same)} branches of an ATLAS tree at split level {level} have the classes of the original")
