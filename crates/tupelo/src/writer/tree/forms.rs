@@ -82,8 +82,8 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
-/// The deepest hierarchy of base classes.
-const MAX_BASES: usize = 20;
+/// Most base classes of a class, those of its bases included.
+const MAX_BASES: usize = 1000;
 
 /// The classes of records. ROOT identifies a class by its name, in all open files: a record with other members needs
 /// another name.
@@ -143,7 +143,8 @@ impl<'o> Classes<'o> {
         type_name: &str,
         members: &mut impl Iterator<Item = &'m (String, Form)>,
     ) -> Option<Vec<(String, Form)>> {
-        let nested = self.nest(type_name, members, MAX_BASES)?;
+        let mut bases_left = MAX_BASES;
+        let nested = self.nest(type_name, members, &mut bases_left)?;
         members.next().is_none().then_some(nested)
     }
 
@@ -151,7 +152,7 @@ impl<'o> Classes<'o> {
         &self,
         type_name: &str,
         members: &mut impl Iterator<Item = &'m (String, Form)>,
-        levels: usize,
+        bases_left: &mut usize,
     ) -> Option<Vec<(String, Form)>> {
         if type_name == "TObject" {
             let own: Vec<(String, Form)> = members.take(2).cloned().collect();
@@ -162,7 +163,8 @@ impl<'o> Classes<'o> {
         for (name, is_base) in &class.members {
             match is_base {
                 true => {
-                    let base = self.nest(name, members, levels.checked_sub(1)?)?;
+                    *bases_left = bases_left.checked_sub(1)?;
+                    let base = self.nest(name, members, bases_left)?;
                     let version = self.described.get(name).and_then(|known| known.last()).map_or(1, |it| it.version);
                     let record = match name.as_str() {
                         "TObject" => Record::root_object(),
@@ -368,6 +370,57 @@ mod tests {
     }
 
     #[test]
+    fn classes_are_spelled_as_by_root() {
+        let cases = [
+            ("ElementLink<DataVector<xAOD::Jet_v1>>", Some("ElementLink<DataVector<xAOD::Jet_v1> >")),
+            ("A<B<C<int>>>", Some("A<B<C<int> > >")),
+            ("xAOD::Jet_v1", Some("xAOD::Jet_v1")),
+            ("std::pair<int,int>", None),
+            ("A<std::string>", None),
+            ("TVector3", None),
+            ("ROOT::Math::XYVector", None),
+            ("a-b", None),
+            ("", None),
+        ];
+        for (type_name, expected) in cases {
+            assert_eq!(class_name(type_name).as_deref(), expected, "{type_name}");
+        }
+        let branches = ["AnalysisJetsAux:", "AnalysisJetsAuxDyn:pt", "a:b", "x.y", "AuxDyn:a:b"].map(branch_name);
+        assert_eq!(branches, ["AnalysisJetsAux.", "AnalysisJetsAuxDyn.pt", "a:b", "x.y", "AuxDyn.a:b"]);
+    }
+
+    /// Members of bases are put back into them by what the source says, which may not dictate the time that it takes.
+    #[test]
+    fn flat_members_return_to_their_bases() {
+        let number = |name: &str| (name.to_owned(), Form::Number(Basic::I32));
+        let described = |members: &[(&str, bool)]| {
+            let members = members.iter().map(|(name, is_base)| ((*name).to_owned(), *is_base)).collect();
+            vec![DescribedClass { version: 1, checksum: 0, members }]
+        };
+        let mut classes = HashMap::from([
+            ("D".to_owned(), described(&[("B", true), ("E", true), ("d", false)])),
+            ("B".to_owned(), described(&[("b", false)])),
+            ("E".to_owned(), described(&[])),
+        ]);
+        for level in 0..40 {
+            let next = format!("L{}", level + 1);
+            classes.insert(format!("L{level}"), described(&[(&next, true), (&next, true)]));
+        }
+        classes.insert("L40".to_owned(), described(&[]));
+        let options = TreeOptions { classes, ..TreeOptions::default() };
+        let mut found = Classes::of(&options);
+        let flat = found.record("D", 1, "x", vec![number("b"), number("d")]);
+        assert!(flat.is_flat);
+        let names: Vec<&str> = flat.members.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, [":_0", ":_1", "d"]);
+        let whole = found.record("D", 1, "y", flat.members.clone());
+        assert_eq!((whole.class_name.as_str(), whole.is_flat), ("D", false));
+        assert!(!found.record("L0", 1, "z", Vec::new()).is_flat);
+        let other = found.record("D", 1, "w", vec![number("b")]);
+        assert!(other.class_name.starts_with("w_record_"), "{other:?}");
+    }
+
+    #[test]
     fn members_that_no_branch_can_hold_are_named() {
         let text = |name: &str| Field::new(name, "std::string", Kind::String);
         let list = |name: &str, item: Field| Field::new(name, "", Kind::Collection(Box::new(item)));
@@ -380,7 +433,7 @@ mod tests {
             without_branch(&list("v", item.clone()), jagged, &mut found);
             found.into_iter().map(|(path, _)| path).collect::<Vec<_>>()
         };
-        assert_eq!(missing(Jagged::Vector), ["v.:_0", "v.t", "v.inner.s", "v.s"]);
-        assert_eq!(missing(Jagged::Counter), ["v.:_0", "v.t", "v.inner.s"]);
+        assert_eq!(missing(Jagged::Vector), ["v.t", "v.inner.s", "v.s"]);
+        assert_eq!(missing(Jagged::Counter), ["v.t", "v.inner.s"]);
     }
 }
