@@ -3,6 +3,8 @@
 //! The crate `arrow-json` is not used: it makes 1 of 1.5 where the first lines have integers, and does not say in which
 //! line a value is wrong.
 
+mod object;
+
 use std::collections::{HashMap, HashSet};
 // FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde_json::{Map, Number, Value};
 
+use self::object::{Wrong, object};
 use super::lines::{Kinds, MAX_LINE_BYTES, Scalar, Values, batches};
 use super::{BATCH_BYTES, Batches, ForeignFile, Limits, Place, in_range, refused};
 use crate::failure::Failure;
@@ -192,14 +195,17 @@ impl<'f> Lines<'f> {
             if self.text.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let expected = |what: &dyn std::fmt::Display| {
-                let what = format_args!("line {line}: expected one JSON object: {what}");
-                self.place.failure(what).with_hint("`jq -c '.[]' IN > OUT` makes lines of a JSON array")
-            };
-            return match serde_json::from_slice(&self.text) {
-                Ok(Value::Object(object)) => Ok(Some((read, object))),
-                Ok(_) => Err(expected(&"found another value")),
-                Err(error) => Err(expected(&error)),
+            return match object(&self.text) {
+                Ok(object) => Ok(Some((read, object))),
+                Err(Wrong::Text(what)) => {
+                    let what = format_args!("line {line}: expected one JSON object: {what}");
+                    Err(self.place.failure(what).with_hint("`jq -c '.[]' IN > OUT` makes lines of a JSON array"))
+                }
+                Err(Wrong::Repeated(key)) => {
+                    let key = key.escape_debug();
+                    let what = format_args!("line {line}: expected keys that are different, found '{key}' twice");
+                    Err(self.place.failure(what).with_hint("`jq -c . IN > OUT` keeps the last value of each key"))
+                }
             };
         }
     }
