@@ -586,3 +586,28 @@ fn arrays_of_an_archive_have_the_same_entries() {
     let error = refused(&place, &[&place.path("x.npz"), &place.path("out.root")], 1);
     assert!(error.contains("array 'a' has 3 entries, but 'b' has 2"), "{error}");
 }
+
+/// Defect: the last of them was taken.
+#[test]
+fn repeated_names_are_refused() {
+    let place = Place::new();
+    let out = place.path("out.root");
+    let array = |value| npy("'|u1'", "(3,)", &[value; 3]);
+    for members in [
+        &[("a.npy", array(1)), ("a.npy", array(2))][..],
+        &[("b.npy", array(0)), ("a.npy", array(1)), ("c.npy", array(1)), ("a.npy", array(2))],
+    ] {
+        let file = place.path("x.npz");
+        fs::write(&file, archive(members, true)).expect("a file");
+        let error = refused(&place, &[&file, &out], 1);
+        assert!(error.contains("x.npz: expected arrays of different names, found 'a' twice"), "{error}");
+        assert!(!error.contains("copy the file again"), "{error}");
+        fs::remove_file(file).expect("a file");
+    }
+    let file = place.path("x.jsonl");
+    for text in ["{\"a\":1,\"b\":2}\n{\"a\":1,\"b\":2,\"a\":1}\n", "{\"c\":0}\n{\"c\":[{\"a\":1,\"a\":2}]}\n"] {
+        fs::write(&file, text).expect("a file");
+        let error = refused(&place, &[&file, &out], 1);
+        assert!(error.contains("x.jsonl: line 2: expected keys that are different, found 'a' twice"), "{error}");
+    }
+}

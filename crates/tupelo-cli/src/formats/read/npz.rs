@@ -2,6 +2,7 @@
 //!
 //! The crate `zip` reads the directory; the members are decompressed side by side, a few entries at a time.
 
+use std::collections::HashSet;
 // FS: a file of another format; the storage of the engine is for ROOT files.
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,6 +13,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
+use zip::read::Config;
+use zip::unstable::read::ZipIterable;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::guard::guarded;
@@ -104,8 +107,12 @@ impl NpzFile {
         let found = found.map_err(|error| {
             place.failure(format_args!("is not a complete .npz file: {error}")).with_hint("copy the file again")
         })?;
+        if let Some(name) = found.repeated {
+            let what = format_args!("expected arrays of different names, found '{}' twice", name.escape_debug());
+            return Err(place.failure(what).with_hint("save each array under another name"));
+        }
         let (mut fields, mut members) = (Vec::new(), Vec::new());
-        for (name, mut member) in found {
+        for (name, mut member) in found.arrays {
             let header = check(&member).and_then(|()| Header::read(&mut Stream::new(&file, &member)));
             let opened = header.and_then(|header| Ok((header.entry_bytes(limits.memory)?, header)));
             let (entry_bytes, header) = opened.map_err(|what| place.failure(format_args!("array '{name}': {what}")))?;
@@ -135,11 +142,19 @@ impl NpzFile {
     }
 }
 
+/// What the directory of an archive lists.
+struct Listed {
+    arrays: Vec<(String, Member)>,
+    /// The name of several arrays.
+    repeated: Option<String>,
+}
+
 /// The arrays in the directory of an archive.
-fn list(place: &Place) -> Result<Vec<(String, Member)>, String> {
+fn list(place: &Place) -> Result<Listed, String> {
     let file = place.rewound().map_err(|failure| failure.message.unwrap_or_default())?;
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| error.to_string())?;
-    let mut found = Vec::new();
+    let repeated = if archive.has_duplicate_names() { repeated(place)? } else { None };
+    let mut arrays = Vec::new();
     for number in 0..archive.len() {
         let entry = archive.by_index_raw(number).map_err(|error| error.to_string())?;
         let name = entry.name().map_err(|error| error.to_string())?.into_owned();
@@ -164,15 +179,28 @@ fn list(place: &Place) -> Result<Vec<(String, Member)>, String> {
             entry_bytes: 1,
             entries: 0,
         };
-        if found.iter().any(|(known, _)| known == name) {
-            return Err(format!("it has two arrays '{name}'"));
-        }
-        found.push((name.to_owned(), member));
+        arrays.push((name.to_owned(), member));
     }
-    match found.is_empty() {
+    match arrays.is_empty() {
         true => Err("it has no arrays".to_owned()),
-        false => Ok(found),
+        false => Ok(Listed { arrays, repeated }),
     }
+}
+
+/// The name of several arrays. Of these, the type `ZipArchive` has only the last one.
+fn repeated(place: &Place) -> Result<Option<String>, String> {
+    let file = place.rewound().map_err(|failure| failure.message.unwrap_or_default())?;
+    let mut archive =
+        ZipIterable::try_new(BufReader::new(file), Config::default()).map_err(|error| error.to_string())?;
+    let mut known = HashSet::new();
+    for entry in archive.files().map_err(|error| error.to_string())? {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let name = entry.name().map_err(|error| error.to_string())?.into_owned();
+        if let Some(array) = name.strip_suffix(EXTENSION).filter(|_| !known.insert(name.clone())) {
+            return Ok(Some(array.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses sizes that no member has.
