@@ -611,3 +611,41 @@ fn repeated_names_are_refused() {
         assert!(error.contains("x.jsonl: line 2: expected keys that are different, found 'a' twice"), "{error}");
     }
 }
+
+/// Entries of several dimensions, members of records, and their strides.
+#[test]
+fn values_of_arrays_are_at_their_places() {
+    let place = Place::new();
+    let out = place.path("out.root");
+    let bytes: Vec<u8> = (0..24).collect();
+    let dumped = |name: &str, array: Vec<u8>| {
+        fs::write(place.path(name), array).expect("a file");
+        tupelo(&["import", &place.path(name), "-o", &out, "--force", "--as", "x", "--validate", "full"]).ok();
+        tupelo(&["dump", &format!("{out}:x")]).ok()
+    };
+    let cube = dumped("cube.npy", npy("'|u1'", "(2, 3, 2, 2)", &bytes));
+    assert_eq!(cube.lines().next(), Some("{\"data\":[[[0,1],[2,3]],[[4,5],[6,7]],[[8,9],[10,11]]]}"));
+    let record = "[('a', '|u1'), ('b', [('c', '>u2', (2, 2)), ('', '|V1'), ('d', '|b1')])]";
+    let records = dumped("records.npy", npy(record, "(2,)", &bytes[..22]));
+    assert_eq!(
+        records,
+        "{\"a\":0,\"b\":{\"c\":[[258,772],[1286,1800]],\"d\":true}}\n\
+         {\"a\":11,\"b\":{\"c\":[[3085,3599],[4113,4627]],\"d\":true}}\n"
+    );
+}
+
+/// Defect: each of any number of arrays took a buffer and a window.
+#[test]
+fn arrays_that_are_read_side_by_side_have_little_memory() {
+    let place = Place::new();
+    let names: Vec<String> = (0..400).map(|number| format!("a{number}.npy")).collect();
+    let array = npy("'|u1'", "(3,)", &[1; 3]);
+    let members: Vec<(&str, Vec<u8>)> = names.iter().map(|name| (name.as_str(), array.clone())).collect();
+    let file = place.path("many.npz");
+    fs::write(&file, archive(&members, true)).expect("a file");
+    let arguments = [file.as_str(), &place.path("out.root"), "--memory-budget", "17MiB"];
+    let error = refused(&place, &arguments, 1);
+    assert!(error.contains("many.npz: reading 400 arrays side by side takes 36438000 bytes"), "{error}");
+    assert!(error.contains("--memory-budget"), "{error}");
+    tupelo(&[&["import", "--fields", "a1?"], &arguments[..]].concat()).ok();
+}

@@ -3,6 +3,7 @@
 //! The crate `npyz` is not used: it takes any memory that a header asks for, and its parser any depth of brackets.
 
 mod header;
+mod places;
 mod values;
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -13,6 +14,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 pub(super) use self::header::Header;
+pub(super) use self::places::Places;
 pub(super) use self::values::{Dtype, field, values};
 use super::{Batches, ForeignFile, Limits, PLAIN_BATCH_ENTRIES, Place, batch_entries};
 use crate::failure::Failure;
@@ -102,8 +104,7 @@ impl NpyFile {
         let read = file.seek(at).and_then(|_| file.read_exact(bytes));
         read.map_err(|error| self.place.failure(format_args!("cannot be read: {error}")))?;
         let array = |(offset, dtype): &&(usize, Dtype)| {
-            let starts = (0..count).map(|entry| entry * self.entry_bytes + offset).collect();
-            values(dtype, bytes, starts)
+            values(dtype, bytes, &Places::of_entries(count, self.entry_bytes).at(*offset))
         };
         let arrays = columns.iter().map(array).collect::<Result<Vec<_>, _>>();
         let arrays = arrays.map_err(|what| {

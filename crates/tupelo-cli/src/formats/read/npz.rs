@@ -18,16 +18,18 @@ use zip::unstable::read::ZipIterable;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::guard::guarded;
-use super::npy::{Dtype, Header, field, values};
-use super::{Batches, ForeignFile, Limits, PLAIN_BATCH_ENTRIES, Place, batch_entries};
+use super::npy::{Dtype, Header, Places, field, values};
+use super::{BATCH_BYTES, Batches, ForeignFile, Limits, PLAIN_BATCH_ENTRIES, Place, batch_entries};
 use crate::failure::Failure;
 
 /// The extension of members.
 const EXTENSION: &str = ".npy";
 /// Maximum number of bytes that deflate makes of one byte.
 const MAX_DEFLATED: u64 = 1032;
-/// Buffer of compressed bytes for each member.
-const BUFFER_BYTES: usize = 1 << 16;
+/// Minimum and maximum size of the buffer of compressed bytes for each member.
+const BUFFER_BYTES: (u64, u64) = (1 << 12, 1 << 16);
+/// Memory that decompressing a member takes besides it, in bytes: a window of 32 KiB and tables.
+const DECODER_BYTES: u64 = 3 << 14;
 
 /// An `.npz` file.
 pub(super) struct NpzFile {
@@ -36,6 +38,7 @@ pub(super) struct NpzFile {
     schema: SchemaRef,
     members: Vec<Member>,
     entries: u64,
+    memory: u64,
 }
 
 /// An array in the archive.
@@ -77,9 +80,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(file: &Arc<Mutex<File>>, member: &Member) -> Self {
+    fn new(file: &Arc<Mutex<File>>, member: &Member, buffer_bytes: u64) -> Self {
         let part = Part { file: Arc::clone(file), bytes: member.bytes.clone() };
-        let part = BufReader::with_capacity(BUFFER_BYTES, part);
+        let part = BufReader::with_capacity(buffer_bytes as usize, part);
         let bytes: Box<dyn Read> =
             if member.is_deflated { Box::new(DeflateDecoder::new(part)) } else { Box::new(part) };
         Self { bytes, left: member.unpacked, crc: Crc::new(), checksum: member.checksum }
@@ -113,7 +116,7 @@ impl NpzFile {
         }
         let (mut fields, mut members) = (Vec::new(), Vec::new());
         for (name, mut member) in found.arrays {
-            let header = check(&member).and_then(|()| Header::read(&mut Stream::new(&file, &member)));
+            let header = check(&member).and_then(|()| Header::read(&mut Stream::new(&file, &member, BUFFER_BYTES.0)));
             let opened = header.and_then(|header| Ok((header.entry_bytes(limits.memory)?, header)));
             let (entry_bytes, header) = opened.map_err(|what| place.failure(format_args!("array '{name}': {what}")))?;
             let needed = (entry_bytes as u64).checked_mul(header.entries).and_then(|n| n.checked_add(header.length));
@@ -138,7 +141,7 @@ impl NpzFile {
             );
             return Err(place.failure(what).with_hint("save the arrays of each length in a file of their own"));
         }
-        Ok(Self { place, file, schema: Arc::new(Schema::new(fields)), members, entries })
+        Ok(Self { place, file, schema: Arc::new(Schema::new(fields)), members, entries, memory: limits.memory })
     }
 }
 
@@ -229,8 +232,9 @@ impl ForeignFile for NpzFile {
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
         let schema = Arc::new(self.schema.project(columns).map_err(|error| self.place.failure(error))?);
         let mut streams = Vec::with_capacity(columns.len());
+        let buffer_bytes = self.buffer_bytes(columns)?;
         for member in columns.iter().filter_map(|&column| self.members.get(column)) {
-            let mut stream = Stream::new(&self.file, member);
+            let mut stream = Stream::new(&self.file, member, buffer_bytes);
             Header::read(&mut stream).map_err(|what| self.place.failure(what))?;
             streams.push((stream, member));
         }
@@ -276,9 +280,28 @@ impl ForeignFile for NpzFile {
     }
 }
 
+impl NpzFile {
+    /// Size of the buffer for each of some members that are read side by side.
+    fn buffer_bytes(&self, columns: &[usize]) -> Result<u64, Failure> {
+        let members = columns.iter().filter_map(|&column| self.members.get(column));
+        let (count, deflated) = (columns.len() as u64, members.filter(|member| member.is_deflated).count() as u64);
+        let buffer_bytes = (BATCH_BYTES / count.max(1)).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let needed = count.saturating_mul(buffer_bytes).saturating_add(deflated.saturating_mul(DECODER_BYTES));
+        if needed > self.memory.max(BATCH_BYTES) {
+            let what = format_args!(
+                "reading {count} arrays side by side takes {needed} bytes of memory, more than the limit of {}",
+                self.memory
+            );
+            let hint = "--memory-budget SIZE allows more, for example 4GiB; --fields FIELDS chooses some of them";
+            return Err(self.place.failure(what).with_hint(hint));
+        }
+        Ok(buffer_bytes)
+    }
+}
+
 /// The next entries of a member.
 fn read(stream: &mut Stream, member: &Member, count: usize, bytes: &mut Vec<u8>) -> Result<ArrayRef, String> {
     bytes.resize(member.entry_bytes.checked_mul(count).ok_or("its entries are too large")?, 0);
     stream.read_exact(bytes).map_err(|error| error.to_string())?;
-    values(&member.dtype, bytes, (0..count).map(|entry| entry * member.entry_bytes).collect())
+    values(&member.dtype, bytes, &Places::of_entries(count, member.entry_bytes))
 }

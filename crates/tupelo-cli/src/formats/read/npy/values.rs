@@ -10,11 +10,11 @@ use arrow_array::types::{
     UInt64Type,
 };
 use arrow_array::{ArrayRef, BooleanArray, FixedSizeListArray, NullArray, PrimitiveArray, StructArray};
-use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use tupelo::schema::metadata;
 
 use super::super::{REFUSED, refused};
+use super::places::Places;
 
 /// What NumPy calls "not a time".
 const NOT_A_TIME: i64 = i64::MIN;
@@ -237,32 +237,29 @@ fn complex(dtype: &Dtype) -> Fields {
     ["real", "imag"].map(|name| Field::new(name, data_type.clone(), false)).to_vec().into()
 }
 
-/// The values that start at these bytes.
+/// The values at these places.
 ///
 /// # Errors
 /// A text for strings that are invalid, and for values outside of the bytes.
-pub(in crate::formats::read) fn values(dtype: &Dtype, bytes: &[u8], starts: Vec<usize>) -> Result<ArrayRef, String> {
+pub(in crate::formats::read) fn values(dtype: &Dtype, bytes: &[u8], places: &Places) -> Result<ArrayRef, String> {
     let outside = || "values are missing".to_owned();
     let width = dtype.bytes().ok_or_else(outside)?;
-    let at = |start: &usize| bytes.get(*start..start.checked_add(width)?);
+    let at = |start: usize| bytes.get(start..start.checked_add(width)?);
     Ok(match dtype {
         Dtype::Bool => {
-            let bits: Option<Vec<bool>> = starts.iter().map(|start| Some(*at(start)?.first()? != 0)).collect();
-            Arc::new(BooleanArray::from(bits.ok_or_else(outside)?))
+            let bits = places.all(bytes, |[byte]| byte != 0).ok_or_else(outside)?;
+            Arc::new(BooleanArray::from(bits))
         }
-        Dtype::Number { kind, is_big } => numbers(*kind, bytes, &starts, *is_big).ok_or_else(outside)?,
+        Dtype::Number { kind, is_big } => numbers(*kind, bytes, places, *is_big).ok_or_else(outside)?,
         Dtype::Complex { bytes: size, is_big } => {
             let kind = if *size == 4 { Number::F32 } else { Number::F64 };
-            let part = |offset: usize| {
-                let starts: Vec<usize> = starts.iter().map(|start| start + offset).collect();
-                numbers(kind, bytes, &starts, *is_big).ok_or_else(outside)
-            };
+            let part = |offset: usize| numbers(kind, bytes, &places.at(offset), *is_big).ok_or_else(outside);
             let parts = vec![part(0)?, part(*size)?];
             Arc::new(StructArray::try_new(complex(dtype), parts, None).map_err(|error| error.to_string())?)
         }
         Dtype::Bytes(_) => {
             let mut builder = LargeBinaryBuilder::new();
-            for start in &starts {
+            for start in places.starts() {
                 let text = at(start).ok_or_else(outside)?;
                 let length = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                 builder.append_value(text.get(..length).unwrap_or_default());
@@ -271,32 +268,27 @@ pub(in crate::formats::read) fn values(dtype: &Dtype, bytes: &[u8], starts: Vec<
         }
         Dtype::Text { is_big, .. } => {
             let mut builder = LargeStringBuilder::new();
-            for start in &starts {
+            for start in places.starts() {
                 let text = at(start).ok_or_else(outside)?;
                 builder.append_value(utf32(text, *is_big).ok_or("a string is not in UTF-32")?);
             }
             Arc::new(builder.finish())
         }
         Dtype::Array(size, item) => {
-            let (size_bytes, item_field) = (item.bytes().ok_or_else(outside)?, field("item", item));
-            let size_items = usize::try_from(*size).map_err(|_| outside())?;
-            let starts: Vec<usize> =
-                starts.iter().flat_map(|start| (0..size_items).map(move |at| start + at * size_bytes)).collect();
-            let items = values(item, bytes, starts)?;
-            Arc::new(
-                FixedSizeListArray::try_new(Arc::new(item_field), *size, items, None)
-                    .map_err(|error| error.to_string())?,
-            )
+            let (width, item_field) = (item.bytes().ok_or_else(outside)?, field("item", item));
+            let count = usize::try_from(*size).map_err(|_| outside())?;
+            let items = values(item, bytes, &places.items(count, width))?;
+            let list =
+                FixedSizeListArray::try_new_with_length(Arc::new(item_field), *size, items, None, places.count());
+            Arc::new(list.map_err(|error| error.to_string())?)
         }
         Dtype::Record(members) => {
-            let member = |member: &Member| {
-                values(&member.dtype, bytes, starts.iter().map(|start| start + member.offset).collect())
-            };
+            let member = |member: &Member| values(&member.dtype, bytes, &places.at(member.offset));
             let arrays = named(members).map(member).collect::<Result<Vec<_>, _>>()?;
             let fields: Fields = named(members).map(|member| field(&member.name, &member.dtype)).collect();
             Arc::new(StructArray::try_new(fields, arrays, None).map_err(|error| error.to_string())?)
         }
-        Dtype::Refused(..) => Arc::new(NullArray::new(starts.len())),
+        Dtype::Refused(..) => Arc::new(NullArray::new(places.count())),
     })
 }
 
@@ -310,19 +302,23 @@ fn utf32(bytes: &[u8], is_big: bool) -> Option<String> {
     Some(text.trim_end_matches('\0').to_owned())
 }
 
-fn numbers(kind: Number, bytes: &[u8], starts: &[usize], is_big: bool) -> Option<ArrayRef> {
+fn numbers(kind: Number, bytes: &[u8], places: &Places, is_big: bool) -> Option<ArrayRef> {
     macro_rules! all {
         ($arrow:ty, $native:ty) => {{
-            let from = if is_big { <$native>::from_be_bytes } else { <$native>::from_le_bytes };
-            Some(Arc::new(primitive::<$arrow, _>(bytes, starts, from)?) as ArrayRef)
+            // Two calls, so that each is compiled for its order of bytes.
+            let numbers = match is_big {
+                true => places.all(bytes, <$native>::from_be_bytes),
+                false => places.all(bytes, <$native>::from_le_bytes),
+            };
+            Some(Arc::new(PrimitiveArray::<$arrow>::new(numbers?.into(), None)) as ArrayRef)
         }};
     }
     macro_rules! times {
         ($arrow:ty) => {{
             let from = if is_big { i64::from_be_bytes } else { i64::from_le_bytes };
-            let counts = primitive::<$arrow, _>(bytes, starts, from)?;
-            let known = counts.values().iter().map(|&count| (count != NOT_A_TIME).then_some(count));
-            Some(Arc::new(known.collect::<PrimitiveArray<$arrow>>()) as ArrayRef)
+            let known = |bytes| Some(from(bytes)).filter(|count| *count != NOT_A_TIME);
+            let counts = places.all(bytes, known)?;
+            Some(Arc::new(counts.into_iter().collect::<PrimitiveArray<$arrow>>()) as ArrayRef)
         }};
     }
     match kind {
@@ -346,18 +342,4 @@ fn numbers(kind: Number, bytes: &[u8], starts: &[usize], is_big: bool) -> Option
         Number::Duration(TimeUnit::Microsecond) => times!(DurationMicrosecondType),
         Number::Duration(TimeUnit::Nanosecond) => times!(DurationNanosecondType),
     }
-}
-
-/// The numbers that start at these bytes; `None` if one is outside.
-fn primitive<A: ArrowPrimitiveType, const WIDTH: usize>(
-    bytes: &[u8],
-    starts: &[usize],
-    from: impl Fn([u8; WIDTH]) -> A::Native,
-) -> Option<PrimitiveArray<A>>
-where
-    A::Native: ArrowNativeType,
-{
-    let number = |start: &usize| bytes.get(*start..)?.first_chunk().map(|bytes| from(*bytes));
-    let numbers: Option<Vec<A::Native>> = starts.iter().map(number).collect();
-    Some(PrimitiveArray::new(numbers?.into(), None))
 }
