@@ -5,11 +5,11 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
-use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::types::{Int8Type, Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, Float64Array,
-    Int32Array, Int64Array, IntervalDayTimeArray, ListArray, NullArray, RecordBatch, RunArray, StringArray,
-    StringViewArray, StructArray, TimestampMicrosecondArray,
+    Int8Array, Int32Array, Int64Array, IntervalDayTimeArray, LargeListArray, ListArray, NullArray, RecordBatch,
+    RunArray, StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_ipc::CompressionType;
@@ -648,4 +648,56 @@ fn arrays_that_are_read_side_by_side_have_little_memory() {
     assert!(error.contains("many.npz: reading 400 arrays side by side takes 36438000 bytes"), "{error}");
     assert!(error.contains("--memory-budget"), "{error}");
     tupelo(&[&["import", "--fields", "a1?"], &arguments[..]].concat()).ok();
+}
+
+/// Defect: each took any time, or ended in an abort.
+#[test]
+fn arrow_values_without_bytes_are_limited() {
+    let place = Place::new();
+    let out = place.path("out.root");
+    let runs = |ends: Vec<i64>, values: ArrayRef| -> ArrayRef {
+        Arc::new(RunArray::<Int64Type>::try_new(&Int64Array::from(ends), &values).expect("runs"))
+    };
+    let number: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let large = "x".repeat(1 << 20);
+    let text: ArrayRef = Arc::new(StringArray::from(vec![large.as_str()]));
+    let nothing: ArrayRef = Arc::new(StructArray::new_empty_fields(1 << 40, None));
+    let item = Arc::new(Field::new_list_field(nothing.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths([1 << 40]);
+    let lists = LargeListArray::try_new(item, offsets, Arc::clone(&nothing), None).expect("lists");
+    let keys = Int8Array::from(vec![0; 1 << 20]);
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, Arc::clone(&text)));
+    for (name, column, expected) in [
+        ("runs", runs(vec![1 << 62], number), "found 4611686018427387"),
+        ("structs", nothing, "found 1099511627776"),
+        ("lists", Arc::new(lists), "found 1099511627777"),
+        ("texts", runs(vec![1 << 20], text), "found 1099511627776 when each is stored by itself"),
+        ("dictionary", dictionary, "found 1099511627776 when each is stored by itself"),
+    ] {
+        let file = arrow(&place, &format!("{name}.arrow"), &batch(vec![("x", column)]));
+        let error = refused(&place, &[&file, &out], 1);
+        assert!(error.contains(&format!("{name}.arrow: expected ")) && error.contains(expected), "{error}");
+        assert!(error.contains("write plain arrays"), "{error}");
+    }
+    let empty: ArrayRef = Arc::new(
+        FixedSizeBinaryArray::try_new(0, Vec::<u8>::new().into(), Some(NullBuffer::new_valid(3))).expect("values"),
+    );
+    let file = arrow(&place, "empty.arrow", &batch(vec![("x", empty)]));
+    let error = refused(&place, &[&file, &out], 2);
+    assert!(error.contains("column 'x': binary values of no bytes"), "{error}");
+}
+
+/// Defect: the text of all entries of a piece was made at once, whose offsets overflowed.
+#[test]
+fn large_values_that_are_stored_once_are_imported() {
+    let place = Place::new();
+    let out = place.path("out.root");
+    let large = "x".repeat(1 << 20);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["", large.as_str()]));
+    let ends = Int32Array::from(vec![100, 2200]);
+    let runs: ArrayRef = Arc::new(RunArray::<Int32Type>::try_new(&ends, &texts).expect("runs"));
+    let file = arrow(&place, "runs.arrow", &batch(vec![("x", runs)]));
+    tupelo(&["import", &file, &out]).ok();
+    let count = |cut: &str| tupelo(&["count", &out, "--cut", cut]).ok();
+    assert_eq!((count("x == ''").trim(), count("x != ''").trim()), ("100", "2100"));
 }

@@ -15,7 +15,8 @@ use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_footer, 
 use arrow_schema::SchemaRef;
 
 use super::guard::guarded;
-use super::{Batches, ForeignFile, Limits, Place, in_pieces, in_range};
+use super::pieces::{Piece, expanded_bytes_of, in_pieces};
+use super::{BATCH_BYTES, Batches, ForeignFile, Limits, Place, in_range};
 use crate::failure::Failure;
 
 /// The first and the last bytes of a file, but not of a stream.
@@ -30,6 +31,17 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const MAX_MESSAGES: usize = 1 << 22;
 /// Maximum length of the metadata of a message.
 const MAX_METADATA_BYTES: u64 = 256 << 20;
+/// Maximum number of values for each byte of a file: bits without compression are eight.
+const VALUES_PER_BYTE: u64 = 64;
+/// Values that a file may have beyond that: in runs, or of types without bytes.
+const SPARE_VALUES: u64 = 1 << 30;
+/// Maximum number of bytes that values take when each is stored by itself, for each byte of a file.
+const EXPANSION: u64 = 1024;
+/// Bytes that they may take beyond that.
+const SPARE_BYTES: u64 = 1 << 33;
+/// What to do about a file that exceeds these.
+const EXPAND_HINT: &str = "write plain arrays: in Python, cast dictionaries to their values, and decode runs with \
+                           pyarrow.compute.run_end_decode()";
 
 /// A message: a batch, or values of a dictionary.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +49,26 @@ struct Part {
     block: Block,
     /// Entries of a batch.
     entries: Option<u64>,
+    /// Values at all levels.
+    values: u64,
+}
+
+impl Part {
+    fn new(block: Block, message: Message<'_>) -> Self {
+        let is_batch = message.header_type() == MessageHeader::RecordBatch;
+        let batch = message.header_as_record_batch().filter(|_| is_batch);
+        let count = |length: i64| u64::try_from(length).unwrap_or(0);
+        let entries = batch.map(|batch| count(batch.length()));
+        let nodes = contents(message).and_then(|batch| batch.nodes());
+        let values = nodes.into_iter().flatten().map(|node| count(node.length())).fold(0, u64::saturating_add);
+        Self { block, entries, values: values.max(entries.unwrap_or(0)) }
+    }
+}
+
+/// The arrays of a batch or a dictionary.
+fn contents(message: Message<'_>) -> Option<arrow_ipc::RecordBatch<'_>> {
+    let of_dictionary = || message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    message.header_as_record_batch().or_else(of_dictionary)
 }
 
 /// An Arrow file or stream.
@@ -83,7 +115,8 @@ impl ArrowFile {
         for block in blocks() {
             parts.push(part(&place, block, parts.len())?);
         }
-        Ok(Self { schema: Arc::new(schema), version: footer.version(), entries: sum(&parts), parts, place, memory })
+        let (schema, entries) = (Arc::new(schema), sum(&parts));
+        Self { schema, version: footer.version(), entries, parts, place, memory }.checked()
     }
 
     fn of_stream(place: Place, memory: u64) -> Result<Self, Failure> {
@@ -97,7 +130,7 @@ impl ArrowFile {
                 i32::try_from(start + length).unwrap_or(i32::MAX),
                 message.bodyLength(),
             );
-            let (end, entries) = (end_of(&place, &block)?, entries_of(message));
+            let (end, part) = (end_of(&place, &block)?, Part::new(block, message));
             match (&schema, message.header_as_schema()) {
                 (None, Some(found)) => {
                     check_byte_order(&place, found)?;
@@ -105,18 +138,38 @@ impl ArrowFile {
                     let converted = converted.ok_or_else(|| damaged(&place, "its schema is invalid"))?;
                     schema = Some((Arc::new(converted), message.version()));
                 }
-                (Some(_), None) if parts.len() < MAX_MESSAGES => parts.push(Part { block, entries }),
+                (Some(_), None) if parts.len() < MAX_MESSAGES => parts.push(part),
                 (Some(_), None) => return Err(damaged(&place, "it has too many messages")),
                 _ => return Err(place.failure("is neither an Arrow file nor a stream")),
             }
             at = end;
         }
         let (schema, version) = schema.ok_or_else(|| place.failure("is neither an Arrow file nor a stream"))?;
-        Ok(Self { schema, version, entries: sum(&parts), parts, place, memory })
+        Self { schema, version, entries: sum(&parts), parts, place, memory }.checked()
     }
 
-    /// The bytes of a message.
-    fn message(&self, part: &Part) -> Result<Buffer, Failure> {
+    /// Refuses more values than the file can be expected to have: reading them would take any time.
+    fn checked(self) -> Result<Self, Failure> {
+        let values = self.parts.iter().map(|part| part.values).fold(0, u64::saturating_add);
+        let most = |bytes: u64| bytes.saturating_mul(VALUES_PER_BYTE).saturating_add(SPARE_VALUES);
+        if values <= most(self.place.bytes) {
+            return Ok(self);
+        }
+        // Compressed ones may be more.
+        let mut bytes = 0u64;
+        for part in &self.parts {
+            bytes = bytes.saturating_add(self.message(part)?.1);
+        }
+        if values <= most(bytes) {
+            return Ok(self);
+        }
+        let most = most(bytes);
+        let what = format_args!("expected at most {most} values in {bytes} bytes of data, found {values}");
+        Err(self.place.failure(what).with_hint(EXPAND_HINT))
+    }
+
+    /// The bytes of a message, and their number when they are decompressed.
+    fn message(&self, part: &Part) -> Result<(Buffer, u64), Failure> {
         let (start, end) = (part.block.offset().unsigned_abs(), end_of(&self.place, &part.block)?);
         let most = |bytes: u64| {
             let what = format_args!("a batch takes {bytes} bytes, more than the limit of {}", self.memory);
@@ -135,8 +188,8 @@ impl ArrowFile {
         let message = metadata.get(skipped..).ok_or_else(wrong)?;
         let message = root_as_message(message).map_err(|error| damaged(&self.place, error))?;
         match unpacked_bytes(message, body).ok_or_else(wrong)? {
-            bytes if bytes > self.memory => Err(most(bytes)),
-            _ => Ok(bytes),
+            unpacked if unpacked > self.memory => Err(most(unpacked)),
+            unpacked => Ok((bytes, unpacked)),
         }
     }
 
@@ -148,7 +201,7 @@ impl ArrowFile {
                 return None;
             }
             let bytes = match self.message(part) {
-                Ok(bytes) => bytes,
+                Ok((bytes, _)) => bytes,
                 Err(failure) => return Some(Err(failure)),
             };
             let decoded = guarded(|| match part.entries {
@@ -239,21 +292,14 @@ fn part(place: &Place, block: Block, before: usize) -> Result<Part, Failure> {
     let Some((start, length)) = prefix(place, at)? else { return Err(damaged(place, "a batch is empty")) };
     let bytes = metadata(place, at + start, length)?;
     let message = root_as_message(&bytes).map_err(|error| damaged(place, error))?;
-    Ok(Part { block, entries: entries_of(message) })
-}
-
-/// Number of entries, if the message is a batch.
-fn entries_of(message: Message<'_>) -> Option<u64> {
-    let is_batch = message.header_type() == MessageHeader::RecordBatch;
-    let batch = message.header_as_record_batch().filter(|_| is_batch)?;
-    Some(u64::try_from(batch.length()).unwrap_or(0))
+    Ok(Part::new(block, message))
 }
 
 /// Bytes of the buffers of a message when they are decompressed; `None` if that is invalid.
 fn unpacked_bytes(message: Message<'_>, body: &[u8]) -> Option<u64> {
-    let of_dictionary = || message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
-    let batch = message.header_as_record_batch().or_else(of_dictionary);
-    let Some(batch) = batch.filter(|batch| batch.compression().is_some()) else { return Some(0) };
+    let Some(batch) = contents(message).filter(|batch| batch.compression().is_some()) else {
+        return Some(body.len() as u64);
+    };
     let mut sum = 0u64;
     for buffer in batch.buffers().into_iter().flatten() {
         let (start, length) = (usize::try_from(buffer.offset()).ok()?, usize::try_from(buffer.length()).ok()?);
@@ -286,9 +332,15 @@ impl ForeignFile for ArrowFile {
             before += entries;
             first = number + 1;
         }
-        let pieces = |batch: Result<RecordBatch, Failure>| -> Batches<'_> {
+        let mut expanded = 0u64;
+        let pieces = move |batch: Result<RecordBatch, Failure>| -> Batches<'_> {
+            let batch = batch.and_then(|batch| {
+                expanded = expanded.saturating_add(expanded_bytes_of(&batch));
+                self.check_expanded(expanded)?;
+                Ok(batch)
+            });
             match batch {
-                Ok(batch) => Box::new(in_pieces(batch).map(Ok)),
+                Ok(batch) => Box::new(in_pieces(batch).map(|piece| self.check_piece(piece))),
                 Err(failure) => Box::new(std::iter::once(Err(failure))),
             }
         };
@@ -300,5 +352,29 @@ impl ForeignFile for ArrowFile {
         };
         let batches = self.decoded(columns.to_vec(), first).flat_map(pieces).take_while(until_failure);
         Ok(in_range(batches, before, range))
+    }
+}
+
+impl ArrowFile {
+    /// Refuses values that take much more bytes in an ntuple than in the file.
+    fn check_expanded(&self, expanded: u64) -> Result<(), Failure> {
+        let most = self.place.bytes.saturating_mul(EXPANSION).saturating_add(SPARE_BYTES);
+        if expanded <= most {
+            return Ok(());
+        }
+        let what = format_args!(
+            "expected values of at most {most} bytes in a file of {}, found {expanded} when each is stored by itself",
+            self.place.bytes
+        );
+        Err(self.place.failure(what).with_hint(EXPAND_HINT))
+    }
+
+    /// Refuses an entry that takes too much memory.
+    fn check_piece(&self, Piece { batch, bytes }: Piece) -> Result<RecordBatch, Failure> {
+        if bytes <= self.memory.max(BATCH_BYTES) {
+            return Ok(batch);
+        }
+        let what = format_args!("an entry takes {bytes} bytes, more than the limit of {}", self.memory);
+        Err(self.place.failure(what).with_hint("--memory-budget SIZE allows more, for example 4GiB"))
     }
 }

@@ -12,6 +12,7 @@ mod lines;
 mod npy;
 mod npz;
 mod parquet;
+mod pieces;
 mod stored;
 
 use std::fmt;
@@ -163,12 +164,4 @@ fn in_range<'f>(
         }
         None
     }))
-}
-
-/// A batch cut to pieces of the usual size, which share memory.
-fn in_pieces(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
-    let (count, bytes) = (batch.num_rows() as u64, batch.get_array_memory_size() as u64);
-    let most = batch_entries(bytes / count.max(1), BATCH_ENTRIES);
-    let starts = (0..count).step_by(most as usize);
-    starts.map(move |start| batch.slice(start as usize, most.min(count - start) as usize))
 }

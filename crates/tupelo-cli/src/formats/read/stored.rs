@@ -108,6 +108,7 @@ fn convert(
             };
             return refuse(format!("intervals of {unit} have no RNTuple type"));
         }
+        DataType::FixedSizeBinary(0) => return refuse("binary values of no bytes have no RNTuple type".to_owned()),
         DataType::FixedSizeBinary(size) => {
             own.clear();
             DataType::FixedSizeList(Arc::new(byte()), *size)
@@ -277,7 +278,7 @@ mod tests {
             assert!(stored_type(data_type.clone(), false).is_err());
             assert_eq!(stored_type(data_type, true), Ok(lossy));
         }
-        for data_type in [DataType::Null, DataType::Interval(IntervalUnit::DayTime)] {
+        for data_type in [DataType::Null, DataType::FixedSizeBinary(0), DataType::Interval(IntervalUnit::DayTime)] {
             assert!(stored_type(data_type, true).is_err());
         }
     }
