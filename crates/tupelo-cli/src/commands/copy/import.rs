@@ -285,7 +285,10 @@ fn report<'v>(
                 format!("{name}: field '{}' differs from branch '{}' in entry {entry}", field.field, field.branch);
             different.get_or_insert(what);
         }
-        reports.push(to_json(name, skipped, validation));
+        // With histograms of each field, it takes much memory.
+        if args.report.is_some() {
+            reports.push(to_json(name, skipped, validation));
+        }
     }
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
