@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use super::objects::add_text;
 use super::{Place, data, summarise, tupelo};
 
 /// Three files with parts of the same events; the last one lacks a field.
@@ -483,4 +484,28 @@ fn halves_of_real_files_are_merged_to_the_whole() {
         }
     }
     summarise("merging", &format!("{covered} real ntuples are the same as their halves, merged"));
+}
+
+/// Defect: nothing accepted that objects which cannot be merged are left out.
+#[test]
+fn objects_that_cannot_be_merged_may_be_left_out() {
+    let place = Place::new();
+    let [one, other, out] = ["one.root", "other.root", "out.root"].map(|name| place.path(name));
+    for (file, title) in [(&one, "2022"), (&other, "2023")] {
+        for number in 0..7 {
+            add_text(file, &format!("note{number}"), title);
+        }
+        add_text(file, "same", "text");
+    }
+    let arguments = ["merge", &out, &one, &other, "--force"];
+    let run = tupelo(&arguments);
+    let skipped = tupelo(&[&arguments[..], &["--skip-unmergeable"]].concat());
+    for warned in [&run.stderr, &skipped.stderr] {
+        assert!(warned.contains("warning: not merged: 'note0': that of ") && warned.contains("'note4'"), "{warned}");
+        assert!(!warned.contains("'note5'") && warned.contains("not merged: 2 more objects"), "{warned}");
+    }
+    let error = run.fails(1);
+    assert!(error.contains("was written without 7 objects") && error.contains("use --skip-unmergeable"), "{error}");
+    skipped.ok();
+    assert_eq!(tupelo(&["dump", &format!("{out}:note6")]).json()["fTitle"], "2022");
 }

@@ -42,6 +42,15 @@ pub(super) fn histogram(name: &str) -> Object {
     object("TH1D", members)
 }
 
+/// Adds a text to a file, which may be new.
+pub(super) fn add_text(path: &str, name: &str, title: &str) {
+    let file = if fs::exists(path).expect("a folder") { tupelo::update(path) } else { tupelo::create(path) };
+    let file = file.expect("a file");
+    let members = vec![("fName", Value::Text(name.to_owned())), ("fTitle", Value::Text(title.to_owned()))];
+    file.object(name, title, &object("TNamed", members), Compression::DEFAULT).expect("an object");
+    file.finish().expect("a file");
+}
+
 /// A file with histograms and an ntuple.
 pub(super) fn plots(place: &Place, names: &[&str]) -> String {
     let path = place.path("plots.root");

@@ -33,7 +33,7 @@ const MAX_NAMED: usize = 5;
 /// are copied as they are stored, too; they have no checksums of their own to compare, so that damage stays, which `tupelo
 /// verify` finds. Histograms and profiles with the same path and axes are
 /// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status
-/// is then 1. OUT appears when it is complete.
+/// is then 1, except with --skip-unmergeable. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo merge [OPTIONS] <OUT> <IN[:NAME]>...")]
 #[command(after_help = "Examples:
@@ -50,6 +50,10 @@ pub(crate) struct Args {
     /// What to do if ntuples have different fields, or trees different branches [default: strict]
     #[arg(long, value_enum, value_name = "MODE", default_value = "strict", hide_default_value = true)]
     mode: Mode,
+    /// Exit with status 0 even if objects are left out because they cannot be merged, such as different texts with the same
+    /// path; warnings name them
+    #[arg(long)]
+    skip_unmergeable: bool,
     #[command(flatten)]
     skipping: Skipping,
     #[command(flatten)]
@@ -136,10 +140,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if left_out.is_empty() {
         return Ok(());
     }
-    let (count, named) = (left_out.len() as u64, left_out.iter().take(MAX_NAMED));
-    named.for_each(|what| console.warn(&format!("not merged: {what}")));
-    let what = format_args!("{to} was written without {}", things(count, "object"));
-    Err(Failure::new(what).with_hint("merge the ntuples alone as IN:NAME, or remove the other objects"))
+    left_out.iter().take(MAX_NAMED).for_each(|what| console.warn(&format!("not merged: {what}")));
+    if let Some(more @ 1..) = left_out.len().checked_sub(MAX_NAMED) {
+        console.warn(&format!("not merged: {}", things(more as u64, "more object")));
+    }
+    if args.skip_unmergeable {
+        return Ok(());
+    }
+    let what = format_args!("{to} was written without {}", things(left_out.len() as u64, "object"));
+    Err(Failure::new(what).with_hint(
+        "use --skip-unmergeable to accept that, merge the ntuples alone as IN:NAME, or remove the other objects",
+    ))
 }
 
 /// What files have besides ntuples.
