@@ -25,7 +25,7 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, MoveOptions};
 
-use self::choices::{Carrying, Renaming};
+use self::choices::{Carrying, Renaming, SingleObjects};
 use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::split::{Split, Splitting};
@@ -57,6 +57,9 @@ const MAX_NAME: usize = 60;
 /// titles and user information are kept. --fields and --exclude choose branches, --inherits those of some classes.
 /// Options that need its entries decoded are refused: `tupelo import` makes an ntuple of them.
 ///
+/// IN:NAME may be another object, too, such as a histogram, which is copied as it is. A single one may have another name
+/// in OUT.
+///
 /// Pages of whole clusters are copied as they are stored, without decompressing them, unless an option says how to
 /// store them or a cut selects entries. IN and OUT may be in object stores (ntpl+s3://BUCKET/PREFIX,
 /// ntpl+file:///DIRECTORY/NAME, daos://POOL/CONTAINER:NAME, ntpl+mirror:URI,URI).
@@ -73,6 +76,7 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root dimuons.root --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500'
   tupelo copy events.root renamed.root --rename MET_pt=met --objects
+  tupelo copy plots.root:dir/mass mass.root:higgs
   tupelo copy events.root part.root --split-bytes 2GiB    # part_0001.root, part_0002.root, ...
   tupelo copy 'run*.root' all.root
   tupelo copy run*.root -o union.root --force --union --skip-errors
@@ -174,6 +178,23 @@ impl Args {
         !self.decodes() && !self.selects() && !self.target.extends()
     }
 
+    /// The options that only ntuples and trees have, and whether they are given.
+    fn for_entries(&self) -> [(&'static str, bool); 11] {
+        [
+            ("--fields or --exclude", !self.fields.is_empty()),
+            ("--entries", !self.range.is_whole()),
+            ("--cut", self.condition.has_cut()),
+            ("--define", self.condition.has_columns()),
+            ("--rename", !self.renaming.is_empty()),
+            ("--union", self.union),
+            ("--inherits", !self.inherits.is_empty()),
+            ("--basket-bytes, --auto-flush, --branch-compression or --split-level", !self.baskets.is_empty()),
+            ("--split-entries or --split-bytes", !self.splitting.is_empty()),
+            ("--page-bytes or --cluster-bytes", self.ntuple.has_sizes()),
+            ("--extend", self.target.extends()),
+        ]
+    }
+
     /// Refuses options that need entries of trees decoded.
     fn check_trees(&self) -> Result<(), Failure> {
         if !self.decodes() {
@@ -243,8 +264,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if !trees.is_empty() {
         args.check_trees()?;
     }
+    let mut objects = SingleObjects::default();
+    let others = objects.take_named(&args.reading, others, to.ntuple_name())?;
     let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
-    trees.name(to.ntuple_name(), copies.len())?;
+    trees.name(to.ntuple_name(), copies.len() + objects.count())?;
+    objects.check_name(to.ntuple_name(), copies.len())?;
+    if copies.is_empty() && trees.is_empty() {
+        objects.check_options(&args.for_entries())?;
+    }
     let is_for_trees = !args.inherits.is_empty() || !args.baskets.is_empty();
     if let Some(copy) = copies.first().filter(|_| is_for_trees) {
         let what = format_args!(
@@ -261,6 +288,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         args.carrying.carry((&args.reading, &args.skipping), &locations, &args.ntuple, writer, console)
     };
     if !args.splitting.is_empty() {
+        if !objects.is_empty() {
+            let what = "--split-entries and --split-bytes write one ntuple, and no object that is named";
+            return Err(Failure::usage(what).with_hint("--objects=PATH copies it to the first file"));
+        }
         let copy = split::single(&copies, !trees.is_empty(), &to)?;
         let split = Split { args, copy, to: &to, inputs: &inputs, storage, console };
         let written = split.write(|writer| {
@@ -275,6 +306,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         // Their keys must be in the first 2 GiB.
         carried = carry(writer)?;
         let places = (&args.reading, &args.target);
+        objects.write(places, &args.ntuple, writer, &carried, console)?;
         let choose = |trees: &[Location]| {
             if !args.selects() {
                 return Ok(None);

@@ -184,3 +184,81 @@ fn objects_go_along_with_ntuples() {
     let error = tupelo(&["copy", &file, "--raw", &place.path("raw.root"), "--objects"]).fails(2);
     assert!(error.contains("--raw"), "{error}");
 }
+
+/// Defect: only ntuples and trees could be copied alone.
+#[test]
+fn single_objects_are_copied() {
+    let place = Place::new();
+    let file = plots(&place, &["mass", "dir/other", "pt"]);
+    let (out, other) = (place.path("out.root"), place.path("other.root"));
+    let at = |file: &str, path: &str| format!("{file}:{path}");
+    let document = |file: &str, path: &str| tupelo(&["dump", &at(file, path)]).json();
+    let paths = |file: &str| -> Vec<String> {
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        let objects = listed["objects"].as_array().expect("objects").iter();
+        objects.filter_map(|object| object["path"].as_str()).filter(|path| *path != "dir").map(str::to_owned).collect()
+    };
+    let run = tupelo(&["copy", &at(&file, "dir/other"), &out]);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(paths(&out), ["dir/other"]);
+    assert_eq!(document(&out, "dir/other"), document(&file, "dir/other"));
+    // Another name, which may have another length, is also that in the object.
+    for name in ["a", "deeper/and/much/longer"] {
+        tupelo(&["copy", &at(&file, "mass;1"), &at(&other, name), "--append", "--compression", "lz4:4"]).ok();
+        let mut renamed = document(&file, "mass");
+        renamed["fName"] = json!(name.rsplit('/').next());
+        assert_eq!(document(&other, name), renamed);
+    }
+    tupelo(&["copy", &at(&file, "pt"), &other, "--append", "--as", "b"]).ok();
+    assert_eq!(document(&other, "b")["fName"], "b");
+    tupelo(&["verify", &other]).ok();
+    // Several, with an ntuple, into a file that has others.
+    tupelo(&["copy", &at(&file, "mass"), &at(&file, "Events"), &at(&file, "pt"), "-o", &out, "--append"]).ok();
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["diff", &at(&file, "Events"), &at(&out, "Events")]).ok();
+    assert_eq!(document(&out, "pt"), document(&file, "pt"));
+    // An existing one is hidden only by request.
+    let again = ["copy", &at(&file, "mass"), &out, "--append"];
+    let error = tupelo(&again).fails(2);
+    assert!(error.contains("already contains 'mass'") && error.contains("--as NAME"), "{error}");
+    tupelo(&[&again[..], &["--new-cycle"]].concat()).ok();
+    assert_eq!(document(&out, "mass;1"), document(&out, "mass;2"));
+}
+
+#[test]
+fn single_objects_have_their_own_paths_and_no_entries() {
+    let place = Place::new();
+    let file = plots(&place, &["mass", "dir/other"]);
+    let out = place.path("out.root");
+    let (mass, other, events) = (format!("{file}:mass"), format!("{file}:dir/other"), format!("{file}:Events"));
+    let named = format!("{out}:x");
+    for (inputs, to, expected) in [
+        (&[&mass, &mass][..], &out, "would both be 'mass' in the output"),
+        (&[&mass, &other], &named, "would both be 'x' in the output"),
+        (&[&mass, &events], &named, "'x' would be the name of 2 objects"),
+        (&[&file, &mass], &named, "'x' would be the name of 2 objects"),
+    ] {
+        let inputs: Vec<&str> = inputs.iter().map(|input| input.as_str()).collect();
+        let error = tupelo(&[&["copy", "-o", to], &inputs[..]].concat()).fails(2);
+        assert!(error.contains(expected), "{error}");
+    }
+    for option in [
+        &["--fields", "x"][..],
+        &["--entries", ":1"],
+        &["--cut", "x > 1"],
+        &["--rename", "x=y"],
+        &["--union"],
+        &["--auto-flush", "10"],
+        &["--split-entries", "10"],
+        &["--page-bytes", "1MB"],
+    ] {
+        let error = tupelo(&[&["copy", &mass, &out], option].concat()).fails(2);
+        assert!(error.contains("mass is a TH1D; only ntuples and trees have entries for --"), "{option:?}: {error}");
+    }
+    let error = tupelo(&["copy", &mass, &events, "-o", &out, "--split-entries", "2"]).fails(2);
+    assert!(error.contains("--objects=PATH"), "{error}");
+    let error = tupelo(&["copy", &format!("{file}:mess"), &out]).fails(1);
+    assert!(error.contains("'mess'"), "{error}");
+    assert!(!fs::exists(&out).expect("a folder"));
+}

@@ -414,15 +414,7 @@ impl FileWriter {
     /// are not in their object, and as [`FileWriter::object`].
     pub fn copy_object(&self, from: &File, name: &str, compression: Compression) -> Result<()> {
         from.with_object(name, |object, bytes, infos| {
-            if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
-                return Err(Error::invalid_argument("a tree cannot be written as an object; use the writer of trees"));
-            }
-            if let Some(class_name) = TREE_CLASSES.into_iter().find(|class_name| mentions_class(bytes, class_name)) {
-                let own = &object.key.class_name;
-                return Err(Error::unsupported(format!(
-                    "it is a {own} with a {class_name} in it, which is not copied"
-                )));
-            }
+            Self::check_copied(object, bytes)?;
             let copy = || {
                 let sink = self.sink.file()?;
                 sink.copy_object(object, bytes, compression)?;
@@ -430,6 +422,20 @@ impl FileWriter {
             };
             copy().map_err(|e| e.in_file(self.sink.name()))
         })
+    }
+
+    /// Refuses to copy trees, and objects with trees in them.
+    pub(crate) fn check_copied(object: &container::Object, bytes: &[u8]) -> Result<()> {
+        if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
+            return Err(Error::invalid_argument("a tree cannot be written as an object; use the writer of trees"));
+        }
+        match TREE_CLASSES.into_iter().find(|class_name| mentions_class(bytes, class_name)) {
+            None => Ok(()),
+            Some(class_name) => {
+                let own = &object.key.class_name;
+                Err(Error::unsupported(format!("it is a {own} with a {class_name} in it, which is not copied")))
+            }
+        }
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable. An update that added nothing

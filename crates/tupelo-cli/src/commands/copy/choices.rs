@@ -1,17 +1,22 @@
 //! Options that several commands which write ntuples share.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use tupelo::FileWriter;
 use tupelo::ops::import::copy_objects;
-use tupelo::reader::Location;
+use tupelo::ops::is_other;
+use tupelo::ops::objects::copy_as;
+use tupelo::reader::{Location, Object};
+use tupelo::storage::is_object_uri;
 
 use super::super::Reading;
 use super::operands::Skipping;
-use super::target::NtupleOptions;
+use super::target::{NtupleOptions, Target};
+use super::without_cycle;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::parse::{Patterns, patterns};
+use crate::table::things;
 
 /// New names of fields.
 #[derive(Debug, clap::Args)]
@@ -81,4 +86,110 @@ impl Carrying {
         }
         Ok(known)
     }
+}
+
+/// Objects that are copied alone: neither trees nor ntuples.
+#[derive(Default)]
+pub(super) struct SingleObjects {
+    /// Each with its path in the output.
+    chosen: Vec<(String, Location)>,
+    /// The class of the first.
+    class_name: String,
+}
+
+impl SingleObjects {
+    pub(super) fn is_empty(&self) -> bool {
+        self.chosen.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.chosen.len()
+    }
+
+    /// Takes the inputs that name such an object, under `name` if it is given; returns the other inputs.
+    pub(super) fn take_named(
+        &mut self,
+        reading: &Reading,
+        locations: Vec<Location>,
+        name: Option<&str>,
+    ) -> Result<Vec<Location>, Failure> {
+        let mut others = Vec::with_capacity(locations.len());
+        for location in locations {
+            let Some(Object { path, class_name, .. }) = named(reading, &location) else {
+                others.push(location);
+                continue;
+            };
+            let path = name.map_or(path, str::to_owned);
+            if let Some((_, first)) = self.chosen.iter().find(|(known, _)| *known == path) {
+                let what = format_args!("{first} and {location} would both be '{path}' in the output");
+                let hint = "`tupelo merge` sums histograms; or copy the objects one by one with --append --as NAME";
+                return Err(Failure::usage(what).with_hint(hint));
+            }
+            if self.is_empty() {
+                self.class_name = class_name;
+            }
+            self.chosen.push((path, location));
+        }
+        Ok(others)
+    }
+
+    /// Refuses options that are for entries, if nothing else is copied.
+    pub(super) fn check_options(&self, given: &[(&str, bool)]) -> Result<(), Failure> {
+        let Some(((_, first), (option, _))) = self.chosen.first().zip(given.iter().find(|(_, is_given)| *is_given))
+        else {
+            return Ok(());
+        };
+        let class_name = &self.class_name;
+        let what = format_args!("{first} is a {class_name}; only ntuples and trees have entries for {option}");
+        Err(Failure::usage(what).with_hint("omit the option"))
+    }
+
+    /// Refuses one name for several objects, ntuples and trees; `others` is the number of the latter.
+    pub(super) fn check_name(&self, name: Option<&str>, others: usize) -> Result<(), Failure> {
+        match (name, self.count() + others) {
+            (Some(name), count @ 2..) if !self.is_empty() => {
+                let what = format_args!("'{name}' would be the name of {}", things(count as u64, "object"));
+                Err(Failure::usage(what).with_hint("omit the name of the output, or copy the objects one by one"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies the objects, before the ntuples and behind those of `--objects`, whose paths are given.
+    pub(super) fn write(
+        &self,
+        (reading, target): (&Reading, &Target),
+        ntuple: &NtupleOptions,
+        writer: &FileWriter,
+        carried: &HashSet<String>,
+        console: &Console,
+    ) -> Result<(), Failure> {
+        let paths: BTreeSet<String> = self.chosen.iter().map(|(path, _)| path.clone()).collect();
+        target.check_single_objects(writer, &paths)?;
+        for (path, location) in &self.chosen {
+            if carried.contains(path) {
+                let what = format_args!("{location}: the objects of --objects contain '{path}'");
+                return Err(Failure::usage(what).with_hint("omit the object, or give it another name with --as NAME"));
+            }
+            let file = reading.open_file(location, console)?;
+            let name = location.object.as_deref().unwrap_or_default();
+            if let Some(note) = copy_as(&file, name, writer, path, ntuple.compression())? {
+                console.warn(&note);
+            }
+            console.note(&format!("{path}: copied from {location}"));
+        }
+        Ok(())
+    }
+}
+
+/// The object of an input, if it is neither a tree nor an ntuple. What cannot be opened is reported where it is read.
+fn named(reading: &Reading, location: &Location) -> Option<Object> {
+    let name = location.object.as_deref().filter(|_| !is_object_uri(&location.file))?;
+    let objects = reading.open_uncounted(location).ok()?.objects().ok()?;
+    let cycle = name.split_once(';').map(|(_, cycle)| cycle);
+    let is_named = |object: &Object| {
+        let is_cycle = cycle.map_or(object.is_newest, |cycle| cycle.parse() == Ok(object.cycle));
+        object.path == without_cycle(name) && is_cycle && is_other(&object.class_name)
+    };
+    objects.into_iter().find(is_named)
 }

@@ -104,7 +104,7 @@ pub(crate) struct Target {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
-    /// Name of the ntuple, as in OUT:NAME
+    /// Name of what is written, as in OUT:NAME
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
     /// With --append, if the file contains an ntuple of this name: add the entries to it; the fields must be the same
@@ -299,11 +299,20 @@ impl Target {
 
     /// Checks that objects can be added, as [`Target::check_tree`] does.
     pub(crate) fn check_objects(&self, file: &FileWriter, paths: &BTreeSet<String>) -> Result<(), Failure> {
+        self.check_paths(file, paths, "merge all files to a new one; --new-cycle writes a newer cycle that hides it")
+    }
+
+    /// The same for objects that are copied alone.
+    pub(crate) fn check_single_objects(&self, file: &FileWriter, paths: &BTreeSet<String>) -> Result<(), Failure> {
+        self.check_paths(file, paths, "--as NAME uses another name; --new-cycle writes a newer cycle that hides it")
+    }
+
+    fn check_paths(&self, file: &FileWriter, paths: &BTreeSet<String>, hint: &str) -> Result<(), Failure> {
         match file.objects()?.into_iter().find(|existing| paths.contains(&existing.path) && !self.new_cycle) {
             Some(Object { path, .. }) => {
                 let exists =
                     Failure::usage(format_args!("the file already contains '{path}', and nothing is added to it"));
-                Err(exists.with_hint("merge all files to a new one; --new-cycle writes a newer cycle that hides it"))
+                Err(exists.with_hint(hint))
             }
             None => Ok(()),
         }

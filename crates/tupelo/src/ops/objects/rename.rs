@@ -6,6 +6,7 @@ use tupelo_format::compression::Compression;
 use tupelo_format::container::{self, streamed_key_bytes};
 use tupelo_format::object::Traced;
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
 
 use super::extents::used_only_by;
@@ -111,30 +112,53 @@ fn target(sink: &FileSink, path: &str, to: &str) -> Result<String> {
 /// Writes the record of an object under another path. Returns a note if its own name stays.
 fn move_object(file: &File, sink: &FileSink, object: &container::Object, path: &str) -> Result<Option<String>> {
     let (root, key) = (file.root_file()?, &object.key);
-    let names = [key.class_name.as_str(), key.title.as_str()];
-    let key_bytes = streamed_key_bytes([names[0], name_of(path), names[1]])?;
     let infos = root.attempt(container::streamer_infos)?;
     let bytes = root.attempt(|fetched| container::object_bytes(fetched, key))?;
     let memory = Memory::new(root.session().budget().left());
-    let traced = Traced::read(bytes.clone(), key.key_bytes, names[0], &infos, &memory);
+    let record = renamed(object, &bytes, path, &infos, &memory).map_err(|error| {
+        let is_tree = TREE_CLASSES.contains(&key.class_name.as_str());
+        error.in_object(if is_tree { "tree" } else { "object" }, &object.path)
+    })?;
+    let names = [key.class_name.as_str(), key.title.as_str()];
+    sink.put_behind_key(path, names, (&record.bytes, record.key_bytes), Compression::DEFAULT)?;
+    Ok(record.note)
+}
+
+/// An object as it is written under another path.
+pub(super) struct Record {
+    pub(super) bytes: Vec<u8>,
+    /// Size of the key that references in the bytes count from.
+    pub(super) key_bytes: u16,
+    /// Why the own name of the object stays, if it does.
+    pub(super) note: Option<String>,
+}
+
+/// The record of an object under another path, from its bytes. Objects that have a name of their own get the new one.
+pub(super) fn renamed(
+    object: &container::Object,
+    bytes: &[u8],
+    path: &str,
+    infos: &StreamerInfos,
+    memory: &Memory,
+) -> Result<Record> {
+    let key = &object.key;
+    let class_name = key.class_name.as_str();
+    let key_bytes = streamed_key_bytes([class_name, name_of(path), key.title.as_str()])?;
+    let traced = Traced::read(bytes.to_vec(), key.key_bytes, class_name, infos, memory);
     let error = match traced.and_then(|traced| traced.with_name(name_of(path), key_bytes)) {
-        Ok((bytes, _)) => {
-            sink.put_behind_key(path, names, (&bytes, key_bytes), Compression::DEFAULT)?;
-            return Ok(None);
-        }
+        Ok((bytes, _)) => return Ok(Record { bytes, key_bytes, note: None }),
         Err(error) => Error::from(error),
     };
-    let is_tree = TREE_CLASSES.contains(&names[0]);
-    if is_tree || error.is_corrupt() || error.kind() == ErrorKind::Limit {
-        return Err(error.in_object(if is_tree { "tree" } else { "object" }, &object.path));
+    if TREE_CLASSES.contains(&class_name) || error.is_corrupt() || error.kind() == ErrorKind::Limit {
+        return Err(error);
     }
     // Its bytes can stay as they are if references in them count from the start of a key of the same length.
     if ![Some(0), Some(NARROWER)].contains(&key_bytes.checked_sub(key.key_bytes)) {
         let wanted = name_of(&object.path).len();
         let what = format!("cannot be decoded ({})", error.reason());
         let what = format!("{what}, so that its new name must have as many bytes as the old one, {wanted}");
-        return Err(Error::unsupported(what).in_object("object", &object.path));
+        return Err(Error::unsupported(what));
     }
-    sink.put_behind_key(path, names, (&bytes, key.key_bytes), Compression::DEFAULT)?;
-    Ok(Some(format!("'{path}' keeps the name that is in the object, which cannot be decoded: {}", error.reason())))
+    let note = format!("'{path}' keeps the name that is in the object, which cannot be decoded: {}", error.reason());
+    Ok(Record { bytes: bytes.to_vec(), key_bytes: key.key_bytes, note: Some(note) })
 }
