@@ -184,6 +184,11 @@ fn ntuples_from_before_format_1_are_refused_with_their_version() {
             assert!(error.to_string().contains("f.root: ntuple 'n': "), "{error}");
             assert!(error.to_string().contains(version), "{error}");
         }
+        // Regression: the anchor was copied without the ntuple.
+        let sink = tupelo_storage::MemorySink::create(&tupelo_storage::MemoryFile::new());
+        let out = crate::writer::FileWriter::create_in(Box::new(sink), "out.root").unwrap();
+        let error = out.copy_object(&file, "n", crate::Compression::DEFAULT).unwrap_err();
+        assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("format 1.0"), "{error}");
         // Regression: it was called intact.
         let report = crate::ops::verify::verify(&file, None, &mut |_| {}).unwrap();
         assert_eq!((report.num_damages, report.num_unsupported, report.objects), (0, 1, 1));

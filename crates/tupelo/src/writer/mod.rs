@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
+use tupelo_format::open::PRE_RELEASE_CLASS;
 use tupelo_format::streamer::{StreamerInfos, mentions_class};
 use tupelo_format::{container, object};
 use tupelo_storage::{
@@ -424,10 +425,15 @@ impl FileWriter {
         })
     }
 
-    /// Refuses to copy trees, and objects with trees in them.
+    /// Refuses to copy trees, objects with trees in them, and old ntuples.
     pub(crate) fn check_copied(object: &container::Object, bytes: &[u8]) -> Result<()> {
         if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
             return Err(Error::invalid_argument("a tree cannot be written as an object; use the writer of trees"));
+        }
+        if object.key.class_name == PRE_RELEASE_CLASS {
+            return Err(Error::unsupported(
+                "it is an ntuple from before format 1.0, whose pages are not in its object",
+            ));
         }
         match TREE_CLASSES.into_iter().find(|class_name| mentions_class(bytes, class_name)) {
             None => Ok(()),
