@@ -1,6 +1,6 @@
 //! `tupelo dump`: entries as text or in other columnar formats.
 
-mod object;
+pub(super) mod object;
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;

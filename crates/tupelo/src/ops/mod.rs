@@ -121,16 +121,14 @@ pub fn is_entries(class_name: &str) -> bool {
     TREE_CLASSES.contains(&class_name) || [ANCHOR_CLASS, PRE_RELEASE_CLASS].contains(&class_name)
 }
 
-/// Whether objects of a class are neither ntuples, trees nor directories.
-pub fn is_other(class_name: &str) -> bool {
-    !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
-}
-
 /// The newest cycles of the objects of a file that are neither ntuples, trees nor directories.
 ///
 /// # Errors
 /// Corrupt if a directory is damaged.
 pub fn other_objects(file: &File) -> Result<Vec<Object>> {
+    let is_other = |class_name: &str| {
+        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
+    };
     let objects = file.objects()?.into_iter();
     Ok(objects.filter(|object| object.is_newest && is_other(&object.class_name)).collect())
 }

@@ -4,15 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use tupelo::FileWriter;
 use tupelo::ops::import::copy_objects;
-use tupelo::ops::is_other;
 use tupelo::ops::objects::copy_as;
 use tupelo::reader::{Location, Object};
 use tupelo::storage::is_object_uri;
 
 use super::super::Reading;
+use super::super::dump::object::named;
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target};
-use super::without_cycle;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::parse::{Patterns, patterns};
@@ -115,7 +114,8 @@ impl SingleObjects {
     ) -> Result<Vec<Location>, Failure> {
         let mut others = Vec::with_capacity(locations.len());
         for location in locations {
-            let Some(Object { path, class_name, .. }) = named(reading, &location) else {
+            let found = if is_object_uri(&location.file) { None } else { named(reading, &location)? };
+            let Some((_, Object { path, class_name, .. })) = found else {
                 others.push(location);
                 continue;
             };
@@ -180,16 +180,4 @@ impl SingleObjects {
         }
         Ok(())
     }
-}
-
-/// The object of an input, if it is neither a tree nor an ntuple. What cannot be opened is reported where it is read.
-fn named(reading: &Reading, location: &Location) -> Option<Object> {
-    let name = location.object.as_deref().filter(|_| !is_object_uri(&location.file))?;
-    let objects = reading.open_uncounted(location).ok()?.objects().ok()?;
-    let cycle = name.split_once(';').map(|(_, cycle)| cycle);
-    let is_named = |object: &Object| {
-        let is_cycle = cycle.map_or(object.is_newest, |cycle| cycle.parse() == Ok(object.cycle));
-        object.path == without_cycle(name) && is_cycle && is_other(&object.class_name)
-    };
-    objects.into_iter().find(is_named)
 }

@@ -7,6 +7,7 @@ use tupelo::File;
 use tupelo::ops::is_entries;
 use tupelo::reader::{Location, Object};
 
+use super::super::Reading;
 use super::Args;
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
@@ -17,8 +18,16 @@ use crate::table::bytes;
 
 /// The object that the only location names, if it has no entries.
 pub(super) fn find(args: &Args, locations: &[Location]) -> Result<Option<(File, Object)>, Failure> {
-    let [location @ Location { object: Some(name), .. }] = locations else { return Ok(None) };
-    let Ok(file) = args.files.sources.reading.try_open(location)? else { return Ok(None) };
+    match locations {
+        [location] => named(&args.files.sources.reading, location),
+        _ => Ok(None),
+    }
+}
+
+/// The object that a location names, if it has no entries. What cannot be opened is reported where it is read.
+pub(in super::super) fn named(reading: &Reading, location: &Location) -> Result<Option<(File, Object)>, Failure> {
+    let Some(name) = &location.object else { return Ok(None) };
+    let Ok(file) = reading.try_open(location)? else { return Ok(None) };
     let found = file.listed(name).ok().flatten();
     let found = found.filter(|object| !is_entries(&object.class_name) && !object.class_name.starts_with("TDirectory"));
     Ok(found.map(|object| (file, object)))

@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
-use tupelo_ttree::write::{Field as TreeField, Form, Jagged, Record, check_fixed, check_member, text_in_items};
+use tupelo_ttree::write::{
+    Field as TreeField, Form, Jagged, Record, check_fixed, check_member, is_base, text_in_items,
+};
 
 use super::TreeOptions;
 use super::described::DescribedClass;
@@ -56,8 +58,11 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) 
             Some(known) => known.clone(),
             None => projected.get(&field.name).cloned().or_else(usual),
         };
-        let own = options.names.get(&field.name);
-        let name = own.cloned().unwrap_or_else(|| branch_name(&field.name));
+        let name = options.names.get(&field.name).unwrap_or(&field.name).clone();
+        if let Some(letter) = name.chars().find(|letter| !options.keeps_classes && ".:".contains(*letter)) {
+            let what = format!("the name of a branch must not contain '{letter}'");
+            return Err(Error::unsupported(what).in_field(&field.name));
+        }
         Ok(TreeField { name, form, title: field.description.clone(), counter })
     };
     schema.fields.iter().map(&mut field).collect()
@@ -89,6 +94,8 @@ const MAX_BASES: usize = 1000;
 /// another name.
 #[derive(Default)]
 struct Classes<'o> {
+    /// Whether they may have bases.
+    has_bases: bool,
     /// What the source says of classes, by type.
     described: Cow<'o, HashMap<String, Vec<DescribedClass>>>,
     /// By the names of their types in the schema.
@@ -99,7 +106,8 @@ struct Classes<'o> {
 
 impl<'o> Classes<'o> {
     fn of(options: &'o TreeOptions) -> Self {
-        Self { described: Cow::Borrowed(&options.classes), ..Self::default() }
+        let has_bases = options.keeps_classes;
+        Self { has_bases, described: Cow::Borrowed(&options.classes), ..Self::default() }
     }
 
     /// The class of a record: that of another field with the same type and members, or a new one with the name of the
@@ -200,6 +208,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
         Kind::Collection(item) => Form::List(Box::new(inner(item)?)),
         Kind::Record(members) => {
             let mut member = |member: &Field| {
+                check_base(member, classes.has_bases)?;
                 let form = form(member, &format!("{path}_{}", member.name), classes);
                 Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
             };
@@ -212,6 +221,20 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
         Kind::Tuple(_) => return Err(no_branch("a pair or tuple")),
         Kind::Variant(_) => return Err(no_branch("a variant")),
     })
+}
+
+/// Refuses base classes, unless there may be some. ROOT without the class of an object that inherits from `TObject` ends with a
+/// crash.
+fn check_base(member: &Field, has_bases: bool) -> Result<()> {
+    match is_base(&member.name) {
+        true if !has_bases => {
+            Err(Error::unsupported(format!("'{}' is not a valid name for a member of a class", member.name)))
+        }
+        true if member.type_name == "TObject" => {
+            Err(Error::unsupported("the base class TObject cannot be stored in a tree without its dictionary"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The name of the class of a type, as ROOT spells it; `None` for those that ROOT may know itself, with other members or
@@ -233,15 +256,6 @@ fn spelled(type_name: &str) -> String {
     type_name.replace(">>", "> >").replace(">>", "> >")
 }
 
-/// The name of the branch of a field: auxiliary stores of ATLAS have a dot where those in ntuples have a colon.
-fn branch_name(field: &str) -> String {
-    match field.split_once(':') {
-        Some((store, "")) if store.ends_with("Aux") => format!("{store}."),
-        Some((store, variable)) if store.ends_with("AuxDyn") => format!("{store}.{variable}"),
-        _ => field.to_owned(),
-    }
-}
-
 /// A valid C++ name similar to another.
 fn identifier(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
@@ -250,14 +264,21 @@ fn identifier(name: &str) -> String {
 }
 
 /// The paths of the members of a field, or of the field itself, that have no branch in a tree, and why.
-pub(super) fn without_branch(field: &Field, jagged: Jagged, found: &mut Vec<(String, Error)>) {
+pub(super) fn without_branch(field: &Field, options: &TreeOptions, found: &mut Vec<(String, Error)>) {
+    let has_counter = options.counters.get(&field.name).is_some_and(Option::is_some);
+    let (jagged, has_bases) = (options.jagged.of(has_counter), options.keeps_classes);
     if let (Jagged::Counter, Kind::Collection(item)) = (jagged, &field.kind)
         && let Kind::Record(members) = &item.kind
     {
         // The members are lists of their own.
-        return members_without_branch(members, &field.name, ValuePosition { is_member: false, is_item: true }, found);
+        return members_without_branch(
+            members,
+            &field.name,
+            ValuePosition { is_member: false, is_item: true, has_bases },
+            found,
+        );
     }
-    part_without_branch(field, &field.name, ValuePosition { is_member: false, is_item: false }, found);
+    part_without_branch(field, &field.name, ValuePosition { is_member: false, is_item: false, has_bases }, found);
 }
 
 /// The position of a value in a field.
@@ -267,6 +288,8 @@ struct ValuePosition {
     is_member: bool,
     /// In the items of a list.
     is_item: bool,
+    /// Whether classes may have bases.
+    has_bases: bool,
 }
 
 fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
@@ -276,7 +299,7 @@ fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &
         }
         Kind::Wrapper(item) => part_without_branch(item, path, place, found),
         Kind::Collection(item) => {
-            part_without_branch(item, path, ValuePosition { is_member: false, is_item: true }, found)
+            part_without_branch(item, path, ValuePosition { is_member: false, is_item: true, ..place }, found)
         }
         Kind::String if place.is_member && place.is_item => found.push((path.to_owned(), text_in_items().into())),
         _ => {
@@ -289,8 +312,8 @@ fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &
 fn members_without_branch(members: &[Field], path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
     for member in members {
         let path = format!("{path}.{}", member.name);
-        match check_member(&member.name) {
-            Err(error) => found.push((path, error.into())),
+        match check_base(member, place.has_bases).and_then(|()| Ok(check_member(&member.name)?)) {
+            Err(error) => found.push((path, error)),
             Ok(()) => part_without_branch(member, &path, place, found),
         }
     }
@@ -385,8 +408,6 @@ mod tests {
         for (type_name, expected) in cases {
             assert_eq!(class_name(type_name).as_deref(), expected, "{type_name}");
         }
-        let branches = ["AnalysisJetsAux:", "AnalysisJetsAuxDyn:pt", "a:b", "x.y", "AuxDyn:a:b"].map(branch_name);
-        assert_eq!(branches, ["AnalysisJetsAux.", "AnalysisJetsAuxDyn.pt", "a:b", "x.y", "AuxDyn.a:b"]);
     }
 
     /// Members of bases are put back into them by what the source says, which may not dictate the time that it takes.
@@ -430,10 +451,11 @@ mod tests {
         let item = Field::new("_0", "", Kind::Record(members));
         let missing = |jagged| {
             let mut found = Vec::new();
-            without_branch(&list("v", item.clone()), jagged, &mut found);
+            let options = TreeOptions::default().with_jagged(jagged);
+            without_branch(&list("v", item.clone()), &options, &mut found);
             found.into_iter().map(|(path, _)| path).collect::<Vec<_>>()
         };
-        assert_eq!(missing(Jagged::Vector), ["v.t", "v.inner.s", "v.s"]);
-        assert_eq!(missing(Jagged::Counter), ["v.t", "v.inner.s"]);
+        assert_eq!(missing(Jagged::Vector), ["v.:_0", "v.t", "v.inner.s", "v.s"]);
+        assert_eq!(missing(Jagged::Counter), ["v.:_0", "v.t", "v.inner.s"]);
     }
 }

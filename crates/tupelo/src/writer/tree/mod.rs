@@ -47,8 +47,7 @@ pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<V
     }
     for field in &schema.fields {
         let before = found.len();
-        let has_counter = options.counters.get(&field.name).is_some_and(Option::is_some);
-        forms::without_branch(field, options.jagged.of(has_counter), &mut found);
+        forms::without_branch(field, options, &mut found);
         if found.len() == before {
             let alone: Result<Plan> = plan(&Schema { fields: vec![field.clone()] });
             found.extend(alone.err().map(|error| (field.name.clone(), error)));

@@ -35,6 +35,8 @@ pub struct TreeOptions {
     pub(super) counters: HashMap<String, Option<String>>,
     /// The names of the branches of fields, where they are other ones.
     pub(super) names: HashMap<String, String>,
+    /// Whether classes may have bases, and branches names with dots and colons.
+    pub(super) keeps_classes: bool,
     /// The classes that keep their names, if they have these members, by type.
     pub(super) classes: HashMap<String, Vec<DescribedClass>>,
 }
@@ -51,6 +53,7 @@ impl Default for TreeOptions {
             title: String::new(),
             counters: HashMap::new(),
             names: HashMap::new(),
+            keeps_classes: false,
             classes: HashMap::new(),
         }
     }
@@ -58,7 +61,8 @@ impl Default for TreeOptions {
 
 impl TreeOptions {
     /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
-    /// which lists are arrays with a counter.
+    /// which lists are arrays with a counter. Branches keep their names, and classes their names, versions and bases; with
+    /// other options, bases and names with dots are refused.
     pub fn of(tree: &Tree) -> Self {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
@@ -69,7 +73,7 @@ impl TreeOptions {
         for info in tree.streamer_infos().classes() {
             classes.entry(normalised(&info.name)).or_default().push(DescribedClass::of(info));
         }
-        let options = Self { names, classes, ..Self::default() };
+        let options = Self { names, classes, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
