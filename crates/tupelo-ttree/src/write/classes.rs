@@ -5,7 +5,7 @@ use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::{Error, Result};
 
-use super::form::{Form, OBJECT, ROOT_OBJECT_MEMBER, Record, is_base, number};
+use super::form::{BASE, Form, OBJECT, Record, is_base, number};
 
 /// ROOT's class of baskets.
 pub(super) const BASKET: &str = "TBasket";
@@ -27,8 +27,8 @@ const STREAMER: i32 = 500;
 /// ROOT's numbers of `std::vector` and of `std::string` (`ROOT::ESTLType`).
 const VECTOR: i32 = 1;
 const STRING: i32 = 365;
-/// The checksum of `TObject`.
-const ROOT_OBJECT_CHECKSUM: u32 = 0x901b_c02d;
+/// ROOT's code of objects in a container (`kObject`).
+const OBJECT_ITEM: i32 = 61;
 
 /// The checksum that ROOT computes of a class, from the names and checksums of its bases and the names of its members and
 /// their types (`TStreamerInfo::GetCheckSum`). Containers have no members there.
@@ -49,10 +49,7 @@ pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
 impl Record {
     /// The checksum of the class.
     pub fn checksum(&self) -> u32 {
-        match self.is_root_object() {
-            true => ROOT_OBJECT_CHECKSUM,
-            false => checksum(&self.class_name, &self.elements()),
-        }
+        checksum(&self.class_name, &self.elements())
     }
 
     fn elements(&self) -> Vec<Element> {
@@ -61,9 +58,6 @@ impl Record {
 
     /// Adds the class and those of its members.
     pub(super) fn add_to(&self, infos: &mut StreamerInfos) {
-        if self.is_root_object() {
-            return;
-        }
         self.members.iter().for_each(|(_, member)| add(member, infos));
         let elements = self.elements();
         infos.push(ClassInfo {
@@ -93,7 +87,7 @@ fn element(name: &str, form: &Form) -> Element {
     {
         let kind = ElementKind::Base { version: base.version };
         let mut element =
-            Element { size: small(form.memory().0), ..Element::new(&base.class_name, "BASE", base.base_code(), kind) };
+            Element { size: small(form.memory().0), ..Element::new(&base.class_name, "BASE", BASE, kind) };
         element.max_index[1] = base.checksum().cast_signed();
         return element;
     }
@@ -106,13 +100,10 @@ fn element(name: &str, form: &Form) -> Element {
         },
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
         Form::List(item) => {
-            let item = if let Form::Number(basic) = **item { number(basic).0 } else { ROOT_OBJECT_MEMBER };
+            let item = if let Form::Number(basic) = **item { number(basic).0 } else { OBJECT_ITEM };
             (STREAMER, ElementKind::Stl { container: VECTOR, item })
         }
-        Form::Record(record) => match record.code() {
-            ROOT_OBJECT_MEMBER => (ROOT_OBJECT_MEMBER, ElementKind::Object),
-            code => (code, ElementKind::ObjectAny),
-        },
+        Form::Record(_) => (OBJECT, ElementKind::ObjectAny),
     };
     let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
     let mut element = Element { size: small(form.memory().0), ..Element::new(name, &type_name, code, kind) };

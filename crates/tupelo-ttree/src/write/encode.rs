@@ -7,8 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, LargeListArray, StructArray};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_array::{Array, ArrayRef, LargeListArray};
+use arrow_schema::{DataType, Field};
 use tupelo_format::object::Basic;
 use tupelo_format::{Error, Result};
 
@@ -18,11 +18,6 @@ use super::form::number;
 const BYTE_COUNT: u32 = 0x4000_0000;
 /// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
-
-/// Version of `TObject`.
-const ROOT_OBJECT_VERSION: u16 = 1;
-/// Bit of a `TObject` that a `TRef` points to (`TObject::kIsReferenced`).
-const IS_REFERENCED: u32 = 1 << 4;
 
 /// How the values of a branch are stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,10 +42,6 @@ pub enum Encoding {
     Sequence(Vec<Encoding>),
     /// A member of the records in the array.
     Column(usize, Box<Encoding>),
-    /// Records of some members of those in the array.
-    Columns(Range<usize>, Box<Encoding>),
-    /// A `TObject`: its version, number and bits, and for one that references point to the number of a process.
-    RootObject,
 }
 
 impl Encoding {
@@ -119,29 +110,6 @@ impl Encoding {
             Self::Column(column, item) => {
                 let column = array.as_struct_opt().and_then(|record| record.columns().get(*column));
                 item.put(column.ok_or_else(|| wrong("structs with more members", array))?, range, out)
-            }
-            Self::Columns(columns, item) => {
-                let record = array.as_struct_opt().filter(|record| columns.end <= record.num_columns());
-                let record = record.ok_or_else(|| wrong("structs with more members", array))?;
-                let fields: Fields = record.fields().iter().skip(columns.start).take(columns.len()).cloned().collect();
-                let arrays = record.columns().iter().skip(columns.start).take(columns.len()).cloned().collect();
-                let part =
-                    StructArray::try_new(fields, arrays, None).map_err(|error| Error::corrupt(error.to_string()))?;
-                item.put(&part, range, out)
-            }
-            Self::RootObject => {
-                let record = array.as_struct_opt().ok_or_else(|| wrong("structs", array))?;
-                let numbers = |member: usize| record.columns().get(member)?.as_primitive_opt::<UInt32Type>();
-                let (ids, bits) = numbers(0).zip(numbers(1)).ok_or_else(|| wrong("structs of two numbers", array))?;
-                for (id, bits) in ids.values().iter().zip(bits.values()).take(range.end).skip(range.start) {
-                    out.extend_from_slice(&ROOT_OBJECT_VERSION.to_be_bytes());
-                    out.extend_from_slice(&id.to_be_bytes());
-                    out.extend_from_slice(&bits.to_be_bytes());
-                    if bits & IS_REFERENCED != 0 {
-                        out.extend_from_slice(&[0; 2]);
-                    }
-                }
-                Ok(())
             }
             Self::Members(members) => {
                 let record = array.as_struct_opt().filter(|record| record.num_columns() == members.len());

@@ -70,37 +70,6 @@ impl Record {
         }
     }
 
-    /// ROOT's base class `TObject`.
-    pub fn root_object() -> Self {
-        let number = |name: &str| (name.to_owned(), Form::Number(Basic::U32));
-        let members = vec![number("fUniqueID"), number("fBits")];
-        Self::new(ROOT_OBJECT, 1, members)
-    }
-
-    /// Whether it is `TObject`, which streams itself.
-    pub(super) fn is_root_object(&self) -> bool {
-        self.class_name == ROOT_OBJECT
-    }
-
-    /// Whether the class is `TObject` or inherits from it.
-    fn inherits_root_object(&self) -> bool {
-        let is_heir = |(name, form): &(String, Form)| match form {
-            Form::Record(base) => is_base(name) && base.inherits_root_object(),
-            _ => false,
-        };
-        self.is_root_object() || self.members.iter().any(is_heir)
-    }
-
-    /// ROOT's code of members with this class.
-    pub(super) fn code(&self) -> i32 {
-        if self.inherits_root_object() { ROOT_OBJECT_MEMBER } else { OBJECT }
-    }
-
-    /// ROOT's code of this base class.
-    pub(super) fn base_code(&self) -> i32 {
-        if self.is_root_object() { ROOT_OBJECT_BASE } else { BASE }
-    }
-
     /// Whether objects consist of more than base classes without members.
     pub(super) fn has_values(&self) -> bool {
         self.members.iter().any(|(name, form)| match form {
@@ -129,13 +98,8 @@ pub struct Field {
     pub counter: Option<String>,
 }
 
-/// The class whose heirs have codes of their own.
-const ROOT_OBJECT: &str = "TObject";
-/// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`), and of `TObject` as one (`kTObject`).
-const BASE: i32 = 0;
-const ROOT_OBJECT_BASE: i32 = 66;
-/// ROOT's code of members whose class inherits from `TObject` (`kObject`), and of objects in a container.
-pub(super) const ROOT_OBJECT_MEMBER: i32 = 61;
+/// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`).
+pub(super) const BASE: i32 = 0;
 /// ROOT's code of objects in a branch that have a member's head (`TVirtualStreamerInfo::kAny`) …
 pub(super) const OBJECT: i32 = 62;
 /// … and of containers and texts (`kSTL`).
@@ -189,7 +153,7 @@ impl Form {
             Self::Number(basic) => number(*basic).0,
             Self::Fixed(_, item) => item.branch_code() % ARRAY + ARRAY,
             Self::Text | Self::List(_) => CONTAINER,
-            Self::Record(record) => record.code(),
+            Self::Record(_) => OBJECT,
         }
     }
 

@@ -8,7 +8,7 @@ use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::{Error, Result};
 
 use super::classes::{self, checksum};
-use super::form::{FlatMember, OBJECT, is_base, number, vector};
+use super::form::{BASE, FlatMember, OBJECT, is_base, number, vector};
 use super::values::{check_member, check_name, flat_base, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
@@ -418,11 +418,11 @@ impl Planner<'_> {
                 checksum,
                 class_version: record.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
-                code: base.map_or_else(|| form.branch_code(), Record::base_code),
+                code: if base.is_some() { BASE } else { form.branch_code() },
                 ..ObjectBranch::default()
             };
             match form {
-                Form::Record(inner) if level > 0 && inner.has_values() && !inner.is_root_object() => {
+                Form::Record(inner) if level > 0 && inner.has_values() => {
                     let object = ObjectBranch { kind: if base.is_some() { 1 } else { 2 }, ..object };
                     let mut branch = Branch::object(&name, &name, object, None);
                     (branch.parent, branch.split_level) = (Some(parent), level);
@@ -462,7 +462,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let members = record.flat_members();
-        let is_splittable = members.iter().all(|it| it.form.numbers().is_some() && !it.owner.is_root_object());
+        let is_splittable = members.iter().all(|it| it.form.numbers().is_some());
         // ROOT takes a member with the name of the field but for its last letter for the field.
         let is_mistaken = members.iter().any(|it| name.strip_prefix(it.name).is_some_and(|rest| rest.len() == 1));
         if self.planning.split_level == 0 || !is_splittable || is_mistaken {

@@ -79,12 +79,8 @@ pub(super) fn members(record: &Record) -> Result<Encoding> {
 
 /// A base class whose members are in the columns from the next one on.
 pub(super) fn flat_base(base: &Record, next: &mut usize) -> Result<Encoding> {
-    let first = *next;
     let body = flat_members(base, next)?;
-    Ok(match headed(base, body) {
-        Encoding::RootObject => Encoding::Columns(first..*next, Box::new(Encoding::RootObject)),
-        encoding => encoding,
-    })
+    Ok(headed(base, body))
 }
 
 /// Members whose values are in the columns from the next one on.
@@ -104,9 +100,6 @@ fn flat_members(record: &Record, next: &mut usize) -> Result<Encoding> {
 
 /// An object with its head.
 fn headed(record: &Record, body: Encoding) -> Encoding {
-    if record.is_root_object() {
-        return Encoding::RootObject;
-    }
     // Classes without a version are identified by their checksums.
     let (version, checksum) = match u16::try_from(record.version) {
         Ok(version @ 2..) => (version, None),

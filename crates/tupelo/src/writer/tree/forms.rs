@@ -87,6 +87,8 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
+/// The class of objects that ROOT cannot read without their own class: as a base, it is not written.
+const ROOT_OBJECT: &str = "TObject";
 /// Most base classes of a class, those of its bases included.
 const MAX_BASES: usize = 1000;
 
@@ -113,9 +115,6 @@ impl<'o> Classes<'o> {
     /// The class of a record: that of another field with the same type and members, or a new one with the name of the
     /// type, or of the field where it cannot have that name.
     fn record(&mut self, type_name: &str, version: u32, path: &str, members: Vec<(String, Form)>) -> Record {
-        if type_name == "TObject" && members == Record::root_object().members {
-            return Record::root_object();
-        }
         let (members, is_flat) = match self.nested(type_name, &mut members.iter()) {
             Some(nested) if nested != members => (nested, true),
             _ => (members, false),
@@ -162,9 +161,8 @@ impl<'o> Classes<'o> {
         members: &mut impl Iterator<Item = &'m (String, Form)>,
         bases_left: &mut usize,
     ) -> Option<Vec<(String, Form)>> {
-        if type_name == "TObject" {
-            let own: Vec<(String, Form)> = members.take(2).cloned().collect();
-            return Some(own).filter(|own| *own == Record::root_object().members);
+        if type_name == ROOT_OBJECT {
+            return None;
         }
         let class = self.described.get(type_name)?.last()?;
         let mut nested = Vec::new();
@@ -174,11 +172,8 @@ impl<'o> Classes<'o> {
                     *bases_left = bases_left.checked_sub(1)?;
                     let base = self.nest(name, members, bases_left)?;
                     let version = self.described.get(name).and_then(|known| known.last()).map_or(1, |it| it.version);
-                    let record = match name.as_str() {
-                        "TObject" => Record::root_object(),
-                        name => Record::new(&spelled(name), version.max(1), base),
-                    };
-                    nested.push((format!(":_{}", nested.len()), Form::Record(record)));
+                    let base = Record::new(&spelled(name), version.max(1), base);
+                    nested.push((format!(":_{}", nested.len()), Form::Record(base)));
                 }
                 false => nested.push(members.next().filter(|(member, _)| member == name)?.clone()),
             }
@@ -230,7 +225,7 @@ fn check_base(member: &Field, has_bases: bool) -> Result<()> {
         true if !has_bases => {
             Err(Error::unsupported(format!("'{}' is not a valid name for a member of a class", member.name)))
         }
-        true if member.type_name == "TObject" => {
+        true if member.type_name == ROOT_OBJECT => {
             Err(Error::unsupported("the base class TObject cannot be stored in a tree without its dictionary"))
         }
         _ => Ok(()),
