@@ -1,7 +1,7 @@
 //! From fields to what a tree can hold.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::slice;
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
@@ -10,7 +10,6 @@ use tupelo_ttree::write::{
 };
 
 use super::TreeOptions;
-use super::described::DescribedClass;
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
 
@@ -94,12 +93,8 @@ const MAX_BASES: usize = 1000;
 
 /// The classes of records. ROOT identifies a class by its name, in all open files: a record with other members needs
 /// another name.
-#[derive(Default)]
 struct Classes<'o> {
-    /// Whether they may have bases.
-    has_bases: bool,
-    /// What the source says of classes, by type.
-    described: Cow<'o, HashMap<String, Vec<DescribedClass>>>,
+    options: &'o TreeOptions,
     /// By the names of their types in the schema.
     known: HashMap<String, Vec<Record>>,
     /// The names of classes, and whether they were made here.
@@ -108,14 +103,13 @@ struct Classes<'o> {
 
 impl<'o> Classes<'o> {
     fn of(options: &'o TreeOptions) -> Self {
-        let has_bases = options.keeps_classes;
-        Self { has_bases, described: Cow::Borrowed(&options.classes), ..Self::default() }
+        Self { options, known: HashMap::new(), names: HashMap::new() }
     }
 
     /// The class of a record: that of another field with the same type and members, or a new one with the name of the
     /// type, or of the field where it cannot have that name.
     fn record(&mut self, type_name: &str, version: u32, path: &str, members: Vec<(String, Form)>) -> Record {
-        let (members, is_flat) = match self.nested(type_name, &mut members.iter()) {
+        let (members, is_flat) = match self.nested(type_name, &members) {
             Some(nested) if nested != members => (nested, true),
             _ => (members, false),
         };
@@ -140,38 +134,35 @@ impl<'o> Classes<'o> {
     fn described(&self, type_name: &str, members: &[(String, Form)]) -> Option<(String, i32)> {
         let class = Record::new(&spelled(type_name), 1, members.to_vec());
         let checksum = class.checksum();
-        let described = self.described.get(type_name)?.iter().find(|known| known.checksum == checksum)?;
+        let described = self.options.classes.get(type_name)?.iter().find(|known| known.checksum == checksum)?;
         Some((class.class_name, described.version.max(1)))
     }
 
     /// Members in the base classes that have them, if the source describes the class, and nothing but its members is left.
-    fn nested<'m>(
-        &self,
-        type_name: &str,
-        members: &mut impl Iterator<Item = &'m (String, Form)>,
-    ) -> Option<Vec<(String, Form)>> {
-        let mut bases_left = MAX_BASES;
-        let nested = self.nest(type_name, members, &mut bases_left)?;
+    fn nested(&self, type_name: &str, members: &[(String, Form)]) -> Option<Vec<(String, Form)>> {
+        let (mut members, mut bases_left) = (members.iter(), MAX_BASES);
+        let nested = self.nest(type_name, &mut members, &mut bases_left)?;
         members.next().is_none().then_some(nested)
     }
 
-    fn nest<'m>(
+    fn nest(
         &self,
         type_name: &str,
-        members: &mut impl Iterator<Item = &'m (String, Form)>,
+        members: &mut slice::Iter<'_, (String, Form)>,
         bases_left: &mut usize,
     ) -> Option<Vec<(String, Form)>> {
         if type_name == ROOT_OBJECT {
             return None;
         }
-        let class = self.described.get(type_name)?.last()?;
+        let class = self.options.classes.get(type_name)?.last()?;
         let mut nested = Vec::new();
         for (name, is_base) in &class.members {
             match is_base {
                 true => {
                     *bases_left = bases_left.checked_sub(1)?;
                     let base = self.nest(name, members, bases_left)?;
-                    let version = self.described.get(name).and_then(|known| known.last()).map_or(1, |it| it.version);
+                    let version =
+                        self.options.classes.get(name).and_then(|known| known.last()).map_or(1, |it| it.version);
                     let base = Record::new(&spelled(name), version.max(1), base);
                     nested.push((format!(":_{}", nested.len()), Form::Record(base)));
                 }
@@ -203,7 +194,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
         Kind::Collection(item) => Form::List(Box::new(inner(item)?)),
         Kind::Record(members) => {
             let mut member = |member: &Field| {
-                check_base(member, classes.has_bases)?;
+                check_base(member, classes.options)?;
                 let form = form(member, &format!("{path}_{}", member.name), classes);
                 Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
             };
@@ -220,9 +211,9 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
 
 /// Refuses base classes, unless there may be some. ROOT without the class of an object that inherits from `TObject` ends with a
 /// crash.
-fn check_base(member: &Field, has_bases: bool) -> Result<()> {
+fn check_base(member: &Field, options: &TreeOptions) -> Result<()> {
     match is_base(&member.name) {
-        true if !has_bases => {
+        true if !options.keeps_classes => {
             Err(Error::unsupported(format!("'{}' is not a valid name for a member of a class", member.name)))
         }
         true if member.type_name == ROOT_OBJECT => {
@@ -261,33 +252,27 @@ fn identifier(name: &str) -> String {
 /// The paths of the members of a field, or of the field itself, that have no branch in a tree, and why.
 pub(super) fn without_branch(field: &Field, options: &TreeOptions, found: &mut Vec<(String, Error)>) {
     let has_counter = options.counters.get(&field.name).is_some_and(Option::is_some);
-    let (jagged, has_bases) = (options.jagged.of(has_counter), options.keeps_classes);
-    if let (Jagged::Counter, Kind::Collection(item)) = (jagged, &field.kind)
+    let place = ValuePosition { options, is_member: false, is_item: false };
+    if let (Jagged::Counter, Kind::Collection(item)) = (options.jagged.of(has_counter), &field.kind)
         && let Kind::Record(members) = &item.kind
     {
         // The members are lists of their own.
-        return members_without_branch(
-            members,
-            &field.name,
-            ValuePosition { is_member: false, is_item: true, has_bases },
-            found,
-        );
+        return members_without_branch(members, &field.name, ValuePosition { is_item: true, ..place }, found);
     }
-    part_without_branch(field, &field.name, ValuePosition { is_member: false, is_item: false, has_bases }, found);
+    part_without_branch(field, &field.name, place, found);
 }
 
 /// The position of a value in a field.
 #[derive(Clone, Copy)]
-struct ValuePosition {
+struct ValuePosition<'o> {
+    options: &'o TreeOptions,
     /// In a class.
     is_member: bool,
     /// In the items of a list.
     is_item: bool,
-    /// Whether classes may have bases.
-    has_bases: bool,
 }
 
-fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
+fn part_without_branch(field: &Field, path: &str, place: ValuePosition<'_>, found: &mut Vec<(String, Error)>) {
     match &field.kind {
         Kind::Record(members) => {
             members_without_branch(members, path, ValuePosition { is_member: true, ..place }, found)
@@ -298,16 +283,16 @@ fn part_without_branch(field: &Field, path: &str, place: ValuePosition, found: &
         }
         Kind::String if place.is_member && place.is_item => found.push((path.to_owned(), text_in_items().into())),
         _ => {
-            let form = form(field, path, &mut Classes::default()).and_then(|form| Ok(check_fixed(&form)?));
+            let form = form(field, path, &mut Classes::of(place.options)).and_then(|form| Ok(check_fixed(&form)?));
             found.extend(form.err().map(|error| (path.to_owned(), error)));
         }
     }
 }
 
-fn members_without_branch(members: &[Field], path: &str, place: ValuePosition, found: &mut Vec<(String, Error)>) {
+fn members_without_branch(members: &[Field], path: &str, place: ValuePosition<'_>, found: &mut Vec<(String, Error)>) {
     for member in members {
         let path = format!("{path}.{}", member.name);
-        match check_base(member, place.has_bases).and_then(|()| Ok(check_member(&member.name)?)) {
+        match check_base(member, place.options).and_then(|()| Ok(check_member(&member.name)?)) {
             Err(error) => found.push((path, error)),
             Ok(()) => part_without_branch(member, &path, place, found),
         }
@@ -344,6 +329,7 @@ fn no_branch(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::described::DescribedClass;
     use super::*;
 
     fn record(name: &str, class: &str, members: &[&str]) -> Field {
