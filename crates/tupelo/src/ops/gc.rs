@@ -167,13 +167,11 @@ impl Collector {
     /// What is in a directory, but is not an object.
     fn temporary(&self) -> Result<Vec<ObjectEntry>> {
         let attempts = ObjectFolder::attempts(&self.base);
-        if daos_keys(&self.namespace.keys(), &self.base).is_some() {
-            return Ok(Vec::new());
-        }
         let mut found = self.namespace.remains(&self.base, &attempts)?;
-        found.retain(|file| match file.key.strip_prefix(&attempts).and_then(|key| key.split_once('/')) {
-            Some((attempt, _)) => is_attempt(attempt),
-            None => true,
+        found.retain(|file| match file.key.strip_prefix(&attempts) {
+            // Beside the anchor, or the folder of all attempts.
+            None | Some("") => true,
+            Some(key) => key.split_once('/').is_some_and(|(attempt, _)| is_attempt(attempt)),
         });
         Ok(found)
     }

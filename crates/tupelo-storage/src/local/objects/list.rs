@@ -50,9 +50,8 @@ impl ObjectFiles {
             }
             Ok(())
         };
-        let (parent, name) = object.rsplit_once('/').map_or(("", object), |(parent, name)| (parent, name));
-        let slash = if parent.is_empty() { "" } else { "/" };
-        self.walk(&format!("{parent}{slash}{}", temporary_prefix(name)), &mut add)?;
+        let (parent, name) = object.split_at(object.rfind('/').map_or(0, |slash| slash + 1));
+        self.walk(&format!("{parent}{}", temporary_prefix(name)), &mut add)?;
         let empty = self.walk(folder, &mut add)?;
         for folder in empty {
             let modified = fs::metadata(self.path(&folder)).and_then(|metadata| metadata.modified()).ok();

@@ -43,7 +43,7 @@ fn temporary_files_are_not_listed() {
     assert_eq!(files.names().unwrap(), [("x".to_owned(), Some(1))]);
 }
 
-/// Files that a writer has not renamed, and folders that it has made for them.
+/// A killed writer leaves temporary files, and empty folders for its objects.
 #[test]
 fn remains_of_killed_writers_are_found() {
     let (directory, files) = files();
