@@ -78,6 +78,16 @@ impl Combination {
         Self { policy, ..Self::default() }
     }
 
+    /// Number of fields so far.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The names of the fields from one on, in the order in which they were found.
+    pub(crate) fn names_from(&self, first: usize) -> impl Iterator<Item = &str> {
+        self.fields.iter().skip(first).map(|combined| combined.field.name.as_str())
+    }
+
     /// Adds the fields of another source.
     pub(crate) fn add(&mut self, schema: &Schema, source: &str) {
         self.sources += 1;

@@ -162,18 +162,17 @@ impl Chain {
         let (mut parts, mut first): (Vec<ChainPart>, Option<Arc<dyn EntrySource>>) = (Vec::new(), None);
         let (mut clusters, mut warnings, mut left_out) = (0, OfFiles(Vec::new()), OfFiles(Vec::new()));
         let (mut extra_type_info, mut deviations): (Vec<ExtraTypeInfo>, Vec<Deviation>) = (Vec::new(), Vec::new());
-        let (mut names, mut counters): (HashSet<String>, Vec<(String, String)>) = Default::default();
+        let mut counters: Vec<(String, String)> = Vec::new();
         let mut add = |number: usize, source: Arc<dyn EntrySource>| {
             let (file_name, path) = (source.file_name(), source.path().to_owned());
-            let fields = &source.schema().schema().fields;
-            let late: HashSet<&str> =
-                fields.iter().map(|field| field.name.as_str()).filter(|name| !names.contains(*name)).collect();
-            if !late.is_empty() && first.is_some() && source.schema().is_of_tree() {
-                counters
-                    .extend(source.schema().counters().into_iter().filter(|(list, _)| late.contains(list.as_str())));
-            }
-            names.extend(late.into_iter().map(str::to_owned));
+            let known = combination.len();
             combination.add(source.schema().schema(), &file_name);
+            // Fields of the first source have their counters from it.
+            if first.is_some() && source.schema().is_of_tree() && combination.len() > known {
+                let late: HashSet<&str> = combination.names_from(known).collect();
+                let own = source.schema().counters().into_iter();
+                counters.extend(own.filter(|(list, _)| late.contains(list.as_str())));
+            }
             clusters += source.clusters();
             source.sidecar().left_out().into_iter().for_each(|skipped| left_out.add(skipped, &file_name));
             source.sidecar().warnings().into_iter().for_each(|warning| warnings.add(warning, &file_name));
