@@ -19,7 +19,7 @@ use crate::{Error, Result};
 const MAX_GROWTH: u64 = 16;
 /// Bytes that are read together from storage that is read in place: they are still in the cache of a core when they are
 /// written.
-const PIECE_BYTES: u64 = 256 << 10;
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// A page of a cluster as the store has it that listed the cluster.
 #[derive(Debug, Clone, Copy)]
