@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::export;
-use tupelo::ops::merge::{self, UnlikeBranches};
+use tupelo::ops::merge::{self, MissingBranches, UnlikeBranches};
 use tupelo::reader::{Location, Unmatched};
 use tupelo::writer::TreeOptions;
 use tupelo::{Error, MoveOptions, Table as Source};
@@ -173,9 +173,17 @@ pub(crate) fn merge_tree(
             other => Err(Error::invalid_argument(format!("{}: not a tree", other.file_name()))),
         };
         let (compression, mut left_out) = (options.compression()?, Vec::new());
-        let mut moving = MoveOptions::default().with_compression(compression);
-        let unlike = if mode == "strict" { UnlikeBranches::default() } else { UnlikeBranches::of(count, open)? };
-        if !unlike.is_empty() && mode == "union" {
+        let missing = match mode {
+            "union" => MissingBranches::Fill,
+            "intersect" => MissingBranches::Drop,
+            _ => MissingBranches::Refuse,
+        };
+        let unlike = match missing {
+            MissingBranches::Refuse => UnlikeBranches::default(),
+            _ => UnlikeBranches::of(count, open)?,
+        };
+        let moving = MoveOptions::default().with_compression(compression);
+        let Some(moving) = missing.moving(&unlike, moving) else {
             let mut how = TreeOptions::of(&open(0)?);
             if let Some(compression) = compression {
                 how = how.with_compression(compression);
@@ -187,10 +195,9 @@ pub(crate) fn merge_tree(
             let skipped = rewritten.left_out.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
             left_out.extend(skipped.chain(renamed));
             return Ok(Some((rewritten.written, left_out)));
-        }
+        };
         if !unlike.missing.is_empty() {
             left_out.push(format!("some files lack the branches {}", unlike.missing.join(", ")));
-            moving = moving.without_paths(unlike.missing);
         }
         let merged = to.with(|to| merge::merge_tree(path, count, open, to, moving, progress))?;
         Ok(merged.map(|merged| {

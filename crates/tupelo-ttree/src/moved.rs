@@ -15,7 +15,7 @@ use tupelo_format::streamer::{Edits, StreamerInfos, Streaming, code};
 use tupelo_format::wire::{Buffer, Memory};
 use tupelo_format::{Error, Result};
 
-pub use self::arrange::Limits;
+pub use self::arrange::{BranchForm, Limits};
 pub use self::basket::MovedBasket;
 pub use self::index::MovedIndex;
 use crate::tree::Tree;

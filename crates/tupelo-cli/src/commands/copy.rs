@@ -20,6 +20,7 @@ use std::ops::ControlFlow;
 use tupelo::dataset::find;
 use tupelo::ops::copy::{CopyOptions, copy, extend};
 use tupelo::ops::inspect;
+use tupelo::ops::merge::MissingBranches;
 use tupelo::reader::{Location, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
@@ -30,8 +31,8 @@ use self::jobs::{Job, JobSearch, check_single};
 use self::operands::{Operands, Skipping};
 use self::split::{Split, Splitting};
 use self::target::{Destination, NtupleOptions, Target, summarise};
-use self::trees::{Baskets, MissingBranches, TreeHow, TreeJobs, chosen_entries};
-use super::fields::Chosen;
+use self::trees::{Baskets, TreeHow, TreeJobs};
+use super::dump::object::has_no_entries;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::{EntryRange, Selecting, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
@@ -205,18 +206,6 @@ impl Args {
         Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
     }
 
-    /// What is copied of trees whose entries are decoded.
-    fn select_decoded(&self, trees: &[Location], console: &Console) -> Result<Chosen, Failure> {
-        let table = self.reading.chain(trees, policy(false), super::Opened::default(), &self.skipping, console)?;
-        let entries = self.range.of(table.entries());
-        let selecting = Selecting { entries: entries.clone(), with_counters: true, ..Selecting::default() };
-        let mut chosen = self.fields.select(&table, Some(&self.condition), &selecting)?;
-        chosen.check_missing(&table, "--exclude FIELDS leaves them out")?;
-        chosen.tell(&table, console);
-        chosen.read = self.condition.apply(chosen.read)?.entries(entries);
-        Ok(chosen)
-    }
-
     /// How trees are copied.
     fn moving(&self) -> Result<MoveOptions, Failure> {
         let (wanted, unwanted) = self.fields.chosen();
@@ -259,13 +248,19 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
-    let mut trees = TreeJobs::default();
-    let others = trees.take_named(&args.reading, &locations, to.ntuple_name());
+    let (mut trees, mut objects, mut others) = (TreeJobs::default(), SingleObjects::default(), Vec::new());
+    trees.take_named(&args.reading, &locations, to.ntuple_name(), |location, object| {
+        match object.filter(has_no_entries) {
+            Some(object) => objects.add(object, location, to.ntuple_name()),
+            None => {
+                others.push(location.clone());
+                Ok(())
+            }
+        }
+    })?;
     if !trees.is_empty() {
         args.check_trees()?;
     }
-    let mut objects = SingleObjects::default();
-    let others = objects.take_named(&args.reading, others, to.ntuple_name())?;
     let copies = copies(args, &others, to.ntuple_name(), &mut trees, console)?;
     trees.name(to.ntuple_name(), copies.len() + objects.count())?;
     objects.check_name(to.ntuple_name(), copies.len())?;
@@ -307,21 +302,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         carried = carry(writer)?;
         let places = (&args.reading, &args.target);
         objects.write(places, &args.ntuple, writer, &carried, console)?;
-        let choose = |trees: &[Location]| {
-            if !args.selects() {
-                return Ok(None);
-            }
-            let what = super::Opened::default();
-            let table = args.reading.chain(trees, policy(false), what, &args.skipping, console)?;
-            chosen_entries(&table, &args.range, &args.condition, console).map(Some)
-        };
         let how = TreeHow {
             moving: args.moving()?,
-            choose: &choose,
             missing: MissingBranches::Refuse,
             baskets: &args.baskets,
             compression: args.ntuple.given_compression(),
-            select: &|trees| args.select_decoded(trees, console),
+            skipping: &args.skipping,
+            range: &args.range,
+            condition: &args.condition,
+            fields: &args.fields,
         };
         let Some(written) = trees.write(places, &how, writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));

@@ -501,7 +501,7 @@ fn for_each<L: fmt::Display>(
 }
 
 /// The option for a range of entries.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct EntryRange {
     /// Entry range, as in Python: 10:20, :100, -10:, or 5 for a single entry [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
@@ -521,7 +521,7 @@ impl EntryRange {
 }
 
 /// Options with expressions: additional columns, and a cut.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct Condition {
     /// Add a computed column, such as 'ht=sum(Jet_pt)': a name and an expression in the syntax of --cut; may be
     /// repeated, and later expressions may use the name

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use tupelo_format::object::{TracedMember, TracedObject};
 
 use super::{MovableTree, integer, is_limit};
-use crate::tree::Branch;
+use crate::tree::{Branch, BranchElement, Leaf, Tree};
 
 /// Whose limit a number is: the branch, and which one of those in it.
 pub(super) type LimitKey = (usize, usize);
@@ -15,10 +15,51 @@ pub(super) type LimitKey = (usize, usize);
 pub struct Limits(pub(super) BTreeMap<LimitKey, i64>);
 
 impl Limits {
-    /// Adds those of another tree with the same branches.
-    pub fn append(&mut self, other: Self) {
-        for (key, limit) in other.0 {
-            self.0.entry(key).and_modify(|own| *own = (*own).max(limit)).or_insert(limit);
+    /// Adds those of another tree, whose branches were [arranged](MovableTree::arrange_like) like those of the first one.
+    ///
+    /// # Errors
+    /// What differs, if it has other limits.
+    pub fn append(&mut self, other: &Self) -> Result<(), String> {
+        if !self.0.keys().eq(other.0.keys()) {
+            return Err("its leaves are described in another way".to_owned());
+        }
+        for (own, limit) in self.0.values_mut().zip(other.0.values()) {
+            *own = (*own).max(*limit);
+        }
+        Ok(())
+    }
+}
+
+/// What branches must have in common for their entries to follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchForm {
+    branch_class: String,
+    class_name: String,
+    parent: Option<String>,
+    element: Option<BranchElement>,
+    leaves: Vec<Leaf>,
+    /// For each leaf the branch that counts its values.
+    counters: Vec<Option<String>>,
+}
+
+impl BranchForm {
+    /// That of a branch of a tree.
+    pub fn of(tree: &Tree, branch: &Branch) -> Self {
+        let leaf = |leaf: &Leaf| Leaf {
+            // Of a text it is the longest one.
+            length: if leaf.leaf_class == "TLeafC" { 0 } else { leaf.length },
+            // Branches have other numbers in other trees.
+            counter: leaf.counter.map(|(_, leaf)| (0, leaf)),
+            is_virtual: false,
+            ..leaf.clone()
+        };
+        Self {
+            branch_class: branch.branch_class.clone(),
+            class_name: branch.class_name.clone(),
+            parent: branch.parent.map(|parent| tree.path(parent)),
+            element: branch.element.clone().map(|element| BranchElement { max_items: 0, ..element }),
+            leaves: branch.leaves.iter().map(leaf).collect(),
+            counters: branch.leaves.iter().map(|leaf| Some(tree.path(leaf.counter?.0))).collect(),
         }
     }
 }
@@ -46,8 +87,7 @@ impl MovableTree {
             own.map(Some).ok_or_else(|| format!("it lacks branch '{path}'"))
         };
         let places = (0..first.tree.branches.len()).map(&mut place).collect::<Result<Vec<_>, _>>()?;
-        let spare = self.kept_branches().find(|index| by_path.values().any(|left| left.contains(index)));
-        if let Some(index) = spare {
+        if let Some(&index) = by_path.values().flatten().min() {
             return Err(format!("it has branch '{}', which the first one lacks", self.tree.path(index)));
         }
         let is_same = places.len() == self.tree.branches.len()
@@ -56,15 +96,13 @@ impl MovableTree {
             self.renumber(&places, &first.tree.branches);
         }
         for index in first.kept_branches() {
-            let [own, other] = [&first.tree, &self.tree].map(|tree| tree.branches.get(index).map(form));
+            let [own, other] = [&first.tree, &self.tree]
+                .map(|tree| tree.branches.get(index).map(|branch| BranchForm::of(tree, branch)));
             if own != other {
                 return Err(format!("branch '{}' has another type", first.tree.path(index)));
             }
         }
-        match first.limits().0.keys().eq(self.limits().0.keys()) {
-            true => Ok(()),
-            false => Err("its leaves are described in another way".to_owned()),
-        }
+        Ok(())
     }
 
     fn kept_branches(&self) -> impl Iterator<Item = usize> {
@@ -107,7 +145,7 @@ impl MovableTree {
 
     /// The members that are limits of branches that are kept, each with its number of bytes and value.
     pub(super) fn limited(&self) -> impl Iterator<Item = (LimitKey, &TracedMember, usize, i64)> {
-        let starts = self.starts();
+        let records = self.records();
         let mut counts: HashMap<usize, usize> = HashMap::new();
         let objects = self.traced.objects.iter().enumerate();
         let members = objects.flat_map(|(number, object)| {
@@ -121,56 +159,51 @@ impl MovableTree {
             })
         });
         members.filter_map(move |(member, bytes, limit)| {
-            let owner = innermost(&starts, member.bytes.start).filter(|owner| self.is_kept(*owner))?;
+            let owner = self.owner(&records, member.bytes.start).filter(|owner| self.is_kept(*owner))?;
             let count = counts.entry(owner).or_default();
             *count += 1;
             Some(((owner, *count), member, bytes, limit))
         })
     }
 
-    /// Where the record of each branch begins, in order; where it ends; and the branch.
-    fn starts(&self) -> Vec<(usize, usize, usize)> {
-        let place = |(index, &number): (usize, &usize)| {
-            let base = self.traced.objects.get(number)?;
-            let first = base.members.first()?;
+    /// Where the records of branches are.
+    fn records(&self) -> Records {
+        let mut records = Records { starts: Vec::new(), ends: vec![0; self.branches.len()] };
+        for (index, (&number, end)) in self.branches.iter().zip(&mut records.ends).enumerate() {
+            let Some((base, first)) = self.traced.objects.get(number).and_then(|it| Some((it, it.members.first()?)))
+            else {
+                continue;
+            };
             // The base class of a branch of objects.
             let heir = number.checked_sub(1).and_then(|before| self.traced.objects.get(before));
             let whole = heir.filter(|heir| contains(heir, first)).unwrap_or(base);
-            Some((whole.members.first()?.bytes.start, whole.members.last()?.bytes.end, index))
-        };
-        let mut starts: Vec<_> = self.branches.iter().enumerate().filter_map(place).collect();
-        starts.sort_unstable();
-        starts
+            if let (Some(first), Some(last)) = (whole.members.first(), whole.members.last()) {
+                records.starts.push((first.bytes.start, index));
+                *end = last.bytes.end;
+            }
+        }
+        records.starts.sort_unstable();
+        records
     }
+
+    /// The branch in whose record a place is, but not in those of its parts.
+    fn owner(&self, records: &Records, place: usize) -> Option<usize> {
+        let before = records.starts.partition_point(|(start, _)| *start <= place);
+        let last = records.starts.get(..before)?.last().map(|(_, branch)| *branch);
+        let parent = |branch: &usize| self.tree.branches.get(*branch)?.parent;
+        std::iter::successors(last, parent).find(|branch| records.ends.get(*branch).is_some_and(|end| place < *end))
+    }
+}
+
+/// Where the records of branches are. Those of its parts are in that of a branch.
+struct Records {
+    /// Where each begins, in order, and the branch.
+    starts: Vec<(usize, usize)>,
+    /// Where that of each branch ends.
+    ends: Vec<usize>,
 }
 
 /// Whether an object has a member that begins with another one.
 fn contains(object: &TracedObject, first: &TracedMember) -> bool {
     object.member("TBranch").is_some_and(|base| base.bytes.contains(&first.bytes.start))
-}
-
-/// The branch in whose record a place is, but not in those of its parts.
-fn innermost(starts: &[(usize, usize, usize)], place: usize) -> Option<usize> {
-    let before = starts.partition_point(|(start, ..)| *start <= place);
-    let around = starts.get(..before)?.iter().rev().find(|(_, end, _)| place < *end);
-    around.map(|(.., branch)| *branch)
-}
-
-/// What the entries of two branches must have in common.
-fn form(branch: &Branch) -> impl PartialEq {
-    let leaves: Vec<_> = branch
-        .leaves
-        .iter()
-        .map(|leaf| {
-            // Of a text it is the longest one.
-            let length = if leaf.leaf_class == "TLeafC" { 0 } else { leaf.length };
-            (leaf.name.clone(), leaf.title.clone(), leaf.leaf_class.clone(), length, leaf.is_unsigned, leaf.counter)
-        })
-        .collect();
-    let element = branch.element.as_ref().map(|element| {
-        let class =
-            (element.class_version, element.checksum, element.parent_class.clone(), element.clones_class.clone());
-        (element.kind, element.streamer_type, element.id, class)
-    });
-    (branch.branch_class.clone(), branch.class_name.clone(), branch.parent, element, leaves)
 }

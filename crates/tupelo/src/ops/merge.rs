@@ -11,7 +11,7 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
 
-pub use self::trees::{MergedTree, UnlikeBranches, merge_tree};
+pub use self::trees::{MergedTree, MissingBranches, UnlikeBranches, merge_tree};
 use super::other_objects;
 use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;

@@ -6,10 +6,8 @@ use tupelo::FileWriter;
 use tupelo::ops::import::copy_objects;
 use tupelo::ops::objects::copy_as;
 use tupelo::reader::{Location, Object};
-use tupelo::storage::is_object_uri;
 
 use super::super::Reading;
-use super::super::dump::object::named;
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target};
 use crate::console::Console;
@@ -105,32 +103,19 @@ impl SingleObjects {
         self.chosen.len()
     }
 
-    /// Takes the inputs that name such an object, under `name` if it is given; returns the other inputs.
-    pub(super) fn take_named(
-        &mut self,
-        reading: &Reading,
-        locations: Vec<Location>,
-        name: Option<&str>,
-    ) -> Result<Vec<Location>, Failure> {
-        let mut others = Vec::with_capacity(locations.len());
-        for location in locations {
-            let found = if is_object_uri(&location.file) { None } else { named(reading, &location)? };
-            let Some((_, Object { path, class_name, .. })) = found else {
-                others.push(location);
-                continue;
-            };
-            let path = name.map_or(path, str::to_owned);
-            if let Some((_, first)) = self.chosen.iter().find(|(known, _)| *known == path) {
-                let what = format_args!("{first} and {location} would both be '{path}' in the output");
-                let hint = "`tupelo merge` sums histograms; or copy the objects one by one with --append --as NAME";
-                return Err(Failure::usage(what).with_hint(hint));
-            }
-            if self.is_empty() {
-                self.class_name = class_name;
-            }
-            self.chosen.push((path, location));
+    /// Adds the object that an input names, under `name` if it is given.
+    pub(super) fn add(&mut self, object: Object, location: &Location, name: Option<&str>) -> Result<(), Failure> {
+        let path = name.map_or(object.path, str::to_owned);
+        if let Some((_, first)) = self.chosen.iter().find(|(known, _)| *known == path) {
+            let what = format_args!("{first} and {location} would both be '{path}' in the output");
+            let hint = "`tupelo merge` sums histograms; or copy the objects one by one with --append --as NAME";
+            return Err(Failure::usage(what).with_hint(hint));
         }
-        Ok(others)
+        if self.is_empty() {
+            self.class_name = object.class_name;
+        }
+        self.chosen.push((path, location.clone()));
+        Ok(())
     }
 
     /// Refuses options that are for entries, if nothing else is copied.

@@ -6,16 +6,15 @@ use std::ops::ControlFlow;
 use clap::ValueEnum;
 use tupelo::MoveOptions;
 use tupelo::dataset::{FieldPolicy, find};
-use tupelo::ops::merge::merge_objects;
+use tupelo::ops::merge::{MissingBranches, merge_objects};
 use tupelo::ops::other_objects;
 use tupelo::reader::{Location, Read};
 
-use super::super::fields::Chosen;
-use super::super::{Selecting, warn_of_repeated};
+use super::super::{Condition, EntryRange, Fields, Selecting, warn_of_repeated};
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::trees::{Baskets, MissingBranches, TreeHow, TreeJobs};
+use super::trees::{Baskets, TreeHow, TreeJobs};
 use super::write;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -113,11 +112,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let places = (&args.reading, &args.target);
         let how = TreeHow {
             moving: MoveOptions::default().with_compression(args.ntuple.given_compression()),
-            choose: &|_| Ok(None),
             missing: args.mode.into(),
             baskets: &Baskets::default(),
             compression: args.ntuple.given_compression(),
-            select: &|trees| decoded(args, trees, console),
+            skipping: &args.skipping,
+            range: &EntryRange::default(),
+            condition: &Condition::default(),
+            fields: &Fields::default(),
         };
         let Some(trees) = listed.trees.write(places, &how, writer, interrupt, console)? else {
             return Ok(ControlFlow::Break(()));
@@ -174,7 +175,11 @@ fn jobs(
     let policy = if args.mode == Mode::Union { FieldPolicy::Defaults } else { FieldPolicy::Common };
     let finding =
         JobSearch { reading: &args.reading, skipping: &args.skipping, policy, name: to.ntuple_name(), console };
-    let ntuples = listed.trees.take_named(&args.reading, locations, to.ntuple_name());
+    let mut ntuples = Vec::new();
+    listed.trees.take_named(&args.reading, locations, to.ntuple_name(), |location, _| {
+        ntuples.push(location.clone());
+        Ok(())
+    })?;
     let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
         let (trees, ntuples, others) = (file.tree_names()?, file.ntuple_names()?, other_objects(&file)?);
@@ -204,20 +209,9 @@ impl From<Mode> for MissingBranches {
     }
 }
 
-/// All entries of trees, with the branches of all of them.
-fn decoded(args: &Args, trees: &[Location], console: &Console) -> Result<Chosen, Failure> {
-    let policy = FieldPolicy::Defaults;
-    let table = args.reading.chain(trees, policy, super::super::Opened::default(), &args.skipping, console)?;
-    let fields = super::super::Fields::default();
-    let selecting = Selecting { entries: 0..table.entries(), with_counters: true, ..Selecting::default() };
-    let chosen = fields.select(&table, None, &selecting)?;
-    chosen.tell(&table, console);
-    Ok(chosen)
-}
-
 /// All entries of an ntuple, with the fields that the mode keeps.
 fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Read, Failure> {
-    let fields = super::super::Fields::default();
+    let fields = Fields::default();
     let mut chosen = fields.select(&job.table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
     if args.mode == Mode::Strict {
         let hint = "--mode union keeps them, with zeros for the other files; --mode intersect drops them";

@@ -4,16 +4,18 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use tupelo::ops::merge::{UnlikeBranches, merge_tree};
-use tupelo::reader::{Location, Tree};
+use tupelo::dataset::FieldPolicy;
+use tupelo::ops::export::rewrite as write_again;
+use tupelo::ops::merge::{MissingBranches, UnlikeBranches, merge_tree};
+use tupelo::reader::{Location, Object, TREE_CLASSES, Tree};
 use tupelo::storage::is_object_uri;
 use tupelo::writer::{TreeOptions, WriteProgress};
 use tupelo::{Compression, FileWriter, MoveOptions, Table};
 
 use super::super::fields::Chosen;
-use super::super::{Condition, EntryRange, Reading};
+use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, policy};
+use super::operands::Skipping;
 use super::target::Target;
-use super::without_cycle;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -94,61 +96,23 @@ impl Baskets {
     }
 }
 
-/// The entries of trees that are read as one: those of a range for which a cut is true.
-pub(super) fn chosen_entries(
-    table: &Table,
-    range: &EntryRange,
-    condition: &Condition,
-    console: &Console,
-) -> Result<Vec<Range<u64>>, Failure> {
-    let entries = range.of(table.entries());
-    if !condition.has_cut() {
-        return Ok(vec![entries]);
-    }
-    let read = condition.apply(table.read_all().without_fields())?.entries(entries.clone()).with_entry_numbers("");
-    let mut chosen: Vec<Range<u64>> = Vec::new();
-    for batch in read.batches_of_bytes(BATCH_BYTES)? {
-        let batch = batch?;
-        let numbers = batch.columns().last().map(|numbers| numbers.as_primitive::<UInt64Type>().values().clone());
-        for &number in numbers.iter().flatten() {
-            match chosen.last_mut().filter(|last| last.end == number) {
-                Some(last) => last.end += 1,
-                None => chosen.push(number..number + 1),
-            }
-        }
-    }
-    condition.note_if_empty(entries.end - entries.start, chosen.len() as u64, console);
-    Ok(chosen)
-}
-
 /// The size of a basket, if it is not too large.
 pub(super) fn basket_bytes(Bytes(bytes): Bytes) -> Result<u32, Failure> {
     let refused = |_| Failure::usage(format_args!("--basket-bytes {bytes}: a basket can have at most 256 MiB"));
     u32::try_from(bytes).map_err(refused)
 }
 
-/// What is done with branches that some of several trees lack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MissingBranches {
-    Refuse,
-    Drop,
-    /// Write default values. The entries are decoded.
-    Fill,
-}
-
-/// The entries of trees that are moved; `None` for all.
-type Choose<'c> = dyn Fn(&[Location]) -> Result<Option<Vec<Range<u64>>>, Failure> + 'c;
-
 /// How trees are written.
 pub(super) struct TreeHow<'h> {
     pub(super) moving: MoveOptions,
-    pub(super) choose: &'h Choose<'h>,
     pub(super) missing: MissingBranches,
-    /// How trees are written whose entries are decoded,
     pub(super) baskets: &'h Baskets,
     pub(super) compression: Option<Compression>,
-    /// and what of them.
-    pub(super) select: &'h dyn Fn(&[Location]) -> Result<Chosen, Failure>,
+    pub(super) skipping: &'h Skipping,
+    pub(super) range: &'h EntryRange,
+    pub(super) condition: &'h Condition,
+    /// Of trees whose entries are decoded.
+    pub(super) fields: &'h Fields,
 }
 
 /// Trees to write, by path, and the inputs of each.
@@ -198,23 +162,24 @@ impl TreeJobs {
         }
     }
 
-    /// Adds the inputs that name a tree, under `name` if it is given; returns the other inputs.
+    /// Adds the inputs that name a tree, under `name` if it is given. `other` receives each other one, with the object that it
+    /// names.
     pub(super) fn take_named(
         &mut self,
         reading: &Reading,
         locations: &[Location],
         name: Option<&str>,
-    ) -> Vec<Location> {
-        let mut others = Vec::with_capacity(locations.len());
+        mut other: impl FnMut(&Location, Option<Object>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         for location in locations {
-            match &location.object {
-                Some(tree) if is_tree(reading, location, tree) => {
-                    self.add(name.unwrap_or_else(|| without_cycle(tree)), location.clone());
+            match named(reading, location) {
+                Some(Object { path, class_name, .. }) if TREE_CLASSES.contains(&class_name.as_str()) => {
+                    self.add(name.unwrap_or(&path), location.clone());
                 }
-                _ => others.push(location.clone()),
+                object => other(location, object)?,
             }
         }
-        others
+        Ok(())
     }
 
     /// Writes all trees; `None` if a signal ended the work.
@@ -259,31 +224,73 @@ impl TreeHow<'_> {
         if self.baskets.splits() {
             return Ok(None);
         }
-        let mut moving = self.choose_entries(trees)?;
+        let chosen = self.chosen_entries(trees, reading, console)?;
+        let moving = chosen.into_iter().fold(self.moving.clone(), MoveOptions::with_entries);
         if self.missing == MissingBranches::Refuse || trees.len() < 2 {
             return Ok(Some(moving));
         }
-        let UnlikeBranches { missing, differing, .. } =
-            UnlikeBranches::of(trees.len(), |number| open(reading, &trees[number]))?;
-        let names = shortened(&missing);
-        if self.missing == MissingBranches::Fill && !(missing.is_empty() && differing.is_empty()) {
-            let why = match missing.is_empty() {
-                true => format!("branches have different types: {}", shortened(&differing)),
+        let unlike = UnlikeBranches::of(trees.len(), |number| open(reading, &trees[number]))?;
+        let names = shortened(&unlike.missing);
+        let moving = self.missing.moving(&unlike, moving);
+        if moving.is_none() {
+            let why = match unlike.missing.is_empty() {
+                true => format!("branches have different types: {}", shortened(&unlike.differing)),
                 false => format!("some files lack {names}"),
             };
             console.note(&format!("tree '{name}': its entries are decoded, because {why}"));
-            return Ok(None);
+        } else if !unlike.missing.is_empty() {
+            console.warn(&format!("tree '{name}': dropped the branches missing in some files: {names}"));
         }
-        if missing.is_empty() {
-            return Ok(Some(moving));
-        }
-        console.warn(&format!("tree '{name}': dropped the branches missing in some files: {names}"));
-        moving = moving.without_paths(missing);
-        Ok(Some(moving))
+        Ok(moving)
     }
 
-    fn choose_entries(&self, trees: &[Location]) -> Result<MoveOptions, Failure> {
-        Ok((self.choose)(trees)?.into_iter().fold(self.moving.clone(), MoveOptions::with_entries))
+    /// The trees as one.
+    fn chain(&self, trees: &[Location], reading: &Reading, console: &Console) -> Result<Table, Failure> {
+        let policy = if self.missing == MissingBranches::Fill { FieldPolicy::Defaults } else { policy(false) };
+        reading.chain(trees, policy, Opened::default(), self.skipping, console)
+    }
+
+    /// The entries of the range for which the cut is true, counted through all trees; `None` for all.
+    fn chosen_entries(
+        &self,
+        trees: &[Location],
+        reading: &Reading,
+        console: &Console,
+    ) -> Result<Option<Vec<Range<u64>>>, Failure> {
+        if self.range.is_whole() && !self.condition.has_cut() {
+            return Ok(None);
+        }
+        let table = self.chain(trees, reading, console)?;
+        let entries = self.range.of(table.entries());
+        if !self.condition.has_cut() {
+            return Ok(Some(vec![entries]));
+        }
+        let read = self.condition.apply(table.read_all().without_fields())?.entries(entries.clone());
+        let mut chosen: Vec<Range<u64>> = Vec::new();
+        for batch in read.with_entry_numbers("").batches_of_bytes(BATCH_BYTES)? {
+            let batch = batch?;
+            let numbers = batch.columns().last().map(|numbers| numbers.as_primitive::<UInt64Type>().values().clone());
+            for &number in numbers.iter().flatten() {
+                match chosen.last_mut().filter(|last| last.end == number) {
+                    Some(last) => last.end += 1,
+                    None => chosen.push(number..number + 1),
+                }
+            }
+        }
+        self.condition.note_if_empty(entries.end - entries.start, chosen.len() as u64, console);
+        Ok(Some(chosen))
+    }
+
+    /// What is read of trees whose entries are decoded.
+    fn decoded(&self, trees: &[Location], reading: &Reading, console: &Console) -> Result<Chosen, Failure> {
+        let table = self.chain(trees, reading, console)?;
+        let entries = self.range.of(table.entries());
+        let selecting = Selecting { entries: entries.clone(), with_counters: true, ..Selecting::default() };
+        let mut chosen = self.fields.select(&table, Some(self.condition), &selecting)?;
+        chosen.check_missing(&table, "--exclude FIELDS leaves them out")?;
+        chosen.tell(&table, console);
+        chosen.read = self.condition.apply(chosen.read)?.entries(entries);
+        Ok(chosen)
     }
 
     /// A failure with a hint if the reason may be that some trees lack branches.
@@ -340,9 +347,9 @@ fn rewrite(
 ) -> Result<Option<Written>, Failure> {
     let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
     let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
-    let chosen = (how.select)(trees)?;
+    let chosen = how.decoded(trees, reading, console)?;
     let mut progress = console.progress(name, chosen.read.count(), "entries");
-    let written = tupelo::ops::export::rewrite(chosen.read, writer, name, options, &mut progress.until(interrupt))?;
+    let written = write_again(chosen.read, writer, name, options, &mut progress.until(interrupt))?;
     let Some(written) = written else { return Ok(None) };
     for (type_name, class_name) in &written.renamed {
         console.warn(&format!("tree '{name}': class {type_name} is stored as {class_name}"));
@@ -351,10 +358,10 @@ fn rewrite(
     Ok(Some((written.written, skipped.map(|it| format!("branch '{}': {}", it.name, it.reason)).collect())))
 }
 
-/// Whether an input is a tree. What cannot be opened is reported where it is read.
-fn is_tree(reading: &Reading, location: &Location, name: &str) -> bool {
-    let names = || reading.open_uncounted(location).ok()?.tree_names().ok();
-    !is_object_uri(&location.file) && names().is_some_and(|names| names.iter().any(|tree| tree == without_cycle(name)))
+/// The object that an input names. What cannot be opened is reported where it is read.
+fn named(reading: &Reading, location: &Location) -> Option<Object> {
+    let name = location.object.as_deref().filter(|_| !is_object_uri(&location.file))?;
+    reading.open_uncounted(location).ok()?.listed(name).ok()?
 }
 
 fn open(reading: &Reading, location: &Location) -> Result<Tree, Failure> {

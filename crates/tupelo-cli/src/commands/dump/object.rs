@@ -7,7 +7,6 @@ use tupelo::File;
 use tupelo::ops::is_entries;
 use tupelo::reader::{Location, Object};
 
-use super::super::Reading;
 use super::Args;
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
@@ -18,19 +17,15 @@ use crate::table::bytes;
 
 /// The object that the only location names, if it has no entries.
 pub(super) fn find(args: &Args, locations: &[Location]) -> Result<Option<(File, Object)>, Failure> {
-    match locations {
-        [location] => named(&args.files.sources.reading, location),
-        _ => Ok(None),
-    }
+    let [location @ Location { object: Some(name), .. }] = locations else { return Ok(None) };
+    let Ok(file) = args.files.sources.reading.try_open(location)? else { return Ok(None) };
+    let found = file.listed(name).ok().flatten().filter(has_no_entries);
+    Ok(found.map(|object| (file, object)))
 }
 
-/// The object that a location names, if it has no entries. What cannot be opened is reported where it is read.
-pub(in super::super) fn named(reading: &Reading, location: &Location) -> Result<Option<(File, Object)>, Failure> {
-    let Some(name) = &location.object else { return Ok(None) };
-    let Ok(file) = reading.try_open(location)? else { return Ok(None) };
-    let found = file.listed(name).ok().flatten();
-    let found = found.filter(|object| !is_entries(&object.class_name) && !object.class_name.starts_with("TDirectory"));
-    Ok(found.map(|object| (file, object)))
+/// Whether an object is neither an ntuple, a tree nor a directory.
+pub(in super::super) fn has_no_entries(object: &Object) -> bool {
+    !is_entries(&object.class_name) && !object.class_name.starts_with("TDirectory")
 }
 
 /// Writes the object as one document.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use tupelo_ttree::Branch;
+use tupelo_ttree::moved::BranchForm;
 
 use crate::reader::{Skipped, Tree};
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
@@ -83,9 +83,11 @@ impl UnlikeBranches {
         let mut known: BTreeMap<String, Seen> = BTreeMap::new();
         for number in 0..count {
             let tree = open(number)?;
-            for (branch, path) in tree.branches() {
-                let form = tree.metadata().branches.get(branch).map(form).unwrap_or_default();
-                let seen = known.entry(path).or_insert_with(|| Seen { form: form.clone(), ..Seen::default() });
+            let tree = tree.metadata();
+            for (index, branch) in tree.branches.iter().enumerate() {
+                let form = BranchForm::of(tree, branch);
+                let parent = branch.parent.map(|parent| tree.path(parent));
+                let seen = known.entry(tree.path(index)).or_insert_with(|| Seen::new(form.clone(), parent));
                 seen.differs |= seen.form != form;
                 // A tree may have several branches of a name.
                 if seen.last != Some(number) {
@@ -93,27 +95,52 @@ impl UnlikeBranches {
                 }
             }
         }
+        let is_missing = |seen: &Seen| seen.trees < count;
+        // Parts are missing with what they are part of.
+        let is_part = |seen: &Seen| seen.parent.as_ref().and_then(|parent| known.get(parent)).is_some_and(is_missing);
         let paths = |is_chosen: &dyn Fn(&Seen) -> bool| {
             known.iter().filter(|(_, seen)| is_chosen(seen)).map(|(path, _)| path.clone()).collect()
         };
-        Ok(Self { missing: paths(&|seen| seen.trees < count), differing: paths(&|seen| seen.differs) })
+        let missing = paths(&|seen| is_missing(seen) && !is_part(seen));
+        Ok(Self { missing, differing: paths(&|seen| seen.differs) })
+    }
+}
+
+/// What is done with branches that some of several trees lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingBranches {
+    /// Refuse them.
+    Refuse,
+    /// Leave them out.
+    Drop,
+    /// Write default values, and numbers of different types in the type that holds all values.
+    Fill,
+}
+
+impl MissingBranches {
+    /// How the baskets of trees are moved; `None` if their entries must be decoded.
+    pub fn moving(self, unlike: &UnlikeBranches, moving: MoveOptions) -> Option<MoveOptions> {
+        match self {
+            Self::Fill if !unlike.is_empty() => None,
+            Self::Drop => Some(moving.without_paths(unlike.missing.iter().cloned())),
+            _ => Some(moving),
+        }
     }
 }
 
 /// A branch in the trees so far.
-#[derive(Default)]
 struct Seen {
-    form: String,
+    form: BranchForm,
+    parent: Option<String>,
     differs: bool,
     trees: usize,
     last: Option<usize>,
 }
 
-/// The type of a branch, as a text.
-fn form(branch: &Branch) -> String {
-    let leaves =
-        branch.leaves.iter().map(|leaf| format!(" {}{}", leaf.leaf_class, if leaf.is_unsigned { "u" } else { "" }));
-    format!("{} {}{}", branch.branch_class, branch.class_name, leaves.collect::<String>())
+impl Seen {
+    fn new(form: BranchForm, parent: Option<String>) -> Self {
+        Self { form, parent, differs: false, trees: 0, last: None }
+    }
 }
 
 /// What became of a tree that cannot be written: it was abandoned.

@@ -20,7 +20,7 @@ use crate::source::TreeSource;
 use crate::{Error, Result};
 
 /// Bytes of baskets that are read together from storage that is read in place, and from other storage.
-const GROUP_BYTES: [u64; 2] = [256 << 10, 16 << 20];
+const GROUP_BYTES: [u64; 2] = [1 << 20, 16 << 20];
 
 /// Writes one tree that has the entries of other trees, one after the other. Their baskets are neither decoded nor, without
 /// another codec, decompressed. It must be finished before its file can be.
@@ -161,14 +161,17 @@ impl MovedTreeWriter {
                 for (new, codec) in self.new.branches.iter_mut().zip(codecs) {
                     new.compression = codec.map(Compression::setting);
                 }
+                self.new.limits = movable.limits();
             }
-            Some(first) => movable.arrange_like(first).map_err(|what| {
-                tree.context(Error::invalid_argument(format!("does not fit the first tree: {what}")))
-            })?,
+            Some(first) => {
+                let arranged = movable.arrange_like(first);
+                arranged.and_then(|()| self.new.limits.append(&movable.limits())).map_err(|what| {
+                    tree.context(Error::invalid_argument(format!("does not fit the first tree: {what}")))
+                })?;
+            }
         }
         self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
         self.has_references |= movable.has_references();
-        self.new.limits.append(movable.limits());
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
         self.append_index(&movable, &chosen);
         self.seen_entries += tree.entries();
