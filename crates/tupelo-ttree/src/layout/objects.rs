@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tupelo_format::object::{self, Basic, Type};
 use tupelo_format::streamer::code::NOT_STORED;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
+use tupelo_format::type_name::TypeName;
 use tupelo_format::{Error, ErrorKind, Result};
 
 use super::{BASE, Compiler, ValueLayout};
@@ -105,6 +106,26 @@ impl<'i> Compiler<'_, 'i> {
         self.object(info)
     }
 
+    /// Objects of a class that ROOT takes for a container. The file does not state the class of its items; those of ATLAS
+    /// have it in the name of the container, `DataVector<ITEM>`, `ITEMContainer_v1` and `ITEMMap_v1`.
+    fn container(&mut self, info: &ClassInfo) -> Result<ValueLayout> {
+        let of_name = ["Container_v", "Map_v"].into_iter().find_map(|end| {
+            let (item, version) = info.name.rsplit_once(end)?;
+            self.classes.newest(&format!("{item}_v{version}"))
+        });
+        let name = TypeName::parse(&info.name);
+        let argument = name.as_ref().and_then(|name| name.arguments.first());
+        let unknown = |name: &str| ValueLayout::Object(Box::new(ObjectLayout::unknown(name, Vec::new())));
+        let item = match (argument.map(|item| Type::parse(item)).transpose()?, of_name) {
+            // Items without members need no description.
+            (Some(Type::Class(name)), _) if self.classes.newest(&name).is_none() => unknown(&name),
+            (Some(of), _) => self.deeper(|this| this.item(&of))?,
+            (None, Some(item)) => self.object(item)?,
+            (None, None) => unknown(""),
+        };
+        Ok(ValueLayout::Headed(Box::new(ValueLayout::Counted(Box::new(item)))))
+    }
+
     /// Classes that ROOT stores differently from their streamer info.
     pub(super) fn special(&mut self, name: &str) -> Result<Option<ValueLayout>> {
         Ok(Some(match name {
@@ -154,6 +175,9 @@ impl<'i> Compiler<'_, 'i> {
 
     /// Objects of a class whose values have the members of one version.
     pub(super) fn object(&mut self, info: &'i Arc<ClassInfo>) -> Result<ValueLayout> {
+        if info.is_container() {
+            return self.container(info);
+        }
         self.deeper(|this| {
             let members = this.members(info)?;
             let mut others = Vec::new();

@@ -23,8 +23,10 @@ const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
 const OBJECT_BITS: u32 = 0x0001_0000;
 
-/// ROOT's codes of types that are not numeric (`TVirtualStreamerInfo::EReadWrite`).
+/// ROOT's codes of types (`TVirtualStreamerInfo::EReadWrite`).
 pub mod code {
+    /// `int`, and enums.
+    pub const INT: i32 = 3;
     /// Bases and members that are not stored.
     pub const NOT_STORED: i32 = -1;
     /// `char*`.
@@ -190,6 +192,14 @@ impl ClassInfo {
         Self { name: name.to_owned(), title, bits: 0, version: 0, checksum: 0, elements }
     }
 
+    /// Whether ROOT streams objects as a container, by a collection proxy: the container itself is the only element, `This`.
+    pub fn is_container(&self) -> bool {
+        match self.elements.as_slice() {
+            [element] => element.name == "This" && matches!(element.kind, ElementKind::Stl { .. }),
+            _ => false,
+        }
+    }
+
     /// The position of a member among the elements.
     pub fn position(&self, member: &str) -> Option<usize> {
         self.elements.iter().position(|element| element.name == member)
@@ -261,6 +271,11 @@ impl StreamerInfos {
     /// All layouts, in the order of the list.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = &ClassInfo> {
         self.classes.iter().map(Arc::as_ref)
+    }
+
+    /// The same.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = &Arc<ClassInfo>> {
+        self.classes.iter()
     }
 
     /// The rules by which ROOT converts old classes, as it wrote them.
