@@ -1,11 +1,11 @@
 //! Streamer info of the classes in a tree: ROOT's own, and the records that are written as objects.
 
 use tupelo_format::container::streamed_key;
-use tupelo_format::streamer::code::ARRAY;
+use tupelo_format::streamer::code::{ARRAY, BITS};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::{Error, Result};
 
-use super::form::{BASE, Form, OBJECT, Record, is_base, number};
+use super::form::{Container, ContainerKind, Form, OBJECT, ROOT_OBJECT_MEMBER, Record, is_base, number};
 
 /// ROOT's class of baskets.
 pub(super) const BASKET: &str = "TBasket";
@@ -27,8 +27,8 @@ const STREAMER: i32 = 500;
 /// ROOT's numbers of `std::vector` and of `std::string` (`ROOT::ESTLType`).
 const VECTOR: i32 = 1;
 const STRING: i32 = 365;
-/// ROOT's code of objects in a container (`kObject`).
-const OBJECT_ITEM: i32 = 61;
+/// The checksum of `TObject`.
+const ROOT_OBJECT_CHECKSUM: u32 = 0x901b_c02d;
 
 /// The checksum that ROOT computes of a class, from the names and checksums of its bases and the names of its members and
 /// their types (`TStreamerInfo::GetCheckSum`). Containers have no members there.
@@ -49,7 +49,23 @@ pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
 impl Record {
     /// The checksum of the class.
     pub fn checksum(&self) -> u32 {
-        checksum(&self.class_name, &self.elements())
+        match self.stated_checksum {
+            Some(checksum) => checksum,
+            None if self.is_root_object() => ROOT_OBJECT_CHECKSUM,
+            None => checksum(&self.class_name, &self.elements()),
+        }
+    }
+
+    /// What ROOT describes the class as.
+    pub fn info(&self) -> ClassInfo {
+        ClassInfo {
+            name: self.class_name.clone(),
+            title: Vec::new(),
+            bits: 0,
+            version: self.version,
+            checksum: self.checksum(),
+            elements: self.elements(),
+        }
     }
 
     fn elements(&self) -> Vec<Element> {
@@ -58,16 +74,27 @@ impl Record {
 
     /// Adds the class and those of its members.
     pub(super) fn add_to(&self, infos: &mut StreamerInfos) {
+        if self.is_root_object() {
+            return;
+        }
         self.members.iter().for_each(|(_, member)| add(member, infos));
-        let elements = self.elements();
-        infos.push(ClassInfo {
-            name: self.class_name.clone(),
-            title: Vec::new(),
-            bits: 0,
-            version: self.version,
-            checksum: checksum(&self.class_name, &elements),
-            elements,
-        });
+        infos.push(self.info());
+    }
+}
+
+impl Container {
+    /// The checksum of a class.
+    pub(super) fn checksum(&self) -> u32 {
+        match self.kind {
+            ContainerKind::Class { checksum: Some(checksum), .. } => checksum,
+            _ => checksum(&self.class_name, &self.elements()),
+        }
+    }
+
+    /// What ROOT describes a class as that is a container: the class itself is the only member.
+    fn elements(&self) -> Vec<Element> {
+        let kind = ElementKind::Stl { container: VECTOR, item: ROOT_OBJECT_MEMBER };
+        vec![Element::new("This", &self.class_name, STREAMER, kind)]
     }
 }
 
@@ -76,8 +103,21 @@ pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
     match form {
         Form::Record(record) => record.add_to(infos),
         Form::List(item) | Form::Fixed(_, item) => add(item, infos),
-        Form::Number(_) | Form::Text => {}
+        Form::Container(container) => {
+            add(&container.item, infos);
+            if let ContainerKind::Class { version, .. } = container.kind {
+                let (name, elements) = (container.class_name.clone(), container.elements());
+                let checksum = container.checksum();
+                infos.push(ClassInfo { name, title: Vec::new(), bits: 0, version, checksum, elements });
+            }
+        }
+        Form::Number(_) | Form::Text | Form::ObjectBits => {}
     }
+}
+
+/// ROOT's code of the items of a container.
+fn item_code(item: &Form) -> i32 {
+    if let Form::Number(basic) = item { number(*basic).0 } else { ROOT_OBJECT_MEMBER }
 }
 
 fn element(name: &str, form: &Form) -> Element {
@@ -87,7 +127,7 @@ fn element(name: &str, form: &Form) -> Element {
     {
         let kind = ElementKind::Base { version: base.version };
         let mut element =
-            Element { size: small(form.memory().0), ..Element::new(&base.class_name, "BASE", BASE, kind) };
+            Element { size: small(form.memory().0), ..Element::new(&base.class_name, "BASE", base.base_code(), kind) };
         element.max_index[1] = base.checksum().cast_signed();
         return element;
     }
@@ -99,11 +139,18 @@ fn element(name: &str, form: &Form) -> Element {
             None => (OBJECT, ElementKind::ObjectAny),
         },
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
-        Form::List(item) => {
-            let item = if let Form::Number(basic) = **item { number(basic).0 } else { OBJECT_ITEM };
-            (STREAMER, ElementKind::Stl { container: VECTOR, item })
-        }
-        Form::Record(_) => (OBJECT, ElementKind::ObjectAny),
+        Form::List(item) => (STREAMER, ElementKind::Stl { container: VECTOR, item: item_code(item) }),
+        Form::Container(container) => match container.kind {
+            ContainerKind::Standard(number) => {
+                (STREAMER, ElementKind::Stl { container: number, item: item_code(&container.item) })
+            }
+            ContainerKind::Class { .. } => (OBJECT, ElementKind::ObjectAny),
+        },
+        Form::ObjectBits => (BITS, ElementKind::Basic),
+        Form::Record(record) => match record.code() {
+            ROOT_OBJECT_MEMBER => (ROOT_OBJECT_MEMBER, ElementKind::Object),
+            code => (code, ElementKind::ObjectAny),
+        },
     };
     let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
     let mut element = Element { size: small(form.memory().0), ..Element::new(name, &type_name, code, kind) };

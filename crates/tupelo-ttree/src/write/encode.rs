@@ -19,6 +19,9 @@ const BYTE_COUNT: u32 = 0x4000_0000;
 /// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
 
+/// Bit of a `TObject` that a `TRef` points to (`TObject::kIsReferenced`).
+const IS_REFERENCED: u32 = 1 << 4;
+
 /// How the values of a branch are stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Encoding {
@@ -42,6 +45,16 @@ pub enum Encoding {
     Sequence(Vec<Encoding>),
     /// A member of the records in the array.
     Column(usize, Box<Encoding>),
+    /// The bits of a `TObject`, and for one that references point to the number of a process.
+    ObjectBits,
+    /// Version without a byte count; then the value.
+    Versioned(u16, Box<Encoding>),
+    /// Values with one [head](Self::Headed) for all.
+    Together(Box<Encoding>),
+    /// Version and checksum of the class of items; then the lists.
+    ItemClass(u16, Option<u32>, Box<Encoding>),
+    /// Lists of records whose members are stored for all items together: the number of items, and the values of each member.
+    MemberWise(Vec<Encoding>),
 }
 
 impl Encoding {
@@ -92,12 +105,7 @@ impl Encoding {
             }
             Self::Headed(version, checksum, body) => {
                 for index in range {
-                    let start = out.len();
-                    out.extend_from_slice(&[0; 4]);
-                    out.extend_from_slice(&version.to_be_bytes());
-                    checksum.iter().for_each(|checksum| out.extend_from_slice(&checksum.to_be_bytes()));
-                    body.put(array, index..index + 1, out)?;
-                    patch_byte_count(out, start)?;
+                    headed(*version, *checksum, body, array, index..index + 1, out)?;
                 }
                 Ok(())
             }
@@ -111,6 +119,44 @@ impl Encoding {
                 let column = array.as_struct_opt().and_then(|record| record.columns().get(*column));
                 item.put(column.ok_or_else(|| wrong("structs with more members", array))?, range, out)
             }
+            Self::ObjectBits => {
+                let bits = array.as_primitive_opt::<UInt32Type>().and_then(|array| array.values().get(range));
+                for bits in bits.ok_or_else(|| wrong("unsigned int", array))? {
+                    out.extend_from_slice(&bits.to_be_bytes());
+                    if bits & IS_REFERENCED != 0 {
+                        out.extend_from_slice(&[0; 2]);
+                    }
+                }
+                Ok(())
+            }
+            Self::Versioned(version, body) => {
+                for index in range {
+                    out.extend_from_slice(&version.to_be_bytes());
+                    body.put(array, index..index + 1, out)?;
+                }
+                Ok(())
+            }
+            Self::Together(value) => match &**value {
+                Self::Headed(version, checksum, body) => headed(*version, *checksum, body, array, range, out),
+                value => value.put(array, range, out),
+            },
+            Self::ItemClass(version, checksum, lists) => {
+                out.extend_from_slice(&version.to_be_bytes());
+                checksum.iter().for_each(|checksum| out.extend_from_slice(&checksum.to_be_bytes()));
+                lists.put(array, range, out)
+            }
+            Self::MemberWise(members) => {
+                let list = list(array)?;
+                let ends = ends(list, &range)?;
+                for (&start, &end) in ends.iter().zip(ends.iter().skip(1)) {
+                    out.extend_from_slice(&small(end - start)?.to_be_bytes());
+                    // Without items, there are no heads.
+                    if start < end {
+                        members.iter().try_for_each(|member| member.put(list.values(), start..end, out))?;
+                    }
+                }
+                Ok(())
+            }
             Self::Members(members) => {
                 let record = array.as_struct_opt().filter(|record| record.num_columns() == members.len());
                 let record = record.ok_or_else(|| wrong("structs", array))?;
@@ -123,6 +169,23 @@ impl Encoding {
             }
         }
     }
+}
+
+/// Some values with one head.
+fn headed(
+    version: u16,
+    checksum: Option<u32>,
+    body: &Encoding,
+    array: &dyn Array,
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&version.to_be_bytes());
+    checksum.iter().for_each(|checksum| out.extend_from_slice(&checksum.to_be_bytes()));
+    body.put(array, range, out)?;
+    patch_byte_count(out, start)
 }
 
 fn patch_byte_count(out: &mut [u8], start: usize) -> Result<()> {

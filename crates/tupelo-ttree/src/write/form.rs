@@ -1,7 +1,31 @@
 //! The values of the fields of a tree, and their names in C++ and ROOT.
 
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::code::ARRAY;
+use tupelo_format::streamer::code::{ARRAY, BITS};
+
+/// How lists of numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Jagged {
+    /// As arrays whose length is in a separate branch: `nx/I` and `x[nx]/F`.
+    #[default]
+    Counter,
+    /// As `std::vector`s.
+    Vector,
+    /// As arrays if the list has a counter that is known, otherwise as vectors.
+    Same,
+}
+
+impl Jagged {
+    /// The form of one list.
+    #[must_use]
+    pub fn of(self, has_counter: bool) -> Self {
+        match self {
+            Self::Same if has_counter => Self::Counter,
+            Self::Same => Self::Vector,
+            other => other,
+        }
+    }
+}
 
 /// The form of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,10 +36,91 @@ pub enum Form {
     Text,
     /// A fixed array.
     Fixed(usize, Box<Form>),
-    /// Any number of items.
+    /// `std::vector`.
     List(Box<Form>),
+    /// Another container.
+    Container(Box<Container>),
     /// An object with members.
     Record(Record),
+    /// The bits of a `TObject`.
+    ObjectBits,
+}
+
+/// A container that is not a `std::vector`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Container {
+    /// C++ name.
+    pub class_name: String,
+    /// Its kind.
+    pub kind: ContainerKind,
+    /// The items; of a map pairs of key and value.
+    pub item: Form,
+}
+
+/// Kinds of containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContainerKind {
+    /// Of the standard library, by ROOT's number (`ROOT::ESTLType`).
+    Standard(i32),
+    /// A class that ROOT takes for a container.
+    Class {
+        /// Its version.
+        version: i32,
+        /// Its checksum. It is that of its members, which a file does not describe.
+        checksum: Option<u32>,
+    },
+}
+
+/// Names of the containers of the standard library, and ROOT's numbers of them.
+const STANDARD: [(&str, i32); 11] = [
+    ("list", 2),
+    ("deque", 3),
+    ("map", 4),
+    ("multimap", 5),
+    ("set", 6),
+    ("multiset", 7),
+    ("forward_list", 9),
+    ("unordered_set", 10),
+    ("unordered_multiset", 11),
+    ("unordered_map", 12),
+    ("unordered_multimap", 13),
+];
+/// ROOT's numbers of maps.
+const MAPS: [i32; 4] = [4, 5, 12, 13];
+
+impl Container {
+    /// A container of the standard library but for `std::vector`, by its name without arguments.
+    pub fn standard(template: &str, item: Form) -> Option<Self> {
+        let &(template, number) = STANDARD.iter().find(|(name, _)| *name == template)?;
+        let arguments = match &item {
+            Form::Record(pair) if MAPS.contains(&number) => {
+                pair.members.iter().map(|(_, part)| part.type_name()).collect::<Vec<_>>().join(",")
+            }
+            item => item.type_name(),
+        };
+        Some(Self { class_name: template_of(template, &arguments), kind: ContainerKind::Standard(number), item })
+    }
+
+    /// Whether it is of the standard library, and no map.
+    pub fn is_sequence(&self) -> bool {
+        matches!(self.kind, ContainerKind::Standard(number) if !MAPS.contains(&number))
+    }
+
+    /// Version and checksum of a class that is a container.
+    pub(super) fn class(&self) -> Option<(i32, Option<u32>)> {
+        match self.kind {
+            ContainerKind::Class { version, checksum } => Some((version, checksum)),
+            ContainerKind::Standard(_) => None,
+        }
+    }
+
+    /// The pair of key and value of a map.
+    pub(super) fn pair(&self) -> Option<&Record> {
+        match (&self.kind, &self.item) {
+            (ContainerKind::Standard(number), Form::Record(pair)) if MAPS.contains(number) => Some(pair),
+            _ => None,
+        }
+    }
 }
 
 /// A class with members.
@@ -30,6 +135,10 @@ pub struct Record {
     /// Whether the values of base classes are beside those of the other members, as in split collections of a tree that is
     /// read.
     pub is_flat: bool,
+    /// Whether the entries of a tree are written again, whose readers know the class.
+    pub is_known: bool,
+    /// The checksum, if a source describes the class with other spellings of the same types.
+    pub stated_checksum: Option<u32>,
 }
 
 /// A member of a class or of one of its bases.
@@ -47,7 +156,21 @@ pub(super) struct FlatMember<'r> {
 impl Record {
     /// A class whose values are as its members.
     pub fn new(class_name: &str, version: i32, members: Vec<(String, Form)>) -> Self {
-        Self { class_name: class_name.to_owned(), version, members, is_flat: false }
+        Self {
+            class_name: class_name.to_owned(),
+            version,
+            members,
+            is_flat: false,
+            is_known: false,
+            stated_checksum: None,
+        }
+    }
+
+    /// `std::pair`, whose class ROOT describes as any other.
+    pub fn pair(parts: [Form; 2]) -> Self {
+        let [first, second] = parts;
+        let arguments = format!("{},{}", first.type_name(), second.type_name());
+        Self::new(&template_of("pair", &arguments), 1, vec![("first".to_owned(), first), ("second".to_owned(), second)])
     }
 
     /// The members with those of base classes, which come first.
@@ -70,8 +193,43 @@ impl Record {
         }
     }
 
+    /// Whether it is a `std::pair`.
+    pub(super) fn is_pair(&self) -> bool {
+        self.class_name.starts_with("pair<")
+    }
+
+    /// ROOT's base class `TObject`.
+    pub fn root_object() -> Self {
+        let members = vec![("fUniqueID".to_owned(), Form::Number(Basic::U32)), ("fBits".to_owned(), Form::ObjectBits)];
+        Self::new(ROOT_OBJECT, 1, members)
+    }
+
+    /// Whether it is `TObject`, which streams itself.
+    pub(super) fn is_root_object(&self) -> bool {
+        self.class_name == ROOT_OBJECT
+    }
+
+    /// Whether the class is `TObject` or inherits from it.
+    pub(super) fn has_root_object(&self) -> bool {
+        let is_heir = |(name, form): &(String, Form)| match form {
+            Form::Record(base) => is_base(name) && base.has_root_object(),
+            _ => false,
+        };
+        self.is_root_object() || self.members.iter().any(is_heir)
+    }
+
+    /// ROOT's code of members with this class.
+    pub(super) fn code(&self) -> i32 {
+        if self.has_root_object() { ROOT_OBJECT_MEMBER } else { OBJECT }
+    }
+
+    /// ROOT's code of this base class.
+    pub(super) fn base_code(&self) -> i32 {
+        if self.is_root_object() { ROOT_OBJECT_BASE } else { BASE }
+    }
+
     /// Whether objects consist of more than base classes without members.
-    pub(super) fn has_values(&self) -> bool {
+    pub fn has_values(&self) -> bool {
         self.members.iter().any(|(name, form)| match form {
             Form::Record(base) if is_base(name) => base.has_values(),
             _ => true,
@@ -96,10 +254,19 @@ pub struct Field {
     /// Of a list: the field with the number of its items, which may count other lists too. By default a counter of its
     /// own, `nNAME`.
     pub counter: Option<String>,
+    /// How its lists are stored, if not as those of other fields.
+    pub jagged: Option<Jagged>,
+    /// The class of a whole container in another spelling.
+    pub spelling: Option<String>,
 }
 
-/// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`).
-pub(super) const BASE: i32 = 0;
+/// The class whose heirs have codes of their own.
+const ROOT_OBJECT: &str = "TObject";
+/// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`), and of `TObject` as one (`kTObject`).
+const BASE: i32 = 0;
+const ROOT_OBJECT_BASE: i32 = 66;
+/// ROOT's code of members whose class inherits from `TObject` (`kObject`), and of objects in a container.
+pub(super) const ROOT_OBJECT_MEMBER: i32 = 61;
 /// ROOT's code of objects in a branch that have a member's head (`TVirtualStreamerInfo::kAny`) …
 pub(super) const OBJECT: i32 = 62;
 /// … and of containers and texts (`kSTL`).
@@ -141,6 +308,8 @@ impl Form {
         match self {
             Self::Number(basic) => number(*basic).1.to_owned(),
             Self::Text => "string".to_owned(),
+            Self::ObjectBits => number(Basic::U32).1.to_owned(),
+            Self::Container(container) => container.class_name.clone(),
             Self::Fixed(_, item) => item.type_name(),
             Self::List(item) => vector(&item.type_name()),
             Self::Record(record) => record.class_name.clone(),
@@ -153,7 +322,12 @@ impl Form {
             Self::Number(basic) => number(*basic).0,
             Self::Fixed(_, item) => item.branch_code() % ARRAY + ARRAY,
             Self::Text | Self::List(_) => CONTAINER,
-            Self::Record(_) => OBJECT,
+            Self::Container(container) => match container.kind {
+                ContainerKind::Standard(_) => CONTAINER,
+                ContainerKind::Class { .. } => OBJECT,
+            },
+            Self::Record(record) => record.code(),
+            Self::ObjectBits => BITS,
         }
     }
 
@@ -163,6 +337,8 @@ impl Form {
             Self::Number(basic) => (number(*basic).3, number(*basic).3),
             Self::Text => (32, 8),
             Self::List(_) => (24, 8),
+            Self::Container(_) => (48, 8),
+            Self::ObjectBits => (4, 4),
             Self::Fixed(size, item) => {
                 let (bytes, alignment) = item.memory();
                 (bytes.saturating_mul(*size), alignment)
@@ -182,5 +358,11 @@ impl Form {
 
 /// The name of a `std::vector`, as ROOT spells it.
 pub(super) fn vector(item: &str) -> String {
-    if item.ends_with('>') { format!("vector<{item} >") } else { format!("vector<{item}>") }
+    template_of("vector", item)
+}
+
+/// The name of a class with template arguments, as ROOT spells it.
+fn template_of(template: &str, arguments: &str) -> String {
+    let space = if arguments.ends_with('>') { " " } else { "" };
+    format!("{template}<{arguments}{space}>")
 }

@@ -8,7 +8,7 @@ use tupelo_format::streamer::code::ARRAY;
 use tupelo_format::{Error, Result};
 
 use super::classes::{self, checksum};
-use super::form::{BASE, FlatMember, OBJECT, is_base, number, vector};
+use super::form::{ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
 use super::values::{check_member, check_name, flat_base, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
@@ -17,30 +17,6 @@ use crate::streamer;
 const CONTAINER_VERSION: i32 = 6;
 /// The most dimensions of a leaf that readers are known to take.
 const MAX_DIMENSIONS: usize = 5;
-
-/// How lists of numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Jagged {
-    /// As arrays whose length is in a separate branch: `nx/I` and `x[nx]/F`.
-    #[default]
-    Counter,
-    /// As `std::vector`s.
-    Vector,
-    /// As arrays if the list has a counter that is known, otherwise as vectors.
-    Same,
-}
-
-impl Jagged {
-    /// The form of one list.
-    #[must_use]
-    pub fn of(self, has_counter: bool) -> Self {
-        match self {
-            Self::Same if has_counter => Self::Counter,
-            Self::Same => Self::Vector,
-            other => other,
-        }
-    }
-}
 
 /// How fields become branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +90,13 @@ pub(super) struct ObjectBranch {
     pub(super) is_any: bool,
 }
 
+impl ObjectBranch {
+    /// A container of the standard library.
+    fn of_container(class_name: &str) -> Self {
+        Self { checksum: checksum(class_name, &[]), class_version: CONTAINER_VERSION, ..Self::default() }
+    }
+}
+
 impl Branch {
     /// Whether the branch counts the items of others: its largest value belongs to the tree.
     pub fn is_counter(&self) -> bool {
@@ -137,6 +120,7 @@ impl Plan {
             tree,
             planning,
             jagged: planning.jagged,
+            spelling: None,
             branches: Vec::new(),
             counters: HashMap::new(),
             unsigned: unsigned.map(|field| field.name.as_str()).collect(),
@@ -159,9 +143,16 @@ impl Plan {
             }
         }
         let Planner { branches, infos: mut classes, .. } = planner;
-        let mut names: Vec<&str> = branches.iter().map(|branch| branch.name.as_str()).collect();
+        // Members of two bases of an object may have the same name.
+        let mut tops: Vec<usize> = Vec::with_capacity(branches.len());
+        for branch in &branches {
+            let top = branch.parent.and_then(|parent| tops.get(parent)).copied();
+            tops.push(top.unwrap_or(tops.len()));
+        }
+        let mut names: Vec<(&str, usize)> = branches.iter().map(|it| it.name.as_str()).zip(tops).collect();
         names.sort_unstable();
-        if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(a, b)| a == b) {
+        names.dedup();
+        if let Some(((twice, _), _)) = names.iter().zip(names.iter().skip(1)).find(|((a, _), (b, _))| a == b) {
             return Err(Error::unsupported(format!(
                 "two branches would have the name '{twice}'; rename one of the fields"
             )));
@@ -181,7 +172,7 @@ impl Plan {
 impl Field {
     /// Whether the field becomes arrays with a counter.
     pub fn is_counted(&self, jagged: Jagged) -> bool {
-        let jagged = jagged.of(self.counter.is_some());
+        let jagged = self.jagged.unwrap_or(jagged).of(self.counter.is_some());
         match &self.form {
             Form::List(item) => match &**item {
                 Form::Record(record) if jagged == Jagged::Counter => {
@@ -216,8 +207,9 @@ impl LeafClass {
 struct Planner<'p> {
     tree: &'p str,
     planning: Planning,
-    /// The form of lists in the field that is planned.
+    /// The form of lists in the field that is planned, and the spelling of its class.
     jagged: Jagged,
+    spelling: Option<String>,
     branches: Vec<Branch>,
     /// Counters by name: the branch.
     counters: HashMap<String, usize>,
@@ -231,7 +223,8 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn field(&mut self, index: usize, field: &Field) -> Result<()> {
         check_name(&field.name)?;
-        self.jagged = self.planning.jagged.of(field.counter.is_some());
+        self.jagged = field.jagged.unwrap_or(self.planning.jagged).of(field.counter.is_some());
+        self.spelling.clone_from(&field.spelling);
         let path = vec![index];
         match &field.form {
             Form::List(item) => match &**item {
@@ -242,6 +235,7 @@ impl Planner<'_> {
                 }
             },
             Form::Record(record) => self.record(&field.name, record, path),
+            form @ Form::Container(_) => self.whole(&field.name, form, path),
             form => self.flat(&field.name, form, path),
         }
     }
@@ -276,11 +270,13 @@ impl Planner<'_> {
             return Err(Error::unsupported(format!("a leaf cannot have a fixed array of {sizes:?} items")));
         }
         let dimensions: String = sizes.iter().map(|size| format!("[{size}]")).collect();
-        let mut leaf = Leaf::new(name, &format!("{name}{counted}{dimensions}"), LeafClass::Number(basic));
+        // Athena's leaves have the names of variables only.
+        let own = name.split_once("AuxDyn.").map_or(name, |(_, variable)| variable);
+        let mut leaf = Leaf::new(own, &format!("{own}{counted}{dimensions}"), LeafClass::Number(basic));
         leaf.length = sizes.iter().product();
         leaf.number_bytes = number(basic).3;
         leaf.counter = counter;
-        self.push(Branch::leaves(leaf, number(basic).2, Some(values)))
+        self.push(Branch { name: name.to_owned(), ..Branch::leaves(leaf, number(basic).2, Some(values)) })
     }
 
     /// The name of the counter of a list: its own, or another that nothing has.
@@ -334,7 +330,7 @@ impl Planner<'_> {
     /// A whole container or object in a branch.
     fn whole(&mut self, name: &str, form: &Form, path: Vec<usize>) -> Result<()> {
         classes::add(form, &mut self.infos);
-        let class_name = form.type_name();
+        let class_name = self.spelling.clone().unwrap_or_else(|| form.type_name());
         let object = match form {
             Form::Record(record) => ObjectBranch {
                 checksum: record.checksum(),
@@ -342,11 +338,16 @@ impl Planner<'_> {
                 is_any: true,
                 ..ObjectBranch::default()
             },
-            _ => ObjectBranch {
-                checksum: checksum(&class_name, &[]),
-                class_version: CONTAINER_VERSION,
-                ..ObjectBranch::default()
+            Form::Container(container) => match container.kind {
+                ContainerKind::Standard(_) => ObjectBranch::of_container(&class_name),
+                ContainerKind::Class { version, .. } => ObjectBranch {
+                    checksum: container.checksum(),
+                    class_version: version,
+                    is_any: true,
+                    ..ObjectBranch::default()
+                },
             },
+            _ => ObjectBranch::of_container(&class_name),
         };
         let encoding = match form {
             Form::Record(record) => members(record)?,
@@ -418,7 +419,7 @@ impl Planner<'_> {
                 checksum,
                 class_version: record.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
-                code: if base.is_some() { BASE } else { form.branch_code() },
+                code: base.map_or_else(|| form.branch_code(), Record::base_code),
                 ..ObjectBranch::default()
             };
             match form {
@@ -428,7 +429,10 @@ impl Planner<'_> {
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     let branch = self.push(branch)?;
                     let next = if is_flat && base.is_some() { Some(&mut *next) } else { None };
-                    self.members(&format!("{name}."), inner, (&path, next), branch, level - 1)?;
+                    // ROOT finds the members of bases by these names: only a base of the whole object is a part of them.
+                    let is_nested = base.is_some() && self.branches.get(parent).is_some_and(|it| it.parent.is_some());
+                    let below = if is_nested { prefix.to_owned() } else { format!("{name}.") };
+                    self.members(&below, inner, (&path, next), branch, level - 1)?;
                 }
                 form => {
                     let object = ObjectBranch { is_any: object.code == OBJECT, ..object };
@@ -462,7 +466,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let members = record.flat_members();
-        let is_splittable = members.iter().all(|it| it.form.numbers().is_some());
+        let is_splittable = members.iter().all(|it| it.form.numbers().is_some() || *it.form == Form::ObjectBits);
         // ROOT takes a member with the name of the field but for its last letter for the field.
         let is_mistaken = members.iter().any(|it| name.strip_prefix(it.name).is_some_and(|rest| rest.len() == 1));
         if self.planning.split_level == 0 || !is_splittable || is_mistaken {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, LargeListBuilder, LargeStringBuilder};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Int32Array, LargeListArray, LargeStringArray,
-    StructArray, UInt16Array,
+    StructArray, UInt16Array, UInt32Array,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field as ArrowField};
 use tupelo_format::object::Basic;
 use tupelo_format::wire::Memory;
@@ -125,7 +126,7 @@ fn texts() -> ArrayRef {
 }
 
 fn field(name: &str, form: Form) -> Field {
-    Field { name: name.to_owned(), form, title: String::new(), counter: None }
+    Field { name: name.to_owned(), form, title: String::new(), counter: None, jagged: None, spelling: None }
 }
 
 fn list_of(item: Form) -> Form {
@@ -348,6 +349,137 @@ fn classes_with_bases_are_those_of_root() {
     let info = planned(derived(), 99).infos;
     let info = info.named("D").next().unwrap();
     assert_eq!((info.version, info.elements[0].code, info.elements[0].name.as_str()), (1, 0, "B1"));
+}
+
+/// ROOT computes where members are from the names of branches: only the first base of a whole object is a part of them.
+#[test]
+fn bases_of_bases_have_branches_named_as_those_of_root() {
+    let number = |name: &str| (name.to_owned(), Form::Number(Basic::I32));
+    let a = Record::new("A", 1, vec![number("a")]);
+    let b = Record::new("B", 1, vec![base(0, &a)]);
+    let c = Record::new("C", 1, vec![base(0, &Record::root_object()), number("c")]);
+    let d = Record::new("D", 1, vec![base(0, &b), base(1, &c), number("d")]);
+    let e = Record::new("E", 1, vec![base(0, &d)]);
+    let of = |class: &Record| names(&[field("x.", Form::Record(class.clone()))], VECTOR);
+    let expected = ["x.", "x.B", "x.B.A", "x.B.a", "x.C", "x.C.TObject", "x.C.fUniqueID", "x.C.fBits", "x.C.c", "x.d"];
+    assert_eq!(of(&d), expected);
+    let expected = [
+        "x.",
+        "x.D",
+        "x.D.B",
+        "x.D.A",
+        "x.D.a",
+        "x.D.C",
+        "x.D.TObject",
+        "x.D.fUniqueID",
+        "x.D.fBits",
+        "x.D.c",
+        "x.D.d",
+    ];
+    assert_eq!(of(&e), expected);
+}
+
+#[test]
+fn heirs_of_root_objects_come_back_at_every_split_level() {
+    let heir = Record::new("Heir", 3, vec![base(0, &Record::root_object()), ("a".into(), Form::Number(Basic::I32))]);
+    assert_eq!(heir.info().elements[0].code, 66);
+    let numbers = |name: &str, values: [u32; 3]| {
+        (
+            Arc::new(ArrowField::new(name, DataType::UInt32, false)),
+            Arc::new(UInt32Array::from(values.to_vec())) as ArrayRef,
+        )
+    };
+    // References point to the second one.
+    let object = StructArray::from(vec![numbers("fUniqueID", [0, 7, 0]), numbers("fBits", [0, 0x10, 8])]);
+    let a: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let array: ArrayRef = Arc::new(StructArray::from(vec![
+        (Arc::new(ArrowField::new(":_0", object.data_type().clone(), false)), Arc::new(object.clone()) as ArrayRef),
+        (Arc::new(ArrowField::new("a", DataType::Int32, false)), Arc::clone(&a)),
+    ]));
+    let fields = [field("h", Form::Record(heir))];
+    let split = stage(&fields, std::slice::from_ref(&array), VECTOR, 300);
+    split.check("h.:_0.fBits", object.column(1));
+    split.check("h.:_0.fUniqueID", object.column(0));
+    split.check("h.a", &a);
+    stage(&fields, std::slice::from_ref(&array), Planning { split_level: 0, ..VECTOR }, 300).check("h", &array);
+}
+
+/// Lists of pairs.
+fn pairs(keys: &ArrayRef, values: ArrayRef, ends: [usize; 3]) -> ArrayRef {
+    let part = |name: &str, array: ArrayRef| (Arc::new(ArrowField::new(name, array.data_type().clone(), false)), array);
+    let pairs = StructArray::from(vec![part("_0", Arc::clone(keys)), part("_1", values)]);
+    let item = Arc::new(ArrowField::new("item", pairs.data_type().clone(), false));
+    let offsets = OffsetBuffer::from_lengths(ends);
+    Arc::new(LargeListArray::new(item, offsets, Arc::new(pairs), None))
+}
+
+#[test]
+fn maps_are_stored_as_by_root() {
+    let pair = Record::pair([Form::Text, Form::Number(Basic::F32)]);
+    let map = |pair| Form::Container(Box::new(Container::standard("map", pair).unwrap()));
+    let keys: ArrayRef = Arc::new(LargeStringArray::from(vec!["a", "b"]));
+    let array = pairs(&keys, Arc::new(Float32Array::from(vec![1.0, 2.0])), [2, 0, 0]);
+    let form = map(Form::Record(pair));
+    assert_eq!(form.type_name(), "map<string,float>");
+    let mut out = Vec::new();
+    values::member(&form).unwrap().put(&array, 0..2, &mut out).unwrap();
+    // Written by ROOT 6.40, but for the version in the heads.
+    let expected = [
+        0x40, 0, 0, 0x1e, 0x40, 9, 0, 0, 0x6b, 0xd3, 0x2a, 0x5e, 0, 0, 0, 2, 0x40, 0, 0, 6, 0, 9, 1, b'a', 1, b'b',
+        0x3f, 0x80, 0, 0, 0x40, 0, 0, 0, 0x40, 0, 0, 0x0c, 0x40, 9, 0, 0, 0x6b, 0xd3, 0x2a, 0x5e, 0, 0, 0, 0,
+    ];
+    assert_eq!(out, expected);
+    stage(&[field("m", form.clone())], std::slice::from_ref(&array), COUNTER, 300).check("m", &array);
+    let lists = Form::List(Box::new(form));
+    let item = Arc::new(ArrowField::new("item", array.data_type().clone(), false));
+    let nested: ArrayRef = Arc::new(LargeListArray::new(item, OffsetBuffer::from_lengths([1, 2]), array, None));
+    stage(&[field("m", lists)], std::slice::from_ref(&nested), VECTOR, 300).check("m", &nested);
+}
+
+#[test]
+fn other_containers_come_back() {
+    let array = lists();
+    for template in ["set", "list", "unordered_multiset"] {
+        let of = || Form::Container(Box::new(Container::standard(template, Form::Number(Basic::F32)).unwrap()));
+        assert_eq!(of().type_name(), format!("{template}<float>"));
+        stage(&[field("s", of())], std::slice::from_ref(&array), COUNTER, 300).check("s", &array);
+        assert_eq!(Form::List(Box::new(of())).type_name(), format!("vector<{template}<float> >"));
+    }
+    assert_eq!(Container::standard("vector", Form::Text), None);
+}
+
+/// Containers of ATLAS, whose objects have no members or few.
+#[test]
+fn classes_that_are_containers_come_back() {
+    let empty = Record::new("Element", 1, Vec::new());
+    let full = Record::new("Cluster", 1, vec![base(0, &empty), ("pattern".into(), Form::Number(Basic::I32))]);
+    let kind = ContainerKind::Class { version: 1, checksum: Some(0x8148_a8af) };
+    let container = |item: &Record| Container {
+        class_name: format!("DataVector<{}>", item.class_name),
+        kind,
+        item: Form::Record(item.clone()),
+    };
+    let lists = |items: StructArray| -> ArrayRef {
+        let item = Arc::new(ArrowField::new("item", items.data_type().clone(), false));
+        Arc::new(LargeListArray::new(item, OffsetBuffer::from_lengths([2, 0, 1]), Arc::new(items), None))
+    };
+    let none = StructArray::new_empty_fields(3, None);
+    let pattern: ArrayRef = Arc::new(Int32Array::from(vec![5, 6, 7]));
+    let some = StructArray::from(vec![
+        (Arc::new(ArrowField::new(":_0", none.data_type().clone(), false)), Arc::new(none.clone()) as ArrayRef),
+        (Arc::new(ArrowField::new("pattern", DataType::Int32, false)), pattern),
+    ]);
+    for (item, items, bytes) in [(empty, none, 16), (full, some, 24)] {
+        let array = lists(items);
+        let form = Form::Container(Box::new(container(&item)));
+        let stage = stage(&[field("c", form.clone())], std::slice::from_ref(&array), COUNTER, 300);
+        stage.check("c", &array);
+        let object = stage.plan.branches[0].object.clone().unwrap();
+        assert_eq!((object.checksum, object.class_version), (0x8148_a8af, 1));
+        let mut out = Vec::new();
+        values::value(&form).unwrap().put(&array, 0..1, &mut out).unwrap();
+        assert_eq!((out.len(), &out[..6]), (bytes, &[0x40, 0, 0, bytes as u8 - 4, 0x40, 9][..]));
+    }
 }
 
 /// Members of bases that are beside the others, as in split collections, have the heads of their classes.

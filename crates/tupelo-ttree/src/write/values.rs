@@ -2,18 +2,26 @@
 
 use tupelo_format::{Error, Result};
 
-use super::form::{Form, is_base};
+use super::form::{FlatMember, Form, is_base};
 use super::{Encoding, Record};
 
 /// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`).
 const CONTAINER_HEAD: u16 = 9;
+/// Set in this version if the members of items are stored together (`TBufferFile::kStreamedMemberWise`).
+const MEMBER_WISE: u16 = 1 << 14;
 
 /// How a member of an object is stored.
 pub(super) fn member(form: &Form) -> Result<Encoding> {
-    Ok(match form {
-        Form::Text | Form::List(_) => Encoding::Headed(CONTAINER_HEAD, None, Box::new(value(form)?)),
-        form => value(form)?,
-    })
+    let head = |version, body| Ok(Encoding::Headed(version, None, Box::new(body)));
+    match form {
+        Form::Text | Form::List(_) => head(CONTAINER_HEAD, value(form)?),
+        Form::Container(it) if it.class().is_none() => match it.pair() {
+            // As ROOT stores all of them where they have a head.
+            Some(pair) => head(CONTAINER_HEAD | MEMBER_WISE, member_wise(pair)?),
+            None => head(CONTAINER_HEAD, value(form)?),
+        },
+        form => value(form),
+    }
 }
 
 /// How values are stored: numbers, and items of containers.
@@ -32,17 +40,33 @@ pub(super) fn value(form: &Form) -> Result<Encoding> {
                     "vectors of fixed arrays are not supported in trees; write counted arrays instead",
                 ));
             }
-            Form::Record(ref record) if record.has_text() => return Err(text_in_items()),
+            Form::Record(ref record) if !record.is_known && record.has_text() => return Err(text_in_items()),
             _ => Encoding::Counted(Box::new(value(item)?)),
         },
+        Form::Container(it) => match (it.class(), it.pair(), &it.item) {
+            // Neither pairs nor their parts have heads in a map.
+            (None, Some(pair), _) => {
+                let parts = pair.members.iter().map(|(_, part)| value(part)).collect::<Result<_>>()?;
+                Encoding::Counted(Box::new(Encoding::Members(parts)))
+            }
+            (None, None, item) => Encoding::Counted(Box::new(value(item)?)),
+            // As an item too, it is streamed by its class.
+            (Some(_), _, Form::Record(item)) if !item.has_root_object() => {
+                Encoding::Headed(CONTAINER_HEAD | MEMBER_WISE, None, Box::new(member_wise(item)?))
+            }
+            (Some(_), _, item) => {
+                Encoding::Headed(CONTAINER_HEAD, None, Box::new(Encoding::Counted(Box::new(value(item)?))))
+            }
+        },
         Form::Record(record) => headed(record, members(record)?),
+        Form::ObjectBits => Encoding::ObjectBits,
     })
 }
 
 impl Record {
     fn has_text(&self) -> bool {
         self.members.iter().any(|(_, member)| match member {
-            Form::Text => true,
+            Form::Text => !self.is_pair(),
             Form::Record(record) => record.has_text(),
             _ => false,
         })
@@ -100,12 +124,32 @@ fn flat_members(record: &Record, next: &mut usize) -> Result<Encoding> {
 
 /// An object with its head.
 fn headed(record: &Record, body: Encoding) -> Encoding {
-    // Classes without a version are identified by their checksums.
-    let (version, checksum) = match u16::try_from(record.version) {
-        Ok(version @ 2..) => (version, None),
-        _ => (0, Some(record.checksum())),
-    };
+    if record.is_root_object() {
+        return Encoding::Versioned(1, Box::new(body));
+    }
+    let (version, checksum) = record.identity();
     Encoding::Headed(version, checksum, Box::new(body))
+}
+
+impl Record {
+    /// The version that objects state. Classes without one are identified by their checksums.
+    fn identity(&self) -> (u16, Option<u32>) {
+        match u16::try_from(self.version) {
+            Ok(version @ 2..) => (version, None),
+            _ => (0, Some(self.checksum())),
+        }
+    }
+}
+
+/// Lists of objects whose members are stored for all items together, behind the head of the container.
+fn member_wise(item: &Record) -> Result<Encoding> {
+    let column = |it: &FlatMember<'_>| {
+        let values = Encoding::Together(Box::new(member(it.form)?));
+        Ok(it.path.iter().rev().fold(values, |below, &place| Encoding::Column(place, Box::new(below))))
+    };
+    let members = item.flat_members().iter().map(column).collect::<Result<_>>()?;
+    let (version, checksum) = item.identity();
+    Ok(Encoding::ItemClass(version, checksum, Box::new(Encoding::MemberWise(members))))
 }
 
 #[cold]

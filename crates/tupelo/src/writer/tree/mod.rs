@@ -104,6 +104,7 @@ impl TreeWriter {
         let planning = options.planning()?;
         let fields = forms::fields(schema, &options)?;
         let plan = Plan::new(name, &fields, planning)?;
+        let plan = Plan { infos: options.as_described(&plan.infos), ..plan };
         let place = |name: &str| fields.iter().position(|field| field.name == name);
         let counter = |field: &TreeField| field.counter.as_deref().and_then(place);
         let lists = fields.iter().enumerate().filter(|(_, field)| field.is_counted(planning.jagged));

@@ -1,8 +1,10 @@
 //! Options for writing a tree. Defaults are ROOT's (`TTree`, 6.40), but for the codec, which is that of ntuples.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
+use tupelo_format::streamer::{ClassInfo, StreamerInfos};
 use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
@@ -39,6 +41,10 @@ pub struct TreeOptions {
     pub(super) keeps_classes: bool,
     /// The classes that keep their names, if they have these members, by type.
     pub(super) classes: HashMap<String, Vec<DescribedClass>>,
+    /// What the source says of classes.
+    pub(super) infos: Arc<StreamerInfos>,
+    /// The classes of whole containers, by fields.
+    pub(super) types: HashMap<String, String>,
 }
 
 impl Default for TreeOptions {
@@ -55,6 +61,8 @@ impl Default for TreeOptions {
             names: HashMap::new(),
             keeps_classes: false,
             classes: HashMap::new(),
+            infos: Arc::default(),
+            types: HashMap::new(),
         }
     }
 }
@@ -67,13 +75,18 @@ impl TreeOptions {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
         let auto_flush = if metadata.auto_flush == 0 { DEFAULT_AUTO_FLUSH } else { metadata.auto_flush };
-        let names = tree.own_names().into_iter().map(|(own, field)| (field, own));
-        let names = names.filter(|(field, own)| own.strip_suffix('.') == Some(field)).collect();
+        let own_names = tree.own_names();
+        let names = own_names.iter().filter(|(own, field)| own.strip_suffix('.') == Some(field));
+        let names = names.map(|(own, field)| (field.clone(), own.clone())).collect();
         let mut classes: HashMap<String, Vec<DescribedClass>> = HashMap::new();
-        for info in tree.streamer_infos().classes() {
+        for info in tree.streamer_infos().shared() {
             classes.entry(normalised(&info.name)).or_default().push(DescribedClass::of(info));
         }
-        let options = Self { names, classes, keeps_classes: true, ..Self::default() };
+        let infos = Arc::new(tree.streamer_infos().clone());
+        let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
+        let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
+        let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
+        let options = Self { names, classes, infos, types, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
@@ -158,6 +171,17 @@ impl TreeOptions {
     /// The title.
     pub(crate) fn title(&self) -> &str {
         &self.title
+    }
+
+    /// Layouts of classes, as the source describes those that are the same.
+    pub(super) fn as_described(&self, infos: &StreamerInfos) -> StreamerInfos {
+        let mut described = StreamerInfos::default();
+        for info in infos.classes() {
+            let same = |known: &&Arc<ClassInfo>| known.checksum == info.checksum && known.version == info.version;
+            let known = self.infos.named(&info.name).find(same);
+            described.push(known.map_or(info, |known| known).clone());
+        }
+        described
     }
 
     /// How fields become branches.
