@@ -449,11 +449,13 @@ struct File {
 };
 
 /// Reads all entries with the model that ROOT makes of the whole ntuple, as programs without dictionaries do. One field
-/// that it has no type for is enough to fail.
-inline void ReadModel(const std::string &path, const std::string &name)
+/// that it has no type for is enough to fail, unless classes are emulated.
+inline void ReadModel(const std::string &path, const std::string &name, bool isEmulated)
 {
    SetErrorHandler(ThrowWhenFatal);
-   auto reader = ROOT::RNTupleReader::Open(name, path);
+   ROOT::RNTupleDescriptor::RCreateModelOptions options;
+   options.SetEmulateUnknownTypes(isEmulated);
+   auto reader = ROOT::RNTupleReader::Open(options, name, path);
    reader->GetModel();
    for (auto entry : *reader)
       reader->LoadEntry(entry);

@@ -4,10 +4,10 @@
     root_dump.py --attributes SET FILE[:NAME]      the attribute set SET of that ntuple
     root_dump.py --batch JOBS.json                 many dumps in one process; the report goes to standard output
 
-A batch is a list of {"file", "ntuple", "out"} (and "model", to read all entries with ROOT's own model first;
-"attributes", or "attributes_by_entry" for the numbers of the rows that speak of each entry); an empty name is the
-file's first ntuple. Its report has one object per job: "omitted" (fields that ROOT cannot show), "messages" (what ROOT
-wrote to stderr) and "error".
+A batch is a list of {"file", "ntuple", "out"} (and "model", to read all entries with ROOT's own model first, with
+"emulated" classes if it says so; "attributes", or "attributes_by_entry" for the numbers of the rows that speak of each
+entry); an empty name is the file's first ntuple. Its report has one object per job: "omitted" (fields that ROOT cannot
+show), "messages" (what ROOT wrote to stderr) and "error".
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def run_job(root: Any, job: dict[str, str]) -> dict[str, Any]:
             elif job.get("attributes_by_entry"):
                 root.judge.DumpAttributesByEntry(job["file"], job["ntuple"], job["attributes_by_entry"], job["out"])
             else:
-                if job.get("model"):
-                    root.judge.ReadModel(job["file"], job["ntuple"])
+                if model := job.get("model"):
+                    root.judge.ReadModel(job["file"], job["ntuple"], model == "emulated")
                 omitted = root.judge.Dump(job["file"], job["ntuple"], job["out"])
                 report["omitted"] = [str(line) for line in omitted]
         except Exception as error:  # cppyy has its own types for C++ exceptions

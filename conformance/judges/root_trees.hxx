@@ -5,8 +5,10 @@
 #include <TLeafC.h>
 #include <TLeafD.h>
 #include <TLeafF.h>
+#include <TStreamerElement.h>
 #include <TTree.h>
 #include <TTreeFormula.h>
+#include <TVirtualStreamerInfo.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,12 +69,24 @@ inline std::string Values(TTree &tree, const std::string &expression, Long64_t e
    return line + "]";
 }
 
-/// The objects of a branch in the first entries, as a list in JSON.
+/// Whether a class is a container for those who have its dictionary.
+inline bool IsUnknownContainer(TClass &type)
+{
+   if (type.IsLoaded())
+      return false;
+   auto *info = type.GetStreamerInfo();
+   auto *elements = info ? info->GetElements() : nullptr;
+   return elements && elements->GetEntriesFast() == 1 && std::string(elements->At(0)->GetName()) == "This";
+}
+
+/// The objects of a branch in the first entries, as a list in JSON; null where ROOT needs a dictionary.
 inline std::string Objects(TBranchElement &branch, Long64_t entries)
 {
    auto *type = TClass::GetClass(branch.GetClassName());
    if (!type)
       throw std::runtime_error(std::string("there is no class ") + branch.GetClassName());
+   if (IsUnknownContainer(*type))
+      return "null";
    std::string line = "[";
    for (Long64_t entry = 0; entry < entries; ++entry) {
       if (branch.GetEntry(entry) < 0)

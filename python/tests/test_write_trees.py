@@ -228,7 +228,7 @@ def test_trees_beside_ntuples_and_updates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ({"m": "std::map<int, float>"}, "field 'm'.* map"),
+        ({"m": "std::map<int, float>"}, "field 'm'.* dictionary to read a std::map"),
         ({"o": "std::optional<float>"}, "field 'o'.* optional"),
         ({"v": "std::variant<int, float>"}, "field 'v'.* variant"),
         ({"a": "std::array<std::string, 2>"}, "field 'a'.* fixed array"),

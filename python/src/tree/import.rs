@@ -1,6 +1,6 @@
 //! Trees as ntuples.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use pyo3::prelude::*;
@@ -66,8 +66,9 @@ fn planned(table: &Table, request: Request, options: &ImportOptions) -> Result<I
 impl Import {
     /// Plans the import of what a request selects of a tree, or of those of several files, in ranges of entries. `renames`
     /// are pairs of names; `dots` replaces dots in names; with `collections`, arrays with the same counter become one
-    /// collection.
+    /// collection, and with `class_names`, records have the names of their classes.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
         py: Python<'_>,
         table: &Table,
@@ -76,8 +77,10 @@ impl Import {
         renames: Vec<(String, String)>,
         dots: char,
         collections: bool,
+        class_names: bool,
     ) -> PyResult<Self> {
-        let options = ImportOptions::default().with_renames(renames).with_dots(dots).with_collections(collections);
+        let options = ImportOptions::default().with_renames(renames).with_dots(dots);
+        let options = options.with_collections(collections).with_class_names(class_names);
         let planned = cancellable(py, || planned(table, request, &options))?;
         let ranges = ranges.into_iter().map(|(start, end)| Range { start, end }).collect();
         Ok(Self { inner: planned.inner.with_ranges(ranges), ..planned })
@@ -109,6 +112,11 @@ impl Import {
     /// Branches and fields that are not imported: pairs of name and reason.
     fn skipped(&self) -> Vec<(String, String)> {
         self.skipped.iter().map(|it| (it.name.clone(), it.reason.clone())).collect()
+    }
+
+    /// Classes and containers that are stored as others, and these; empty for records without a name.
+    fn renamed(&self) -> BTreeMap<String, String> {
+        self.inner.renamed().clone()
     }
 
     /// Writes the ntuple; returns the number of entries. `tell` is called with the number of entries that are done; an

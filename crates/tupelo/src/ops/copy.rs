@@ -15,7 +15,7 @@ use arrow_schema::Schema as ArrowSchema;
 pub use self::options::CopyOptions;
 pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
-use super::import::{batch_of, imported, relabelled, representable};
+use super::import::{ClassNames, batch_of, imported, relabelled, representable, without_referenced};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
@@ -334,7 +334,8 @@ fn typed(batch: &RecordBatch, types: &ArrowSchema) -> Result<RecordBatch> {
 pub(super) fn schema(read: &Read) -> Result<Schema> {
     let mut schema = read.source().schema().explicit_encodings(&read.schema_with_computed()?);
     if read.source().schema().is_of_tree() {
-        schema.fields.iter_mut().for_each(|field| *field = imported(field));
+        let names = without_referenced(ClassNames::of_source(read)?, read)?;
+        schema.fields.iter_mut().for_each(|field| *field = imported(field, &names));
     }
     Ok(schema)
 }
@@ -344,7 +345,8 @@ pub(super) fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     if !read.source().schema().is_of_tree() {
         return Ok((read.with_projected_sources(), Vec::new()));
     }
-    let (read, skipped) = representable(read)?;
+    let names = ClassNames::of_source(&read)?;
+    let (read, skipped) = representable(read, &names)?;
     let warning = |skipped: &Skipped| format!("'{}' is left out: {}", skipped.name, skipped.reason);
     Ok((read, skipped.iter().map(warning).collect()))
 }

@@ -1,8 +1,9 @@
 //! Import of trees: the entries of a tree as an ntuple that ROOT reads, and the proof that both are equal.
 //!
 //! Names follow ROOT's importer (`RNTupleImporter` in `tree/ntupleutil`) and ATLAS's auxiliary stores: see
-//! [`ImportOptions`]. Classes become untyped records, so that readers need no dictionaries.
+//! [`ImportOptions`].
 
+mod classes;
 mod objects;
 mod types;
 mod validate;
@@ -17,6 +18,8 @@ use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptio
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
 
+pub(super) use self::classes::ClassNames;
+use self::classes::{has_root_object, in_bases, is_referenced};
 pub use self::objects::copy_objects;
 use self::types::{can_be_projected, readable, with_lists};
 pub use self::validate::{Comparison, FieldValidation, Validation, samples};
@@ -24,7 +27,7 @@ use super::{Progress, pipe};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
 use crate::schema::{Field, Kind, Schema, with_data_type};
-use crate::writer::{FileWriter, WriteOptions, WriteProgress};
+use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
 /// Prefix of the hidden collections of leaf-count arrays, as in ROOT's importer.
@@ -36,11 +39,12 @@ pub struct ImportOptions {
     renames: BTreeMap<String, String>,
     dots: char,
     collections: bool,
+    class_names: bool,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { renames: BTreeMap::new(), dots: '_', collections: true }
+        Self { renames: BTreeMap::new(), dots: '_', collections: true, class_names: true }
     }
 }
 
@@ -66,6 +70,14 @@ impl ImportOptions {
     #[must_use]
     pub fn with_collections(mut self, collections: bool) -> Self {
         self.collections = collections;
+        self
+    }
+
+    /// Whether records have the names of their classes, with which ROOT makes objects if it has their dictionaries; by default
+    /// yes. Classes that ROOT stores differently, such as those with pointers or a `TString`, never have names.
+    #[must_use]
+    pub fn with_class_names(mut self, class_names: bool) -> Self {
+        self.class_names = class_names;
         self
     }
 
@@ -102,6 +114,7 @@ pub struct Import {
     /// The fields of the ntuple that are compared with those of the tree: names in both.
     compared: Vec<(String, String)>,
     skipped: Vec<Skipped>,
+    renamed: BTreeMap<String, String>,
 }
 
 /// Where a stored field of the ntuple comes from: columns of the tree.
@@ -132,8 +145,18 @@ impl Import {
                 None => return Err(Error::no_such("field", &name, known.iter().map(String::as_str))),
             };
         }
-        let (read, skipped) = representable(read)?;
+        let names = match options.class_names {
+            true => ClassNames::of_source(&read)?,
+            false => ClassNames::default(),
+        };
+        let (read, skipped) = representable(read, &names)?;
+        let names = without_referenced(names, &read)?;
+        let imported = |field: &Field| imported(field, &names);
         let fields = read.schema().fields.clone();
+        let mut renamed = BTreeMap::new();
+        if options.class_names {
+            fields.iter().for_each(|field| types::add_renamed(field, &imported(field), &mut renamed));
+        }
         let branch_names = branch_names(&read);
         let name = |field: &Field| {
             let branch = branch_names.get(field.name.as_str()).unwrap_or(&field.name);
@@ -189,7 +212,7 @@ impl Import {
             return Err(Error::invalid_argument(what));
         }
         let ranges = vec![read.range()];
-        Ok(Self { read, ranges, schema: Schema { fields: stored }, columns, compared, skipped })
+        Ok(Self { read, ranges, schema: Schema { fields: stored }, columns, compared, skipped, renamed })
     }
 
     /// The same for ranges of entries, one after the other.
@@ -270,6 +293,12 @@ impl Import {
         &self.skipped
     }
 
+    /// The classes and containers that are stored as others, since ROOT stores them differently in ntuples, and these; empty for
+    /// records without a name. If class names are left out, there are none.
+    pub fn renamed(&self) -> &BTreeMap<String, String> {
+        &self.renamed
+    }
+
     /// The columns of the ntuple.
     pub(super) fn convert(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let array = |(column, field): (&Column, &Arc<ArrowField>)| match column {
@@ -300,16 +329,42 @@ fn branch_names(read: &Read) -> HashMap<String, String> {
 }
 
 /// The selected fields of a tree that an ntuple can hold, in types that ROOT reads, and what is left out.
-pub(super) fn representable(read: Read) -> Result<(Read, Vec<Skipped>)> {
+pub(super) fn representable(read: Read, names: &ClassNames) -> Result<(Read, Vec<Skipped>)> {
     let reason = "its objects have no columns";
     let mut skipped: Vec<Skipped> =
         objects(&read.schema().fields).iter().map(|path| Skipped::new(path, reason)).collect();
     let read = read.without_paths(&skipped)?;
     let (read, unreadable) = read.without_unreadable()?;
     skipped.extend(unreadable);
-    let wanted = Schema { fields: read.schema().fields.iter().map(with_lists).collect() };
+    let wanted = Schema { fields: read.schema().fields.iter().map(|field| with_lists(field, names)).collect() };
     let read = if wanted == *read.schema() { read } else { read.with_schema(&wanted)? };
     Ok((read, skipped))
+}
+
+/// Without the names of classes that derive from `TObject`, in the fields with objects that references point to: ROOT refuses to
+/// read these from an ntuple.
+///
+/// # Errors
+/// Those of reading these fields.
+pub(super) fn without_referenced(names: ClassNames, read: &Read) -> Result<ClassNames> {
+    let is_heir = |field: &&Field| has_root_object(&readable(field, &names));
+    let (heirs, others): (Vec<&Field>, Vec<&Field>) = read.schema().fields.iter().partition(is_heir);
+    if heirs.is_empty() {
+        return Ok(names);
+    }
+    let others: Vec<Skipped> = others.iter().map(|field| Skipped::new(&field.name, "")).collect();
+    let read = read.clone().without_paths(&others)?;
+    let fields: Vec<Field> = read.schema().fields.iter().map(|field| readable(field, &names)).collect();
+    let types = Schema { fields: fields.clone() }.to_arrow(true);
+    let mut referenced = HashSet::new();
+    for batch in read.batches_of_bytes(NtupleWriter::BATCH_BYTES)? {
+        for ((column, to), field) in batch?.columns().iter().zip(types.fields()).zip(&fields) {
+            if !referenced.contains(&field.name) && is_referenced(&in_bases(column, to.data_type())?, field) {
+                referenced.insert(field.name.clone());
+            }
+        }
+    }
+    Ok(names.without(referenced))
 }
 
 /// Paths of the fields that have objects instead of columns.
@@ -326,8 +381,8 @@ fn objects(fields: &[Field]) -> Vec<String> {
 }
 
 /// The field as the ntuple has it: of a type that ROOT reads, with legal names of members.
-pub(super) fn imported(field: &Field) -> Field {
-    let mut field = readable(field);
+pub(super) fn imported(field: &Field, names: &ClassNames) -> Field {
+    let mut field = names.of_field(&field.name, |names| readable(field, names));
     legalise(&mut field);
     field
 }
@@ -435,8 +490,9 @@ pub(super) fn batch_of(fields: &Fields, arrays: Vec<ArrayRef>, count: usize) -> 
     Ok(RecordBatch::try_new_with_options(schema, arrays, &count)?)
 }
 
-/// An array under the names of another type. Texts stay bytes where they are.
+/// An array under the names of another type, which may have members in the bases of classes. Texts stay bytes where they are.
 pub(super) fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let array = in_bases(array, data_type)?;
     let data_type = match holds_bytes(array.data_type()) {
         true => crate::evolution::binary_type(data_type),
         false => data_type.clone(),

@@ -50,6 +50,8 @@ class ImportReport:
     """The fields that were compared."""
     skipped: Mapping[str, str]
     """Branches, fields and objects that were not imported: the reason by path."""
+    renamed: Mapping[str, str]
+    """Classes and containers that are stored as others, and these; empty for records without a name."""
 
 
 def import_trees(
@@ -61,6 +63,7 @@ def import_trees(
     rename: Mapping[str, str] | None = None,
     dots: str = "_",
     collections: bool = True,
+    class_names: bool = True,
     objects: str | list[str] | bool | None = None,
     validate: str = "sample",
     skip_unreadable: bool = False,
@@ -73,8 +76,10 @@ def import_trees(
     ``steps``. All trees must have the selected branches. The ntuple has the path of the first tree, or the path
     ``name``. ``fields`` selects branches by dotted paths and globs, by default all that can be read.
 
-    Fields have the C++ types of the branches. Split objects become records, and classes are not named, so that ROOT
-    needs no dictionaries. With ``collections``, arrays with the same counter become one collection, and appear under
+    Fields have the C++ types of the branches. Objects become records, with ``class_names`` named by their classes
+    except where ROOT stores objects of the class differently. ROOT makes objects of them if it has dictionaries of the
+    classes; without, it reads them by ``RDataFrame`` and views, but cannot make a model of all fields, which needs
+    ``class_names=False``. With ``collections``, arrays with the same counter become one collection, and appear under
     their names as projected fields, as with ROOT's importer. Names of ntuples cannot have dots: ``dots`` replaces them,
     and names of ATLAS auxiliary stores get colons. ``rename`` is a mapping of the names of top-level fields of the tree
     to names in the ntuple.
@@ -124,6 +129,7 @@ def import_trees(
         renames=_select.renames(rename),
         dots=dots,
         collections=bool(collections),
+        class_names=bool(class_names),
     )
     target = check_output(path, trees._inputs)
     inside = trees._core.path.partition(";")[0] if name is None else name
@@ -162,7 +168,15 @@ def import_trees(
         for branch, reason in skipped.items():
             text = f"{_core.display_name(target)}: ntuple '{inside}': branch '{branch}' is left out: {reason}"
             warnings.warn(text, TupeloWarning, stacklevel=2)
-    return ImportReport(entries, compared, found, skipped | left_out)
+    renamed = planned.renamed()
+    if unnamed := ", ".join(name for name, stored in renamed.items() if not stored):
+        text = f"ntuple '{inside}' has no class names where ROOT does not store such objects in ntuples: {unnamed}"
+        warnings.warn(f"{_core.display_name(target)}: {text}", TupeloWarning, stacklevel=2)
+    for name, stored in renamed.items():
+        if stored:
+            text = f"{_core.display_name(target)}: ntuple '{inside}': {name} is stored as {stored}"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
+    return ImportReport(entries, compared, found, skipped | left_out, renamed)
 
 
 def _copy_objects(

@@ -2,6 +2,7 @@
 
 mod foreign;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -35,8 +36,8 @@ const SAMPLE_ENTRIES: u64 = 1000;
 /// Import TTrees and files of other formats as ntuples, and compare the result
 ///
 /// Without TREE, every tree of IN is imported. Trees with the same name in several IN are concatenated. Branches become
-/// fields of the same C++ types; split objects become records without a class name, so that every program can read the
-/// ntuple. As in ROOT's importer, arrays with a common counter become one collection and appear under their own names
+/// fields of the same C++ types. Objects become records with the names of their classes, except where ROOT stores objects
+/// of the class differently: see --no-class-names. As in ROOT's importer, arrays with a common counter become one collection and appear under their own names
 /// as projected fields; the counters of selected arrays are included. OUT appears when it is complete; it is then read
 /// again and compared with the trees, and the exit status is 1 if they differ. Branches that cannot be read or stored
 /// in an ntuple are left out with a warning, and the exit status is 1 unless --skip-unreadable or --exclude is given.
@@ -84,6 +85,10 @@ pub(crate) struct Args {
     /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
+    /// Leave out the names of classes, for readers that must make all fields by the names of their types, and have no
+    /// dictionaries of the classes
+    #[arg(long)]
+    no_class_names: bool,
     /// Compare the ntuple with the trees, entry by entry: a sample of 1000 entries of each tree of each file, half from
     /// its beginning and half from its end; all entries (full); or none [default: sample]
     #[arg(long, value_name = "EXTENT", default_value = "sample", hide_default_value = true, value_parser = extent)]
@@ -129,7 +134,8 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
     let options = ImportOptions::default()
         .with_renames(args.renaming.pairs())
         .with_dots(args.dots)
-        .with_collections(!args.no_collections);
+        .with_collections(!args.no_collections)
+        .with_class_names(!args.no_class_names);
     // The plan determines what can be decoded.
     let selecting = Selecting { with_counters: true, ..Selecting::default() };
     let mut chosen = args.fields.select(table, None, &selecting)?;
@@ -137,7 +143,19 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
     let import = Import::new(chosen.read.clone().entries(args.range.of(table.entries())), &options)?;
     chosen.skipped.extend_from_slice(import.skipped());
     chosen.tell(table, console);
+    tell_renamed(&place, import.renamed(), console);
     Ok(Imported { name: job.name, import, skipped: chosen.skipped })
+}
+
+/// Names the classes that an ntuple stores as others.
+fn tell_renamed(place: &str, renamed: &BTreeMap<String, String>, console: &Console) {
+    let (unnamed, others): (Vec<_>, Vec<_>) = renamed.iter().partition(|(_, stored)| stored.is_empty());
+    if !unnamed.is_empty() {
+        let names: Vec<&str> = unnamed.iter().map(|(name, _)| name.as_str()).collect();
+        let names = names.join(", ");
+        console.warn(&format!("{place}: without class names, as ROOT does not store such objects in ntuples: {names}"));
+    }
+    others.iter().for_each(|(name, stored)| console.warn(&format!("{place}: {name} is stored as {stored}")));
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -249,8 +267,12 @@ fn compare(
     for Imported { name, import, .. } in imports {
         validations.push(import.validate(&file.ntuple(Some(name))?, args.validate)?);
     }
-    let compared = imports.iter().zip(&validations);
-    let compared = compared.map(|(imported, validation)| (imported.name.as_str(), &*imported.skipped, validation));
+    let compared = imports.iter().zip(&validations).map(|(imported, validation)| Compared {
+        name: &imported.name,
+        skipped: &imported.skipped,
+        renamed: Some(imported.import.renamed()),
+        validation,
+    });
     report(args, to, inputs, compared, console)
 }
 
@@ -260,17 +282,28 @@ fn written(args: &Args, to: &Location) -> Result<File, Failure> {
     Ok(options.with_storage(args.reading.storage()?.clone()).open_file()?)
 }
 
-/// Reports how ntuples, each with its name and what is left out, compare with what they were made from.
+/// An ntuple that was compared with what it was made from.
+struct Compared<'v> {
+    name: &'v str,
+    /// What is left out.
+    skipped: &'v [Skipped],
+    /// Classes that are stored as others, of trees.
+    renamed: Option<&'v BTreeMap<String, String>>,
+    validation: &'v Validation,
+}
+
+/// Reports how ntuples compare with what they were made from.
 fn report<'v>(
     args: &Args,
     to: &Location,
     inputs: &Inputs,
-    compared: impl Iterator<Item = (&'v str, &'v [Skipped], &'v Validation)>,
+    compared: impl Iterator<Item = Compared<'v>>,
     console: &Console,
 ) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut different = None;
-    for (name, skipped, validation) in compared {
+    for one in compared {
+        let Compared { name, validation, .. } = one;
         let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
         console.note(&format!(
             "{name}: compared {} of {} in {}: {}",
@@ -287,7 +320,7 @@ fn report<'v>(
         }
         // With histograms of each field, it takes much memory.
         if args.report.is_some() {
-            reports.push(to_json(name, skipped, validation));
+            reports.push(to_json(&one));
         }
     }
     if let Some(path) = &args.report {
@@ -302,7 +335,7 @@ fn report<'v>(
     }
 }
 
-fn to_json(name: &str, skipped: &[Skipped], validation: &Validation) -> Value {
+fn to_json(Compared { name, skipped, renamed, validation }: &Compared<'_>) -> Value {
     let fields = validation.fields.iter().map(|field| {
         let mut value = json!({
             "branch": field.branch,
@@ -318,11 +351,15 @@ fn to_json(name: &str, skipped: &[Skipped], validation: &Validation) -> Value {
         }
         value
     });
-    json!({
+    let mut report = json!({
         "ntuple": name,
         "entries": validation.entries,
         "equal": validation.is_equal(),
         "skipped": skipped_to_json(skipped),
         "fields": fields.collect::<Vec<_>>(),
-    })
+    });
+    if let Some(renamed) = renamed {
+        report["renamed"] = json!(renamed);
+    }
+    report
 }

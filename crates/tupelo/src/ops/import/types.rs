@@ -1,42 +1,57 @@
-//! The types that fields of trees get in an ntuple: those that ROOT reads without a dictionary of anybody's classes.
+//! The types that fields of trees get in an ntuple.
 //!
-//! ROOT makes fields by the names of their types (`RFieldBase::Create`), so one unknown name makes the whole ntuple
-//! unreadable. Names are made here from the structure of fields; the spelling of branches is used if both agree.
+//! Classes keep their names if ROOT with their dictionaries reads what is stored. Without dictionaries, ROOT 6.40 reads such
+//! ntuples by `RDataFrame` and by views, as it reads those of ATLAS, but ends where it makes a model of all fields by the
+//! names of their types (`RFieldBase::Create`). Without class names it does so too. All other names are made here from the
+//! structure of fields; the spelling of branches is used if both agree.
 
+use std::collections::BTreeMap;
+use std::slice;
+
+use tupelo_format::object::Type;
 use tupelo_format::type_name::TypeName;
 
-use crate::schema::{Field, Kind};
+use super::classes::{ClassNames, ROOT_OBJECT};
+use crate::schema::{Field, Kind, has_dictionary};
 
 /// Sequences that ROOT has fields for, whatever their items are.
 const SEQUENCES: [&str; 2] = ["std::vector", "ROOT::VecOps::RVec"];
-/// Sets; ROOT reads those that it has a dictionary for …
-const SETS: [&str; 4] = ["std::set", "std::unordered_set", "std::multiset", "std::unordered_multiset"];
-/// … that is, those of these items (`core/clingutils`).
-const SET_ITEMS: [&str; 5] = ["std::int32_t", "std::int64_t", "float", "double", "std::string"];
-/// Keys and values of the maps that ROOT has dictionaries for, beside those of integers and of texts.
-const MAP_KEYS: [&str; 3] = ["std::int64_t", "double", "std::string"];
-const MAP_VALUES: [&str; 4] = ["std::int32_t", "std::int64_t", "float", "double"];
-
-/// The field with a type that ROOT reads. Records have no names of classes, and what holds them has no name either. Sets
-/// that ROOT has no dictionary for, and other containers, are vectors, maps vectors of pairs.
-pub(super) fn readable(field: &Field) -> Field {
+/// The field with a type that ROOT reads. Other records than those of `names` have no names of classes, and what holds them
+/// has no name either. Sets that ROOT has no dictionary for, and other containers, are vectors, maps vectors of pairs.
+pub(super) fn readable(field: &Field, names: &ClassNames) -> Field {
     let mut field = field.clone();
     field.id = None;
     field.type_alias.clear();
+    if let Kind::Record(parts) = &mut field.kind
+        && field.type_name.starts_with("std::pair<")
+        && parts.len() == 2
+    {
+        // A described class, as any other.
+        parts.iter_mut().zip(["_0", "_1"]).for_each(|(part, name)| name.clone_into(&mut part.name));
+        field.kind = Kind::Tuple(std::mem::take(parts));
+    }
+    let before = field.children().to_vec();
     for child in field.children_mut() {
-        *child = readable(child);
+        *child = readable(child, names);
     }
     let base = TypeName::parse(&field.type_name).map(|name| name.base.to_owned()).unwrap_or_default();
     let is_untyped = field.children().iter().any(|child| child.type_name.is_empty());
+    // ROOT ends with a crash for a pair of a class that it does not know.
+    let is_unknown_pair = field.children().iter().any(has_class);
     let arguments: Vec<&str> = field.children().iter().map(|child| child.type_name.as_str()).collect();
     let arguments = arguments.join(",");
     let (kind, type_name) = match (field.kind, is_untyped) {
-        (Kind::Record(members), _) | (Kind::Tuple(members), true) => (Kind::Record(members), String::new()),
+        (Kind::Record(members), _) => match names.members(&field.type_name, &before, &members) {
+            Some(members) => (Kind::Record(members), field.type_name),
+            None => (Kind::Record(members), String::new()),
+        },
+        (Kind::Tuple(members), true) => (Kind::Record(members), String::new()),
+        (Kind::Tuple(members), false) if is_unknown_pair => (Kind::Record(members), String::new()),
         (Kind::Tuple(parts), false) => {
             let name = if parts.len() == 2 { "std::pair" } else { "std::tuple" };
             (Kind::Tuple(parts), format!("{name}<{arguments}>"))
         }
-        (Kind::Map(pair), false) if has_dictionary(&base, &pair) => {
+        (Kind::Map(pair), false) if has_dictionary(&base, pair.children()) => {
             let parts: Vec<&str> = pair.children().iter().map(|part| part.type_name.as_str()).collect();
             let name = format!("{base}<{}>", parts.join(","));
             (Kind::Map(pair), name)
@@ -46,10 +61,12 @@ pub(super) fn readable(field: &Field) -> Field {
             members.for_each(|(part, name)| name.clone_into(&mut part.name));
             (Kind::Collection(pair), String::new())
         }
+        (Kind::Collection(item), false) if names.is_container(&field.type_name) => {
+            (Kind::Collection(item), field.type_name)
+        }
         (Kind::Collection(item) | Kind::Array { item, .. }, true) => (Kind::Collection(item), String::new()),
         (Kind::Map(item) | Kind::Collection(item), false) => {
-            let is_known = SEQUENCES.contains(&base.as_str())
-                || SETS.contains(&base.as_str()) && SET_ITEMS.contains(&item.type_name.as_str());
+            let is_known = SEQUENCES.contains(&base.as_str()) || has_dictionary(&base, slice::from_ref(&item));
             let base = if is_known { base.as_str() } else { SEQUENCES[0] };
             (Kind::Collection(item), format!("{base}<{arguments}>"))
         }
@@ -57,34 +74,43 @@ pub(super) fn readable(field: &Field) -> Field {
         (kind, _) => (kind, field.type_name),
     };
     (field.kind, field.type_name) = (kind, type_name);
-    if field.type_name.is_empty() {
-        field.type_version = 0;
+    (field.type_version, field.checksum) = (0, None);
+    let may_be_class = matches!(field.kind, Kind::Record(_) | Kind::Collection(_));
+    if may_be_class && matches!(Type::parse(&field.type_name), Ok(Type::Class(_))) {
+        names.identify(&mut field);
     }
     field
 }
 
-/// Whether ROOT has a dictionary for a map.
-fn has_dictionary(base: &str, pair: &Field) -> bool {
-    let [key, value] = pair.children() else { return false };
-    match (base, key.type_name.as_str(), value.type_name.as_str()) {
-        ("std::map" | "std::unordered_map", "std::int32_t", "std::int32_t") => true,
-        ("std::map", "std::string", "std::string") => true,
-        ("std::map" | "std::unordered_map", key, value) => MAP_KEYS.contains(&key) && MAP_VALUES.contains(&value),
-        ("std::multimap" | "std::unordered_multimap", key, value) => {
-            MAP_KEYS.contains(&key) && MAP_VALUES.contains(&value) && value != "float"
+/// Whether values contain objects of a class.
+fn has_class(field: &Field) -> bool {
+    matches!(field.kind, Kind::Record(_)) || field.children().iter().any(has_class)
+}
+
+/// Adds the types of classes and containers that are others in the ntuple.
+pub(super) fn add_renamed(before: &Field, after: &Field, renamed: &mut BTreeMap<String, String>) {
+    let is_class = match before.kind {
+        Kind::Record(_) => after.type_name.is_empty() && before.type_name != ROOT_OBJECT,
+        Kind::Collection(_) | Kind::Map(_) => {
+            let template = |field: &Field| field.type_name.split('<').next().unwrap_or_default().replace("std::", "");
+            !after.type_name.is_empty() && template(before) != template(after)
         }
         _ => false,
+    };
+    if is_class && !before.type_name.is_empty() {
+        renamed.insert(before.type_name.clone(), after.type_name.clone());
     }
+    before.children().iter().zip(after.children()).for_each(|(before, after)| add_renamed(before, after, renamed));
 }
 
 /// The field with lists in place of fixed arrays of what is [readable] without a name only: ROOT has no such arrays.
-pub(super) fn with_lists(field: &Field) -> Field {
+pub(super) fn with_lists(field: &Field, names: &ClassNames) -> Field {
     let mut field = field.clone();
     for child in field.children_mut() {
-        *child = with_lists(child);
+        *child = with_lists(child, names);
     }
     field.kind = match field.kind {
-        Kind::Array { item, .. } if readable(&item).type_name.is_empty() => {
+        Kind::Array { item, .. } if readable(&item, names).type_name.is_empty() => {
             field.type_name.clear();
             Kind::Collection(item)
         }
@@ -143,12 +169,12 @@ mod tests {
             ),
             (map("std::map<std::int32_t,Point>", int(), record()), ""),
         ] {
-            let found = readable(&field);
+            let found = readable(&field, &ClassNames::default());
             assert_eq!(found.type_name, expected, "{}", field.type_name);
             assert!(!expected.is_empty() || matches!(found.kind, Kind::Collection(_)), "{}", field.type_name);
         }
-        assert!(matches!(with_lists(&array("", record())).kind, Kind::Collection(_)));
-        assert!(matches!(with_lists(&array("", int())).kind, Kind::Array { .. }));
+        assert!(matches!(with_lists(&array("", record()), &ClassNames::default()).kind, Kind::Collection(_)));
+        assert!(matches!(with_lists(&array("", int()), &ClassNames::default()).kind, Kind::Array { .. }));
         assert!(!can_be_projected(&array("", int())) && can_be_projected(&list("", int())));
     }
 }

@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
 use super::super::diff::{Tolerance, first_difference};
-use super::{Import, relabelled};
+use super::{Import, in_bases, relabelled};
 use crate::reader::Ntuple;
 use crate::schema::escaped;
 use crate::writer::{EntrySink, NtupleWriter};
@@ -79,6 +79,7 @@ impl Validation {
             self.fields.push(FieldValidation { branch, field, values: 0, first_difference: None, histogram: None });
         }
         let Some(compared) = self.fields.get_mut(place) else { return Ok(()) };
+        let theirs = &in_bases(theirs, ours.data_type())?;
         let ours = relabelled(ours, theirs.data_type()).unwrap_or(Arc::clone(ours));
         if compared.first_difference.is_none() {
             let is_comparable = ours.data_type() == theirs.data_type() && ours.len() == theirs.len();

@@ -557,6 +557,10 @@ impl Sidecar for Chain {
         Ok(infos)
     }
 
+    fn classes(&self) -> Result<StreamerInfos> {
+        self.source(0)?.sidecar().classes()
+    }
+
     fn attached(&self, part: usize) -> Result<Attached> {
         let mut before = 0;
         for (index, it) in self.parts().iter().enumerate() {

@@ -339,6 +339,14 @@ impl Sidecar for Join {
         Ok(infos)
     }
 
+    fn classes(&self) -> Result<StreamerInfos> {
+        let mut classes = StreamerInfos::default();
+        for side in &self.inner.sides {
+            classes.merge(&side.source.sidecar().classes()?);
+        }
+        Ok(classes)
+    }
+
     fn attached(&self, part: usize) -> Result<Attached> {
         let parts = self.parts();
         let mut all = self.first().sidecar().attached(part)?;

@@ -199,6 +199,10 @@ impl Sidecar for Matched {
         self.source.sidecar().streamer_infos()
     }
 
+    fn classes(&self) -> Result<StreamerInfos> {
+        self.source.sidecar().classes()
+    }
+
     fn attached(&self, _: usize) -> Result<Attached> {
         let mut attached = Attached { streamer_infos: self.streamer_infos()?, ..Attached::default() };
         for part in 0..self.source.parts().len() {

@@ -257,6 +257,11 @@ pub(crate) trait Sidecar {
         Ok(StreamerInfos::default())
     }
 
+    /// The layouts of the classes of a tree; of several files those of the first one.
+    fn classes(&self) -> Result<StreamerInfos> {
+        Ok(StreamerInfos::default())
+    }
+
     /// What is attached to the entries of a [part](EntrySource::parts), by its number.
     fn attached(&self, part: usize) -> Result<Attached> {
         let _ = part;

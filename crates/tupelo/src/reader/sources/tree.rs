@@ -441,6 +441,10 @@ impl Sidecar for Tree {
         self.source.session().deviations().list()
     }
 
+    fn classes(&self) -> Result<StreamerInfos> {
+        Ok(self.streamer_infos().clone())
+    }
+
     fn warnings(&self) -> Vec<String> {
         let warning = |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());
         self.refused().map(warning).collect()

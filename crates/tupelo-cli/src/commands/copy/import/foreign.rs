@@ -16,7 +16,7 @@ use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter, Ntuple};
 
 use super::super::target::summarise;
-use super::{Args, check_new, report, written};
+use super::{Args, Compared, check_new, report, written};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::formats::read::{
@@ -141,7 +141,8 @@ pub(super) fn run(
     }
     let file = written(args, to)?;
     let validation = plan.validate(&ntuple(&file, &name)?, args.validate)?;
-    report(args, to, &inputs, std::iter::once((name.as_str(), &[][..], &validation)), console)
+    let compared = Compared { name: &name, skipped: &[], renamed: None, validation: &validation };
+    report(args, to, &inputs, std::iter::once(compared), console)
 }
 
 fn ntuple(file: &File, name: &str) -> Result<Ntuple, Failure> {
