@@ -131,6 +131,12 @@ impl Storage {
         self
     }
 
+    /// The same without credentials, for servers that someone else chose.
+    #[must_use]
+    pub fn without_credentials(&self) -> Self {
+        Self { options: self.options.clone().without_credentials(), cache: self.cache.clone() }
+    }
+
     /// Opens an object.
     ///
     /// # Errors

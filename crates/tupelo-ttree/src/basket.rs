@@ -65,6 +65,25 @@ impl BasketHead {
         }
     }
 
+    /// Refuses a record at `offset` of another file that is not a basket of the branch with this name.
+    ///
+    /// # Errors
+    /// Corrupt where the key has another class or name.
+    pub fn check_branch(bytes: &[u8], offset: u64, branch: &str) -> Result<()> {
+        let mut cursor = Cursor::new(bytes, offset);
+        cursor.take(4)?;
+        let version = cursor.u16_be()?;
+        cursor.take(if version > BIG { 28 } else { 20 })?;
+        let (class, name) = (cursor.text_be()?, cursor.text_be()?);
+        if (class, name) == (b"TBasket", branch.as_bytes()) {
+            return Ok(());
+        }
+        let [class, name] = [class, name].map(String::from_utf8_lossy);
+        let what =
+            format!("expected a basket of branch '{branch}', found a record with class '{class}', name '{name}'");
+        Err(Error::corrupt(what).at(offset))
+    }
+
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let offset = cursor.offset();
         let number = |number: i32, what| {

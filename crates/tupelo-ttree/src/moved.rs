@@ -232,9 +232,6 @@ impl MovableTree {
     pub fn check(&self) -> Result<()> {
         for (index, branch) in self.tree.branches.iter().enumerate().filter(|(index, _)| self.is_kept(*index)) {
             let refused = |what: String| Err(Error::unsupported(format!("branch '{}' {what}", self.tree.path(index))));
-            if branch.is_elsewhere() {
-                return refused(format!("has its baskets in another file, {}", branch.file_name));
-            }
             if branch.entries != self.tree.entries && (branch.entries > 0 || !branch.baskets.is_empty()) {
                 return refused(format!("has {} entries, the tree {}", branch.entries, self.tree.entries));
             }
@@ -406,6 +403,12 @@ impl MovableTree {
         put_numbers(edits, branch, "fBasketSeek", &padded(seeks))?;
         let baskets = branch.member("fBaskets").ok_or_else(|| Error::unsupported("a branch lacks fBaskets"))?;
         edits.replace(baskets.bytes.clone(), empty_list());
+        // All baskets are in the file of the tree now.
+        if let Some(file) = branch.member("fFileName") {
+            let mut text = Buffer::new();
+            text.string_be("");
+            edits.replace(file.bytes.clone(), text.into_vec());
+        }
         Ok(())
     }
 }

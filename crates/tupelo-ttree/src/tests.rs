@@ -216,6 +216,37 @@ fn baskets_share_no_bytes() {
     }
 }
 
+/// A place in one file is not one in another.
+#[test]
+fn baskets_of_other_files_share_no_bytes_either() {
+    let place = |offset| BasketPlace { entries: 0..1, stored: Stored::InFile { offset, bytes: 10 } };
+    let of = |file: &str, offset| Branch { file_name: file.into(), ..branch("", vec![place(offset)]) };
+    assert_eq!(check_places(&[of("", 100), of("a.root", 100), of("b.root", 105), of("a.root", 110)]), Ok(()));
+    let error = check_places(&[of("", 100), of("a.root", 100), of("b.root", 105), of("a.root", 109)]).unwrap_err();
+    assert!(error.to_string().contains("two baskets overlap"), "{error}");
+}
+
+/// Another file may have been replaced.
+#[test]
+fn baskets_of_other_branches_are_refused() {
+    let mut key = vec![0; 4];
+    key.extend([0, 4]);
+    key.extend([0; 20]);
+    let named = |class: &str, name: &str| {
+        let texts = [class, name, "t"].map(|text| [&[text.len() as u8], text.as_bytes()].concat());
+        [&key[..], &texts.concat()].concat()
+    };
+    assert_eq!(BasketHead::check_branch(&named("TBasket", "b"), 0, "b"), Ok(()));
+    for record in [named("TBasket", "c"), named("TTree", "b"), named("", "")] {
+        let error = BasketHead::check_branch(&record, 0, "b").unwrap_err().to_string();
+        assert!(error.contains("expected a basket of branch 'b', found a record with class"), "{error}");
+    }
+    let whole = named("TBasket", "b");
+    for end in 0..whole.len() - 2 {
+        assert!(BasketHead::check_branch(&whole[..end], 0, "b").is_err(), "{end}");
+    }
+}
+
 /// Defect: one such member spoiled every read of the tree.
 #[test]
 fn members_of_collections_have_values_for_each_item() {

@@ -81,7 +81,7 @@ pub struct Branch {
     pub baskets: Vec<BasketPlace>,
     /// ROOT's compression setting: algorithm × 100 + level.
     pub compression: i32,
-    /// Name of another file that has the baskets; empty for the tree's own.
+    /// Path or URL of another file that has the baskets, as ROOT wrote it (`TBranch::SetFile`); empty for the tree's own.
     pub file_name: String,
     /// Bytes of the baskets before and after compression, those in the tree's own record included.
     pub bytes: [u64; 2],
@@ -162,7 +162,7 @@ impl Stored {
 }
 
 impl Branch {
-    /// Whether it is in a separate file.
+    /// Whether its baskets are in a separate file.
     pub fn is_elsewhere(&self) -> bool {
         !self.file_name.is_empty()
     }
@@ -522,18 +522,21 @@ fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Bra
 
 /// Refuses baskets that share bytes: a small file could have any number of them.
 pub(crate) fn check_places(branches: &[Branch]) -> Result<()> {
-    let own = branches.iter().filter(|branch| !branch.is_elsewhere()).flat_map(|branch| &branch.baskets);
-    let mut places: Vec<Range<u64>> = own
-        .filter_map(|basket| match basket.stored {
-            Stored::InFile { offset, bytes } => Some(offset..offset.saturating_add(bytes.into())),
+    let all =
+        branches.iter().flat_map(|branch| branch.baskets.iter().map(|basket| (branch.file_name.as_str(), basket)));
+    let mut places: Vec<(&str, Range<u64>)> = all
+        .filter_map(|(file, basket)| match basket.stored {
+            Stored::InFile { offset, bytes } => Some((file, offset..offset.saturating_add(bytes.into()))),
             Stored::Embedded(_) => None,
         })
         .collect();
-    places.sort_unstable_by_key(|place| (place.start, place.end));
-    match places.iter().zip(places.iter().skip(1)).find(|(place, next)| next.start < place.end) {
-        Some((_, next)) => Err(Error::corrupt("two baskets overlap").at(next.start)),
-        None => Ok(()),
+    places.sort_unstable_by_key(|(file, place)| (*file, place.start, place.end));
+    for ((file, place), (of, next)) in places.iter().zip(places.iter().skip(1)) {
+        if file == of && next.start < place.end {
+            return Err(Error::corrupt("two baskets overlap").at(next.start));
+        }
     }
+    Ok(())
 }
 
 /// Bytes before and after compression. Sums of them must not overflow.

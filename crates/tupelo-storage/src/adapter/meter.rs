@@ -1,9 +1,10 @@
 //! Counters of read requests, bytes and time.
 
 use std::fmt;
+use std::iter::Sum;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -82,34 +83,47 @@ pub struct Meter {
     requests: AtomicU64,
     bytes: AtomicU64,
     clock: Clock,
-    /// Those of the source, if it has a server.
-    traffic: OnceLock<Arc<Traffic>>,
+    /// Those of the sources that have a server.
+    traffic: Mutex<Vec<Arc<Traffic>>>,
 }
 
 impl Meter {
     /// Number of requests, after merging.
     pub fn requests(&self) -> u64 {
-        self.traffic.get().map_or_else(|| self.requests.load(Ordering::Relaxed), |traffic| traffic.requests())
+        self.sum(Traffic::requests).unwrap_or_else(|| self.requests.load(Ordering::Relaxed))
     }
 
     /// Number of requests that repeat one that failed.
     pub fn retries(&self) -> u64 {
-        self.traffic.get().map_or(0, |traffic| traffic.retries())
+        self.sum(Traffic::retries).unwrap_or(0)
     }
 
     /// Time from each request to a server to its complete answer, summed; zero without a server.
     pub fn request_time(&self) -> Duration {
-        self.traffic.get().map_or(Duration::ZERO, |traffic| traffic.time())
+        self.sum(Traffic::time).unwrap_or_default()
     }
 
     /// Number of bytes of the requests.
     pub fn bytes(&self) -> u64 {
-        self.traffic.get().map_or_else(|| self.bytes.load(Ordering::Relaxed), |traffic| traffic.bytes())
+        self.sum(Traffic::bytes).unwrap_or_else(|| self.bytes.load(Ordering::Relaxed))
     }
 
     /// Time of the requests.
     pub fn time(&self) -> Time {
         self.clock.read()
+    }
+
+    /// The sum of a count over the servers; `None` without any.
+    fn sum<T: Sum>(&self, count: impl Fn(&Traffic) -> T) -> Option<T> {
+        let traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        (!traffic.is_empty()).then(|| traffic.iter().map(|it| count(it)).sum())
+    }
+
+    fn add_traffic(&self, traffic: Option<Arc<Traffic>>) {
+        let mut known = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        // The meter of a source may have it already.
+        let new = traffic.filter(|new| !known.iter().any(|it| Arc::ptr_eq(it, new)));
+        known.extend(new);
     }
 
     fn count(&self, requests: usize, bytes: u64) {
@@ -128,10 +142,7 @@ pub struct MeteredSource<S> {
 impl<S: ByteSource> MeteredSource<S> {
     /// Wraps `inner`.
     pub fn new(inner: S, meter: &Arc<Meter>) -> Self {
-        if let Some(traffic) = inner.traffic() {
-            // The meter of a source has its traffic already.
-            let _ = meter.traffic.set(traffic);
-        }
+        meter.add_traffic(inner.traffic());
         Self { inner, meter: Arc::clone(meter) }
     }
 }
@@ -195,10 +206,7 @@ pub struct MeteredObjects {
 impl MeteredObjects {
     /// Wraps `inner`.
     pub fn new(inner: Arc<dyn ObjectSource>, meter: &Arc<Meter>) -> Self {
-        if let Some(traffic) = inner.traffic() {
-            // The meter of a namespace has its traffic already.
-            let _ = meter.traffic.set(traffic);
-        }
+        meter.add_traffic(inner.traffic());
         Self { inner, meter: Arc::clone(meter) }
     }
 }

@@ -113,6 +113,14 @@ impl Options {
         Ok(options)
     }
 
+    /// The same without credentials, those of the environment included.
+    #[must_use]
+    pub(crate) fn without_credentials(mut self) -> Self {
+        self.settings.remove("bearer_token");
+        self.settings.insert("anonymous".to_owned(), "true".to_owned());
+        self
+    }
+
     /// The value of an option.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)

@@ -32,7 +32,7 @@ pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};
-use crate::source::{RequestMemory, TreeCache, TreeSource};
+use crate::source::{BlobRange, RequestMemory, TreeCache, TreeSource, check_record};
 use crate::{Error, Result, pool};
 
 /// The values of fields for ranges of entries, which ascend; one array for each field, of the data type given with it.
@@ -68,6 +68,7 @@ pub(crate) fn basket_objects(
     let decoder = BasketDecoder { source, memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
     let stored = decoder.branch(branch)?;
     let classes = Classes::new(source.infos());
+    source.open_others([branch])?;
     let mut values = Vec::new();
     for (basket, entries) in decoder.baskets(branch, &[entries])? {
         let range = source.range(stored, basket)?;
@@ -91,7 +92,7 @@ pub(crate) struct BasketCheck<'f> {
     pub(crate) branch: usize,
     pub(crate) basket: usize,
     /// Its record; `None` if it is in the record of the tree.
-    pub(crate) range: Option<Range<u64>>,
+    pub(crate) range: Option<BlobRange>,
     /// How its entries are decoded; `None` if unknown.
     pub(crate) layout: Option<&'f ValueLayout>,
 }
@@ -103,8 +104,8 @@ impl BasketCheck<'_> {
 }
 
 /// Bytes of a record, if a basket has its own.
-fn stored_bytes(range: Option<&Range<u64>>) -> u64 {
-    range.map_or(0, |range| range.end - range.start)
+fn stored_bytes(range: Option<&BlobRange>) -> u64 {
+    range.map_or(0, BlobRange::bytes)
 }
 
 /// Baskets of a branch that a thread checks one after the other.
@@ -116,8 +117,8 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
     let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
     let total: u64 = baskets.iter().map(BasketCheck::stored_bytes).sum();
     memory.add_stored(total);
-    let remote = |check: &BasketCheck<'_>| check.range.clone().filter(|range| !source.is_read_in_place(range));
-    let ranges: Vec<Range<u64>> = baskets.iter().filter_map(remote).collect();
+    let remote = |check: &BasketCheck<'_>| check.range.filter(|range| !source.is_read_in_place(range));
+    let ranges: Vec<BlobRange> = baskets.iter().filter_map(remote).collect();
     let bytes = ranges.iter().map(|range| stored_bytes(Some(range))).sum();
     let _reserved = memory.reserve_scratch(bytes, "baskets")?;
     let mut fetched = source.fetch(&ranges)?.into_iter();
@@ -136,19 +137,19 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
     let checked = pool::map(runs, total, |run| {
         let mut column: Option<Column> = None;
         let check = |(number, check, fetched): (usize, &BasketCheck<'_>, Option<Bytes>)| {
-            let range = check.range.clone();
-            let checked = decoder.with_basket(check.branch, check.basket, range, fetched, |mut basket, expected| {
-                let all = 0..basket.entries;
-                let Some(layout) = check.layout else { return counted(&basket, expected) };
-                decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
-                let column = column.get_or_insert_with(|| Column::new(layout));
-                column.clear();
-                column.read(layout, &basket, all, &Memory::new(memory.left()))?;
-                let ValueLayout::Rest(_) = layout else { return Ok(()) };
-                let first = decoder.first_entry(check.branch, check.basket)?;
-                let entries = first..first + basket.entries as u64;
-                decoder.check_items(check.branch, entries, column.list_lengths(), other_numbers)
-            });
+            let checked =
+                decoder.with_basket(check.branch, check.basket, check.range, fetched, |mut basket, expected| {
+                    let all = 0..basket.entries;
+                    let Some(layout) = check.layout else { return counted(&basket, expected) };
+                    decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
+                    let column = column.get_or_insert_with(|| Column::new(layout));
+                    column.clear();
+                    column.read(layout, &basket, all, &Memory::new(memory.left()))?;
+                    let ValueLayout::Rest(_) = layout else { return Ok(()) };
+                    let first = decoder.first_entry(check.branch, check.basket)?;
+                    let entries = first..first + basket.entries as u64;
+                    decoder.check_items(check.branch, entries, column.list_lengths(), other_numbers)
+                });
             (number, checked)
         };
         Ok(run.into_iter().map(check).collect::<Vec<_>>())
@@ -384,6 +385,7 @@ impl BasketDecoder<'_> {
         let count: u64 = entries.iter().map(|range| range.end - range.start).sum();
         let mut buffers: Vec<Option<ValueBuffer>> = Vec::with_capacity(leaves.len());
         let mut baskets = Vec::with_capacity(leaves.len());
+        self.source.open_others(leaves.iter().map(|leaf| leaf.branch))?;
         for leaf in leaves {
             // Every entry is in a basket, so values are backed by stored bytes.
             let found = self.baskets(leaf.branch, entries)?;
@@ -417,7 +419,7 @@ impl BasketDecoder<'_> {
             }
         }
         // One cluster after the other, each as it lies in the file, so that few requests fetch it.
-        let place = |part: &BasketEntries<'_>| part.range.as_ref().map_or(0, |range| range.start);
+        let place = |part: &BasketEntries<'_>| part.range;
         parts.sort_by_cached_key(|part| (self.source.cluster_of(part.first_entry), place(part)));
         let columns = self.columns(leaves, parts)?;
         let bytes = columns.iter().flatten().map(Piece::bytes).sum();
@@ -518,7 +520,7 @@ impl BasketDecoder<'_> {
         self,
         branch: usize,
         basket: usize,
-        range: Option<Range<u64>>,
+        range: Option<BlobRange>,
         fetched: Option<Bytes>,
         work: impl FnOnce(Basket<'_>, usize) -> Result<T>,
     ) -> Result<T> {
@@ -538,13 +540,15 @@ impl BasketDecoder<'_> {
             let record: &[u8] = match &fetched {
                 Some(bytes) => bytes,
                 None => {
-                    let bytes = range.end - range.start;
+                    let bytes = range.bytes();
                     _reserved = self.memory.reserve_scratch(bytes, "a basket")?;
                     let record = sized(&mut scratch.sealed, bytes)?;
-                    self.source.read_into(range.start, record)?;
+                    self.source.read_into(&range, record)?;
                     record
                 }
             };
+            let of = self.branch(branch)?;
+            check_record([&of.file_name, &of.name], record, range.start)?;
             let head = BasketHead::read(record, range.start)?;
             let payload = record.get(usize::from(head.key_bytes)..head.stored_bytes as usize);
             let payload = payload.ok_or_else(|| {

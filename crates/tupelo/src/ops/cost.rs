@@ -8,12 +8,13 @@ use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
 use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
+use tupelo_ttree::tree::Stored;
 
 use super::batches;
 use crate::decode::branches_of;
 use crate::reader::{Ntuple, Read, Tree};
 use crate::sink::Mapping;
-use crate::source::{Cluster, Metadata};
+use crate::source::{BlobRange, Cluster, Metadata};
 use crate::{Result, plan};
 
 /// Objects besides pages and page lists: header, footer, manifest and anchor. The record of the attempt is not counted.
@@ -82,25 +83,30 @@ fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
         selected.extend(found.into_iter().map(|(_, branch, _)| branch));
     }
     let mut bytes = source.stored_record_bytes();
-    let mut wanted: Vec<(usize, Range<u64>)> = Vec::new();
+    let mut wanted: Vec<(u64, usize, BlobRange)> = Vec::new();
+    source.open_others(selected.iter().copied())?;
     for (index, branch) in branches.iter().enumerate() {
         for (basket, place) in branch.baskets.iter().enumerate() {
-            let Some(range) = source.range(branch, basket)? else { continue };
-            bytes = bytes.saturating_add(range.end - range.start);
-            if selected.contains(&index) {
-                wanted.push((source.cluster_of(place.entries.start), range));
+            let Stored::InFile { bytes: own, .. } = place.stored else { continue };
+            bytes = bytes.saturating_add(own.into());
+            if selected.contains(&index)
+                && let Some(range) = source.range(branch, basket)?
+            {
+                wanted.push((range.blob.number, source.cluster_of(place.entries.start), range));
             }
         }
     }
-    // As they are read: one cluster after the other.
-    wanted.sort_unstable_by_key(|(cluster, range)| (*cluster, range.start));
-    let ranges: Vec<Range<u64>> = wanted.into_iter().map(|(_, range)| range).collect();
+    // As they are read: one cluster after the other, of each file.
+    wanted.sort_unstable();
     let (mut read_requests, mut read_bytes) = (OPENING_TREE_REQUESTS, source.stored_record_bytes());
     let most = source.request_memory().fetch_bytes();
-    for group in batches(&ranges, most, usize::MAX, |range| range.end - range.start) {
-        let plan = range::coalesce(group, hints.gap_bytes, hints.max_request_bytes);
-        read_requests += plan.requests().len() as u64;
-        read_bytes = read_bytes.saturating_add(plan.request_bytes());
+    for own in wanted.chunk_by(|(file, ..), (next, ..)| file == next) {
+        let ranges: Vec<Range<u64>> = own.iter().map(|(.., range)| range.start..range.end).collect();
+        for group in batches(&ranges, most, usize::MAX, |range| range.end - range.start) {
+            let plan = range::coalesce(group, hints.gap_bytes, hints.max_request_bytes);
+            read_requests += plan.requests().len() as u64;
+            read_bytes = read_bytes.saturating_add(plan.request_bytes());
+        }
     }
     Ok(TreeCost { write_requests: put_requests(bytes), bytes, read_requests, read_bytes })
 }

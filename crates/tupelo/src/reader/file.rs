@@ -19,7 +19,7 @@ use tupelo_ttree::tree::TREE_CLASSES;
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, and_next, may_be_elsewhere};
+use crate::source::{self, FileStore, Metadata, Objects, Origin, Session, TreeSource, and_next, may_be_elsewhere};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -184,6 +184,14 @@ impl File {
 
     fn of(container: Container) -> Self {
         Self { container, page_checksums: DEFAULT_PAGE_CHECKSUMS, ntuple: Arc::default() }
+    }
+
+    /// The same file, opened by this name, so that branches of its trees can be in other files.
+    pub(crate) fn with_origin(self, name: &str, storage: &Storage) -> Self {
+        self.with(|container| match container {
+            Container::Root(file) => Container::Root(file.with_origin(Origin::new(name, storage))),
+            objects @ Container::Objects(_) => objects,
+        })
     }
 
     /// The same file with other options, which ntuples that are open do not have.

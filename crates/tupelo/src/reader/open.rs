@@ -96,7 +96,8 @@ impl OpenOptions {
             File::of_uri(name, &self.storage)?.with_page_checksums(self.page_checksums)
         } else {
             let source = self.storage.open(name);
-            File::new(source.map_err(|error| missing(self.location.local_path(), error))?, self.page_checksums)?
+            let source = source.map_err(|error| missing(self.location.local_path(), error))?;
+            File::new(source, self.page_checksums)?.with_origin(name, &self.storage)
         };
         let file = file.with_memory_budget(self.memory_budget);
         let file = if self.recover { file.recovered()? } else { file };

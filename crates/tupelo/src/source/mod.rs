@@ -39,8 +39,9 @@ pub(crate) use recover::{Overlay, scan};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore, size_limit};
+use tree::OtherFiles;
 pub use tree::TreeCache;
-pub(crate) use tree::TreeSource;
+pub(crate) use tree::{Origin, TreeSource, check_record};
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 
 use crate::error::Remedy;
@@ -58,6 +59,7 @@ pub(crate) struct File {
     fetched: FetchedRanges,
     session: Session,
     directories: Arc<Directories>,
+    others: Arc<OtherFiles>,
 }
 
 impl File {
@@ -65,9 +67,14 @@ impl File {
         let size = source.size()?;
         let fetched = FetchedRanges::new(size);
         let session = Session::default().with_deviations(fetched.deviations().clone());
-        let mut file = Self { source, fetched, session, directories: Arc::default() };
+        let mut file = Self { source, fetched, session, directories: Arc::default(), others: Arc::default() };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
+    }
+
+    /// The same file, which can name others.
+    pub(crate) fn with_origin(self, origin: Origin) -> Self {
+        Self { others: Arc::new(OtherFiles::of(origin)), ..self }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -94,7 +101,8 @@ impl File {
     pub(crate) fn with_metrics(self) -> Self {
         let (counters, meter) = Counters::metered();
         let session = self.session.with_counters(counters);
-        Self { source: Arc::new(MeteredSource::new(self.source, &meter)), session, ..self }
+        let others = Arc::new(self.others.with_meter(&meter));
+        Self { source: Arc::new(MeteredSource::new(self.source, &meter)), session, others, ..self }
     }
 
     /// The same file for an operation that reads the same pages several times: what was read last is kept, in at most

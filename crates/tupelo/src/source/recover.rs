@@ -40,6 +40,7 @@ impl File {
         let (state, count) = self.attempt(|fetched| container::recovered(fetched, &keys))?;
         let source = Arc::new(Overlay::new(self.source.clone(), state.patches)?);
         let file = Self::open(source)?.with_memory_budget(budget.limit_bytes());
+        let file = Self { others: Arc::clone(&self.others), ..file };
         file.session.deviations().add(0, Rule::Recovered { keys: count });
         Ok(file)
     }

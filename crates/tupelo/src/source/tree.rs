@@ -1,5 +1,7 @@
 //! A tree in a ROOT file, and the bytes of its baskets.
 
+mod others;
+
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -7,12 +9,16 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
+use tupelo_storage::ByteSource;
+use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::fields::Field;
 use tupelo_ttree::moved::MovableTree;
-use tupelo_ttree::tree::{Refused, Stored};
+use tupelo_ttree::tree::{BasketPlace, Refused, Stored};
 use tupelo_ttree::{Branch, Tree};
 
-use super::{File, RequestMemory, Reservation, Session};
+pub(crate) use self::others::Origin;
+pub(super) use self::others::OtherFiles;
+use super::{Blob, BlobRange, File, RequestMemory, Reservation, Session};
 use crate::{Error, Result};
 
 /// Compressed bytes of a cluster, where a tree does not say what was flushed together.
@@ -40,6 +46,8 @@ pub(crate) struct TreeSource {
     file: File,
     object: container::Object,
     tree: Tree,
+    /// Names of other files that have baskets, sorted. The blob of the first of them has the number 1.
+    other_names: Vec<String>,
     fields: Vec<Field>,
     refused: Vec<Refused>,
     infos: StreamerInfos,
@@ -68,11 +76,16 @@ impl TreeSource {
         // They cost a file nothing, but are bounded.
         let cluster_bytes = size_of_val(clusters.as_slice()) as u64;
         let cluster_memory = budget.reserve(cluster_bytes, "the clusters of the tree")?;
+        let elsewhere = tree.branches.iter().filter(|branch| branch.is_elsewhere());
+        let mut other_names: Vec<String> = elsewhere.map(|branch| branch.file_name.clone()).collect();
+        other_names.sort_unstable();
+        other_names.dedup();
         let identity = xxh3(&[&bytes[..], &file.size().to_le_bytes()].concat());
         Ok(Self {
             file,
             object: object.clone(),
             tree,
+            other_names,
             fields,
             refused,
             infos,
@@ -132,8 +145,10 @@ impl TreeSource {
         &self.infos
     }
 
+    /// The memory of a request. Baskets in other files count for it once these are open.
     pub(crate) fn request_memory(&self) -> RequestMemory {
-        self.session().budget().request(self.file.size())
+        let others = self.other_names.iter().filter_map(|name| self.file.others.known(name)?.size().ok());
+        self.session().budget().request(others.fold(self.file.size(), u64::saturating_add))
     }
 
     /// Number of clusters.
@@ -152,38 +167,105 @@ impl TreeSource {
         self.clusters.partition_point(|cluster| cluster.end <= entry)
     }
 
-    /// The record of a basket in the file; `None` where it is in the tree's own record.
-    pub(crate) fn range(&self, branch: &Branch, basket: usize) -> Result<Option<Range<u64>>> {
+    /// Opens the other files that have the baskets of some branches.
+    pub(crate) fn open_others(&self, branches: impl IntoIterator<Item = usize>) -> Result<()> {
+        for index in branches {
+            let opened = self.tree.branches.get(index).map_or(Ok(()), |branch| self.open_other(branch));
+            opened.map_err(|error| error.within(format!("branch '{}'", self.tree.path(index))))?;
+        }
+        Ok(())
+    }
+
+    /// Opens the other file that has the baskets of a branch, if there is one.
+    pub(crate) fn open_other(&self, branch: &Branch) -> Result<()> {
+        let is_needed = |place: &BasketPlace| matches!(place.stored, Stored::InFile { .. });
+        match branch.is_elsewhere() && branch.baskets.iter().any(is_needed) {
+            true => self.file.others.open(&branch.file_name).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// The file that has the baskets of a branch.
+    fn blob_of(&self, branch: &Branch) -> Blob {
+        let other = self.other_names.binary_search(&branch.file_name).ok().filter(|_| branch.is_elsewhere());
+        Blob::numbered(other.map_or(0, |index| index as u64 + 1))
+    }
+
+    /// Runs work on a file with baskets.
+    fn with_blob<T>(&self, blob: Blob, work: impl FnOnce(&dyn ByteSource) -> Result<T>) -> Result<T> {
+        let name = blob.number.checked_sub(1).and_then(|index| self.other_names.get(index as usize));
+        match name {
+            None => work(self.file.source()),
+            Some(name) => work(&*self.file.others.open(name)?),
+        }
+    }
+
+    /// The record of a basket in its file; `None` where it is in the tree's own record.
+    pub(crate) fn range(&self, branch: &Branch, basket: usize) -> Result<Option<BlobRange>> {
         match branch.baskets.get(basket).map(|place| &place.stored) {
-            Some(Stored::InFile { offset, bytes }) => self.record(*offset, *bytes).map(Some),
+            Some(Stored::InFile { offset, bytes }) => self.record(branch, *offset, *bytes).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// The bytes of a record, which must lie in the file.
-    pub(crate) fn record(&self, offset: u64, bytes: u32) -> Result<Range<u64>> {
-        let size = self.file.size();
+    /// The bytes of a record of a branch, which must lie in its file.
+    pub(crate) fn record(&self, branch: &Branch, offset: u64, bytes: u32) -> Result<BlobRange> {
+        let blob = self.blob_of(branch);
+        let size = self.with_blob(blob, |source| Ok(source.size()?))?;
         match offset.checked_add(bytes.into()).filter(|&end| end <= size) {
-            Some(end) => Ok(offset..end),
+            Some(end) => Ok(BlobRange { blob, start: offset, end }),
             None => {
                 let what = format!("{bytes} bytes at byte {offset} extend past the end of the file ({size} bytes)");
-                Err(Error::corrupt(what))
+                Err(in_other(&branch.file_name, Error::corrupt(what)))
             }
         }
     }
 
     /// Whether the decoding thread reads a record itself.
-    pub(crate) fn is_read_in_place(&self, range: &Range<u64>) -> bool {
-        self.file.source().reads_in_place(range)
+    pub(crate) fn is_read_in_place(&self, range: &BlobRange) -> bool {
+        let is_local = |source: &dyn ByteSource| Ok(source.reads_in_place(&(range.start..range.end)));
+        self.with_blob(range.blob, is_local).unwrap_or(false)
     }
 
     /// Fetches records with as few requests as the hints of the storage allow.
-    pub(crate) fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        Ok(self.file.source().read_ranges(ranges)?)
+    pub(crate) fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
+        let mut numbered: Vec<(usize, &BlobRange)> = ranges.iter().enumerate().collect();
+        numbered.sort_by_key(|(_, range)| range.blob);
+        let mut fetched = vec![Bytes::new(); ranges.len()];
+        for group in numbered.chunk_by(|(_, range), (_, next)| range.blob == next.blob) {
+            let Some((_, first)) = group.first() else { continue };
+            let own: Vec<Range<u64>> = group.iter().map(|(_, range)| range.start..range.end).collect();
+            let read = self.with_blob(first.blob, |source| Ok(source.read_ranges(&own)?))?;
+            for ((number, _), bytes) in group.iter().zip(read) {
+                if let Some(place) = fetched.get_mut(*number) {
+                    *place = bytes;
+                }
+            }
+        }
+        Ok(fetched)
     }
 
     /// Reads a record.
-    pub(crate) fn read_into(&self, start: u64, room: &mut [u8]) -> Result<()> {
-        Ok(self.file.source().read_into(start, &mut [room])?)
+    pub(crate) fn read_into(&self, range: &BlobRange, room: &mut [u8]) -> Result<()> {
+        self.with_blob(range.blob, |source| Ok(source.read_into(range.start, &mut [room])?))
     }
+
+    /// The error that explains apparent damage: a file that was changed after it was opened is not damaged.
+    pub(crate) fn unless_changed(&self, error: Error) -> Error {
+        let others = self.other_names.iter().filter_map(|name| self.file.others.known(name));
+        others.fold(error.unless_changed(self.file.source()), |error, other| error.unless_changed(&*other))
+    }
+}
+
+/// Refuses a record of another file that is not a basket of a branch: the file may have been replaced. The first name is that
+/// of the file, empty for that of the tree, the other one that of the branch.
+pub(crate) fn check_record([file, branch]: [&str; 2], record: &[u8], offset: u64) -> Result<()> {
+    match file.is_empty() {
+        true => Ok(()),
+        false => BasketHead::check_branch(record, offset, branch).map_err(|error| in_other(file, error.into())),
+    }
+}
+
+fn in_other(file: &str, error: Error) -> Error {
+    if file.is_empty() { error } else { error.within(format!("file '{file}'")) }
 }

@@ -12,7 +12,7 @@ use tupelo_ttree::Column;
 
 use super::{BasketDecoder, Leaf, counted, plain, plain_width, stored_bytes};
 use crate::decode::try_allocation;
-use crate::source::CONCURRENT_FETCHES;
+use crate::source::{BlobRange, CONCURRENT_FETCHES};
 use crate::{Error, Result, pool};
 
 /// Stored bytes of a local file that are read before the next ones: so the file is read from its start to its end.
@@ -31,7 +31,7 @@ pub(super) struct BasketEntries<'o> {
     pub(super) entries: Range<usize>,
     /// The destination of the values, if they are numbers.
     pub(super) out: Option<&'o mut [u8]>,
-    pub(super) range: Option<Range<u64>>,
+    pub(super) range: Option<BlobRange>,
     pub(super) first_entry: u64,
 }
 
@@ -87,7 +87,7 @@ impl BasketDecoder<'_> {
         let most = self.memory.fetch_bytes().min(self.cache.bytes.unwrap_or(u64::MAX));
         let fetch = |(sum, batch): (u64, Vec<BasketEntries<'o>>)| {
             let reserved = self.memory.reserve_scratch(sum, "baskets")?;
-            let ranges: Vec<Range<u64>> = batch.iter().filter_map(|part| part.range.clone()).collect();
+            let ranges: Vec<BlobRange> = batch.iter().filter_map(|part| part.range).collect();
             Ok((batch, self.source.fetch(&ranges)?, sum, reserved))
         };
         pool::each_waiting(self.batches(parts, most), CONCURRENT_FETCHES, fetch, |(batch, fetched, sum, reserved)| {

@@ -10,7 +10,7 @@ use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 
 use super::{BasketDecoder, COUNT, Counters, Form, Leaf, branches_of, decode_baskets, estimated_bytes, other_numbers};
-use crate::source::{RequestMemory, TreeCache, TreeSource};
+use crate::source::{BlobRange, RequestMemory, TreeCache, TreeSource};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes of values, as branches state them, that are decoded to find out: 64 MiB.
@@ -32,12 +32,15 @@ pub(crate) fn unreadable(
     let count = entries.end - entries.start;
     let bytes: f64 = fields.iter().map(|(field, _)| estimated_bytes(source, field, count)).sum();
     let is_small = bytes <= PROBE_BYTES;
-    let is_local = source.is_read_in_place(&(0..1));
+    let is_local = source.is_read_in_place(&BlobRange::in_file(0..1));
     let count = if is_small { count } else { ((count as f64 * PROBE_BYTES / bytes) as u64).clamp(1, count) };
     let probed = entries.start..entries.start + count;
     let entries = std::slice::from_ref(&probed);
     let is_probed = |field: &&(&TreeField, DataType)| is_small && is_local || !is_plain(field.0);
     let fields: Vec<_> = fields.iter().filter(is_probed).cloned().collect();
+    let mut branches = Vec::new();
+    fields.iter().for_each(|(field, _)| branches_of(field, &field.name, &mut branches));
+    source.open_others(branches.into_iter().map(|(_, branch, _)| branch))?;
     if count == 0 || about_values(decode_baskets(source, memory, cache, &fields, entries))?.is_ok() {
         return Ok(Vec::new());
     }

@@ -83,7 +83,7 @@ pub fn salvage_tree(
         let is_unknown = |error: &Error| error.kind() == ErrorKind::Unsupported && check.layout.is_some();
         let checked = match checked {
             Err(error) if is_unknown(&error) => {
-                let bytes_alone = BasketCheck { layout: None, range: check.range.clone(), ..*check };
+                let bytes_alone = BasketCheck { layout: None, ..*check };
                 check_baskets(tree.source(), &[bytes_alone]).and_then(|checked| checked.into_iter().collect())
             }
             checked => checked,

@@ -122,7 +122,7 @@ impl Extents {
         for branch in source.tree().branches.iter().filter(|branch| !branch.is_elsewhere()) {
             for basket in 0..branch.baskets.len() {
                 if let Some(range) = source.range(branch, basket)? {
-                    self.data.add(file, range)?;
+                    self.data.add(file, range.start..range.end)?;
                 }
             }
         }
@@ -222,6 +222,14 @@ pub(super) fn used_only_by(
             Ok(Freed { kept: Some(format!("the records of the file: {}", error.reason())), ..Freed::default() })
         }
     }
+}
+
+/// Whether any record is a basket, as far as the records can be read.
+pub(super) fn has_baskets(file: &source::File) -> bool {
+    let mut is_found = false;
+    // Damage is for those to report who need what is damaged.
+    let _walked = records(file, |_, class_name| is_found |= class_name == BASKET_CLASS);
+    is_found
 }
 
 /// Visits all records that have a key, each with its class.

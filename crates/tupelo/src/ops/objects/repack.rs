@@ -9,6 +9,7 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_storage::Storage;
 
 use super::super::merge::{merge_objects, merge_tree};
+use super::extents::has_baskets;
 use crate::reader::{File, OpenOptions, TREE_CLASSES, Tree};
 use crate::source::TreeSource;
 use crate::writer::{FileWriter, MoveOptions};
@@ -35,7 +36,7 @@ pub struct Repacked {
 ///
 /// # Errors
 /// Unsupported, with the name, for what the new file could not have: ntuples with unsupported features, objects with
-/// trees in them, directories that are in the file twice; corrupt where the file is damaged; those of writing. No file
+/// trees in them, directories that are in the file twice; also for a file that has nothing of a tree but its baskets; corrupt where the file is damaged; those of writing. No file
 /// is written then.
 pub fn repack(
     from: &File,
@@ -45,6 +46,11 @@ pub fn repack(
 ) -> Result<Option<Repacked>> {
     let root = from.root_file().map_err(|error| error.in_file(from.name()))?;
     let contents = Contents::of(from).map_err(|error| error.or_in_file(from.name()))?;
+    // Nothing in the file leads to them.
+    if contents.trees.is_empty() && has_baskets(root) {
+        let what = "it has no tree, but baskets of trees in other files, which would be lost";
+        return Err(Error::unsupported(what).in_file(from.name()));
+    }
     let title = root.attempt(|fetched| Ok(container::Directory::top(fetched)?.title().to_owned()))?;
     let writer = FileWriter::create_titled(to, &title, storage)?;
     match contents.write(from, &writer, progress) {

@@ -81,7 +81,7 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             _ => report.add(whole(what), kind),
         }
     }
-    let held = tree.branches.iter().filter(|branch| !branch.is_elsewhere()).map(|branch| branch.entries).max();
+    let held = tree.branches.iter().map(|branch| branch.entries).max();
     let what = format!("its branches have {} entries, but the tree says {}", held.unwrap_or(0), tree.entries);
     match held.map(|held| held.cmp(&tree.entries)) {
         // ROOT reads no more entries than the tree says.
@@ -92,9 +92,8 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
     let damage = |branch: usize, what: String| Damage { field: Some(tree.path(branch)), ..whole(what) };
     for (index, branch) in tree.branches.iter().enumerate() {
         let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
-        if branch.is_elsewhere() {
-            let what = format!("its baskets are in another file, '{}'", branch.file_name);
-            report.add(damage(index, what), ErrorKind::Unsupported);
+        if let Err(error) = source.open_other(branch) {
+            report.add(damage(index, error.to_string()), error.kind());
             continue;
         }
         // Branches that contain others, and bases without members, have entries but no baskets; those of ROOT 4 have an
@@ -123,8 +122,8 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
     Ok(())
 }
 
-/// Reads, decompresses and decodes all baskets of a tree. `found` receives each with its error; `progress` receives the
-/// stored bytes that are done, and may end the work: the result is then false.
+/// Reads, decompresses and decodes all baskets of a tree, except those in other files that cannot be opened. `found` receives
+/// each with its error; `progress` receives the stored bytes that are done, and may end the work: the result is then false.
 pub(in crate::ops) fn check_tree(
     source: &TreeSource,
     found: &mut dyn FnMut(&BasketCheck<'_>, Result<()>),
@@ -132,8 +131,10 @@ pub(in crate::ops) fn check_tree(
 ) -> Result<bool> {
     let layouts = layouts_of(source.fields());
     let mut checks = Vec::new();
-    let inside = source.tree().branches.iter().enumerate().filter(|(_, branch)| !branch.is_elsewhere());
-    for (index, branch) in inside {
+    for (index, branch) in source.tree().branches.iter().enumerate() {
+        if source.open_other(branch).is_err() {
+            continue;
+        }
         for basket in 0..branch.baskets.len() {
             let check = BasketCheck { branch: index, basket, range: None, layout: layouts.get(&index).copied() };
             match source.range(branch, basket) {
@@ -143,7 +144,7 @@ pub(in crate::ops) fn check_tree(
         }
     }
     // As they lie in the file, so that those of a cluster, and their counters, are checked together.
-    checks.sort_by_key(|check| check.range.as_ref().map_or(0, |range| range.start));
+    checks.sort_by_key(|check| check.range);
     let mut done = 0;
     for batch in batches(&checks, FETCH_BYTES, BATCH_BASKETS, BasketCheck::stored_bytes) {
         for (check, checked) in batch.iter().zip(check_baskets(source, batch)?) {

@@ -237,7 +237,7 @@ impl Tree {
 
     /// Prefixes an error with file and tree.
     pub(crate) fn context(&self, error: Error) -> Error {
-        let error = error.unless_changed(self.source.file().source());
+        let error = self.source.unless_changed(error);
         error.in_object("tree", &self.path).in_file(self.file_name())
     }
 
@@ -342,6 +342,11 @@ impl EntrySource for Tree {
     }
 
     fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+        let mut branches = Vec::new();
+        for field in fields {
+            branches_of(self.tree_field(field)?, &field.name, &mut branches);
+        }
+        self.source.open_others(branches.into_iter().map(|(_, branch, _)| branch))?;
         let memory = self.source.request_memory().shared(options.shares);
         let typed = |field: &Field| {
             let stored = data_type(field, self.schema.is_compressed());
@@ -385,6 +390,7 @@ impl EntrySource for Tree {
             for field in fields {
                 let mut branches = Vec::new();
                 branches_of(self.tree_field(field)?, &field.name, &mut branches);
+                self.source.open_others(branches.iter().map(|(_, branch, _)| *branch))?;
                 for (path, index, _) in branches {
                     let Some(branch) = self.source.tree().branches.get(index) else { continue };
                     let wanted = |basket: &usize| {
@@ -394,7 +400,7 @@ impl EntrySource for Tree {
                     let baskets: Vec<usize> = (0..branch.baskets.len()).filter(wanted).collect();
                     let mut stored = 0;
                     for &basket in &baskets {
-                        stored += self.source.range(branch, basket)?.map_or(0, |range| range.end - range.start);
+                        stored += self.source.range(branch, basket)?.map_or(0, |range| range.bytes());
                     }
                     let unpacked =
                         (branch.bytes[0] as f64 * baskets.len() as f64 / branch.baskets.len().max(1) as f64) as u64;

@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
+use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedIndex, MovedTree};
 use tupelo_ttree::tree::Stored;
@@ -16,7 +17,7 @@ use crate::plan::EntrySet;
 use crate::pool::{self, Ahead};
 use crate::reader::Tree;
 use crate::sink::{FileSink, PageSink, Target, name_of};
-use crate::source::TreeSource;
+use crate::source::{BlobRange, TreeSource, check_record};
 use crate::{Error, Result};
 
 /// Bytes of baskets that are read together from storage that is read in place, and from other storage.
@@ -53,7 +54,16 @@ struct Basket {
     entries: Range<u64>,
     /// The codec of its branch.
     codec: Compression,
+    /// Its record; `None` if it is in the record of the tree.
+    range: Option<BlobRange>,
     stored: Stored,
+}
+
+/// What identifies the branch of a basket, in a tree whose branches may have other numbers than those of its file.
+struct Named {
+    path: String,
+    name: String,
+    file_name: String,
 }
 
 /// A basket on its way: its key and head, its payload, and bytes before compression.
@@ -216,8 +226,15 @@ impl MovedTreeWriter {
         let mut done = 0;
         let codecs = self.options.codecs(movable).map_err(|error| tree.context(error))?;
         let from = tree.clone();
-        let read = move |group: Vec<Basket>| read(&from, &group, &codecs).map_err(|error| from.context(error));
-        for moving in Ahead::new(groups(movable, source).into_iter(), read) {
+        let named = |(index, branch): (usize, &Branch)| Named {
+            path: movable.tree.path(index),
+            name: branch.name.clone(),
+            file_name: branch.file_name.clone(),
+        };
+        let names: Vec<Named> = movable.tree.branches.iter().enumerate().map(named).collect();
+        let groups = groups(movable, source).map_err(|error| tree.context(error))?;
+        let read = move |group: Vec<Basket>| read(&from, &group, &names, &codecs).map_err(|error| from.context(error));
+        for moving in Ahead::new(groups.into_iter(), read) {
             let put = self.put(moving?, base).map_err(|error| self.context(error))?;
             for (branch, number, place) in put {
                 done += u64::from(place.bytes);
@@ -292,25 +309,28 @@ impl MovedTreeWriter {
 }
 
 /// Reads baskets and, if they get another codec, compresses them again.
-fn read(tree: &Tree, group: &[Basket], codecs: &[Option<Compression>]) -> Result<Vec<Moving>> {
+fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compression>]) -> Result<Vec<Moving>> {
     let source = tree.source();
-    let range = |basket: &Basket| match basket.stored {
-        Stored::InFile { offset, bytes } => source.record(offset, bytes).map(Some),
-        Stored::Embedded(_) => Ok(None),
-    };
-    let ranges = group.iter().filter_map(|basket| range(basket).transpose()).collect::<Result<Vec<_>>>()?;
-    let total = ranges.iter().map(|range| range.end - range.start).sum();
+    let ranges: Vec<BlobRange> = group.iter().filter_map(|basket| basket.range).collect();
+    let total = ranges.iter().map(BlobRange::bytes).sum();
     let _reserved = source.session().budget().reserve(total, "baskets")?;
     let mut records = source.fetch(&ranges)?.into_iter();
     let mut moving = Vec::with_capacity(group.len());
     for basket in group {
+        let branch = names.get(basket.branch);
+        let of_file = |record: Bytes, offset: u64| {
+            if let Some(branch) = branch {
+                check_record([&branch.file_name, &branch.name], &record, offset)?;
+            }
+            of_record(basket, &record, offset)
+        };
         let read = match &basket.stored {
-            Stored::InFile { offset, .. } => records.next().map(|record| of_record(basket, &record, *offset)),
+            Stored::InFile { offset, .. } => records.next().map(|record| of_file(record, *offset)),
             Stored::Embedded(bytes) => Some(of_embedded(basket, bytes)),
         };
         let named = |error: Error| {
-            let name = tree.source().tree().path(basket.branch);
-            error.within(format!("basket {}", basket.number)).within(format!("branch '{name}'"))
+            let path = branch.map_or("", |branch| branch.path.as_str());
+            error.within(format!("basket {}", basket.number)).within(format!("branch '{path}'"))
         };
         moving.extend(read.transpose().map_err(named)?);
     }
@@ -331,22 +351,20 @@ fn with_big_key(moving: Moving) -> Result<Moving> {
 }
 
 /// The baskets of a tree in the order in which they are stored, in groups.
-fn groups(tree: &MovableTree, source: &TreeSource) -> Vec<Vec<Basket>> {
+fn groups(tree: &MovableTree, source: &TreeSource) -> Result<Vec<Vec<Basket>>> {
     let mut all = Vec::new();
     for (index, branch) in tree.tree.branches.iter().enumerate().filter(|(index, _)| tree.is_kept(*index)) {
+        let named = |error: Error| error.within(format!("branch '{}'", tree.tree.path(index)));
+        source.open_other(branch).map_err(named)?;
         for (number, place) in branch.baskets.iter().enumerate().filter(|(_, place)| !place.entries.is_empty()) {
+            let range = source.range(branch, number);
+            let range = range.map_err(|error| named(error.within(format!("basket {number}"))))?;
             let (entries, stored) = (place.entries.clone(), place.stored.clone());
-            all.push(Basket { branch: index, number, entries, codec: codec_of(branch), stored });
+            all.push(Basket { branch: index, number, entries, codec: codec_of(branch), range, stored });
         }
     }
-    all.sort_by_key(|basket| match basket.stored {
-        Stored::InFile { offset, .. } => offset,
-        Stored::Embedded(_) => u64::MAX,
-    });
-    let is_in_place = all.iter().all(|basket| match basket.stored {
-        Stored::InFile { offset, bytes } => source.is_read_in_place(&(offset..offset.saturating_add(bytes.into()))),
-        Stored::Embedded(_) => true,
-    });
+    all.sort_by_key(|basket| (basket.range.is_none(), basket.range));
+    let is_in_place = all.iter().filter_map(|basket| basket.range).all(|range| source.is_read_in_place(&range));
     let group_bytes = GROUP_BYTES[usize::from(!is_in_place)];
     let (mut groups, mut group, mut bytes) = (Vec::new(), Vec::new(), 0);
     for basket in all {
@@ -359,7 +377,7 @@ fn groups(tree: &MovableTree, source: &TreeSource) -> Vec<Vec<Basket>> {
         group.push(basket);
     }
     groups.push(group);
-    groups
+    Ok(groups)
 }
 
 fn of_record(place: &Basket, record: &Bytes, offset: u64) -> Result<Moving> {

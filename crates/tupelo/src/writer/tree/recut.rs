@@ -16,7 +16,7 @@ use super::moved::MovedTreeWriter;
 use super::options::codec_of;
 use crate::plan::EntrySet;
 use crate::reader::Tree;
-use crate::source::TreeSource;
+use crate::source::{BlobRange, TreeSource, check_record};
 use crate::{Error, Result, pool};
 
 /// Stored bytes of baskets whose entries are moved together.
@@ -170,18 +170,19 @@ impl MovedTreeWriter {
         cluster: &EntrySet,
     ) -> Result<u64> {
         let source = tree.source();
-        let mut wanted: Vec<(usize, usize, Option<Range<u64>>)> = Vec::new();
+        let mut wanted: Vec<(usize, usize, Option<BlobRange>)> = Vec::new();
         for (place, recut) in group.iter().enumerate() {
             let Some(branch) = movable.tree.branches.get(recut.branch) else { continue };
             for number in baskets_of(branch, cluster) {
                 if recut.read.as_ref().is_none_or(|(known, _)| *known != number) {
-                    let range = source.range(branch, number).map_err(|e| tree.context(e))?;
+                    let named = |e: Error| tree.context(e.within(format!("branch '{}'", recut.name)));
+                    let range = source.range(branch, number).map_err(named)?;
                     wanted.push((place, number, range));
                 }
             }
         }
-        let ranges: Vec<Range<u64>> = wanted.iter().filter_map(|(.., range)| range.clone()).collect();
-        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        let ranges: Vec<BlobRange> = wanted.iter().filter_map(|(.., range)| *range).collect();
+        let bytes = ranges.iter().map(BlobRange::bytes).sum();
         let _reserved = source.session().budget().reserve(bytes, "baskets").map_err(|e| tree.context(e))?;
         let mut records = source.fetch(&ranges).map_err(|e| tree.context(e))?.into_iter();
         let tasks: Vec<_> = wanted
@@ -192,7 +193,12 @@ impl MovedTreeWriter {
             let branch = group.get(place).and_then(|recut| movable.tree.branches.get(recut.branch));
             let stored = branch.and_then(|branch| Some(&branch.baskets.get(number)?.stored));
             let open = || match (&record, stored) {
-                (Some((offset, record)), _) => open_record(record, *offset),
+                (Some((offset, record)), _) => {
+                    if let Some(branch) = branch {
+                        check_record([&branch.file_name, &branch.name], record, *offset)?;
+                    }
+                    open_record(record, *offset)
+                }
                 (None, Some(Stored::Embedded(bytes))) => Ok(StoredEntries::of_embedded(bytes)?),
                 _ => Err(Error::corrupt("the basket was not read")),
             };
