@@ -7,7 +7,9 @@ table again.
 from __future__ import annotations
 
 import collections
+import json
 import os
+import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 import uproot
 from branches import equal, read_by_uproot
 from panel import REAL_DATA as DATA
-from panel import WORK, agree, judge, report, root_error, tupelo_dump
+from panel import TUPELO, WORK, agree, judge, report, root_error, tupelo_dump
 from panel import tupelo as command
 
 import tupelo
@@ -183,6 +185,33 @@ IMPORTED = (
     ("cms_nanoaod_2015_ttbar_tree.root", "Events"),
     ("atlas_daod_physlite_tree.root", "CollectionTree"),
 )
+
+
+def test_sizes_count_baskets_in_the_record_of_the_tree() -> None:
+    """`ls` adds baskets that were never flushed, and their share of the compressed record, to those in the file."""
+    path = DATA / "cms_nanoaod_2015_ttbar_tree.root"
+    if not path.exists():
+        pytest.skip(f"no {path.name}")
+    done = subprocess.run([str(TUPELO), "ls", "--json", f"{path}:Events"], check=True, capture_output=True, text=True)
+    listed = json.loads(done.stdout)
+    fields = {field["name"]: field for field in listed["fields"]}
+    with uproot.open(path) as file:
+        record, tree = file.key("Events").fNbytes, file["Events"]
+        written, values = 0, 0
+        for branch in tree.branches:
+            field = fields[branch.name]
+            stored = branch.member("fZipBytes")
+            own = branch.array(library="np")
+            own = sum(item.nbytes for item in own) if own.dtype == object else own.nbytes
+            assert field["baskets"] == branch.num_baskets, branch.name
+            assert field["stored_bytes"] > stored, branch.name
+            assert field["unpacked_bytes"] > own, branch.name
+            written, values = written + stored, values + own
+    for number in ("stored_bytes", "unpacked_bytes", "baskets"):
+        assert sum(field[number] for field in fields.values()) == listed[number]
+    assert written < listed["stored_bytes"] < written + record
+    # Keys and the positions of entries come on top.
+    assert values < listed["unpacked_bytes"] < 3 * values
 
 
 def test_root_reads_imported_trees(summary: list[str]) -> None:
