@@ -17,6 +17,7 @@ mod storage;
 mod table;
 mod tree;
 mod writer;
+mod xaod;
 
 use std::ffi::OsString;
 
@@ -55,6 +56,8 @@ mod _core {
     use super::tree::{BranchInfo, TreeInfo};
     #[pymodule_export]
     use super::writer::{FieldsWriter, FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
+    #[pymodule_export]
+    use super::xaod::{AuxContainer, AuxStores, AuxVariable};
     use super::*;
 
     /// Sets the number of threads that decode and encode; 0 means one per core.

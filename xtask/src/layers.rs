@@ -104,12 +104,18 @@ const CRATES: &[Crate] = &[
         ],
     },
     Crate {
+        name: "tupelo-xaod",
+        path: "crates/tupelo-xaod",
+        uses: &["tupelo"],
+        rooms: &["stores", "keys", "links", "event"],
+    },
+    Crate {
         name: "tupelo-cli",
         path: "crates/tupelo-cli",
         uses: &["tupelo"],
         rooms: &["json", "failure", "interrupt", "text", "inputs", "console", "parse", "table", "formats", "commands"],
     },
-    Crate { name: "tupelo-python", path: "python", uses: &["tupelo", "tupelo-cli"], rooms: &[] },
+    Crate { name: "tupelo-python", path: "python", uses: &["tupelo", "tupelo-xaod", "tupelo-cli"], rooms: &[] },
     Crate {
         name: "conformance",
         path: "conformance",

@@ -218,9 +218,9 @@ impl Error {
         self
     }
 
-    /// A name that does not exist among `known`; lists the nearest ones.
+    /// A name that does not exist among `known`; lists the nearest ones. Also for the faces over this crate.
     #[cold]
-    pub(crate) fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+    pub fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let wanted = name.to_lowercase();
         // The text that the wildcards at the ends of a glob match is unknown.
         let stem = wanted.trim_matches('*');

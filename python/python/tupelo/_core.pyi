@@ -19,6 +19,9 @@ __all__ = [
     "VERSION",
     "AttributeSetWriter",
     "Attributes",
+    "AuxContainer",
+    "AuxStores",
+    "AuxVariable",
     "Batch",
     "Batches",
     "BranchInfo",
@@ -451,6 +454,31 @@ class Import:
         self, file: FileWriter, path: str, options: dict[str, Any], tell: Callable[[int], object] | None
     ) -> int: ...
     def compare(self, ntuple: Table, most: int) -> Comparison: ...
+
+@final
+class AuxVariable:
+    name: str
+    path: str
+    type_name: str
+    is_static: bool
+    id: int
+
+@final
+class AuxContainer:
+    name: str
+    class_name: str
+    store_class: str
+    is_object: bool
+    variables: list[AuxVariable]
+
+@final
+class AuxStores:
+    def __new__(cls, table: Table, file: File | None) -> Self: ...
+    def containers(self) -> list[AuxContainer]: ...
+    def find(self, name: str) -> tuple[str, str]: ...
+    def read(self, wanted: list[tuple[str, list[str]]], start: int, stop: int) -> Any: ...
+    def resolve(self, links: str, variables: list[str], start: int, stop: int, dangling_is_null: bool) -> Any: ...
+    def keys(self) -> list[tuple[int, str]]: ...
 
 @final
 class Manifest:

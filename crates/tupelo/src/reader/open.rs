@@ -64,6 +64,11 @@ impl OpenOptions {
         self
     }
 
+    /// What is opened.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// The same options for another file.
     #[must_use]
     pub fn for_another(self, location: Location) -> Self {

@@ -1,0 +1,272 @@
+//! Reading containers and objects.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
+use tupelo::{Error, File, OpenOptions, Result, Table};
+
+use crate::keys::Keys;
+use crate::links::{self, Dangling, Targets};
+use crate::stores::{Container, Stores};
+
+/// Names of the events in files of ATLAS: of ntuples, of early ntuples, and of trees.
+const EVENTS: [&str; 3] = ["EventData", "RNT:CollectionTree", "CollectionTree"];
+
+/// The containers of all entries of an ntuple, a tree, or a chain of them.
+#[derive(Debug, Clone)]
+pub struct Event {
+    table: Table,
+    stores: Arc<Stores>,
+    /// The file with the keys of links, which are read when they are needed.
+    file: Option<File>,
+    keys: Arc<OnceLock<Keys>>,
+}
+
+/// Variables of a container that are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    container: String,
+    variables: Vec<String>,
+}
+
+impl Selection {
+    /// Name of the container.
+    pub fn container(&self) -> &str {
+        &self.container
+    }
+
+    /// Names of the variables.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+}
+
+impl Event {
+    /// Opens the events of a file: those that the location names, `EventData`, or `CollectionTree`.
+    ///
+    /// # Errors
+    /// Those of opening; not found if the file has no such ntuple or tree.
+    pub fn open(options: OpenOptions) -> Result<Self> {
+        let named = options.location().object.clone();
+        let file = options.open_file()?;
+        let names = file.table_names()?;
+        let usual =
+            || EVENTS.iter().find(|name| names.iter().any(|known| known == *name)).map(|name| (*name).to_owned());
+        let table = file.table(named.or_else(usual).as_deref())?;
+        Ok(Self::of(table, Some(file)))
+    }
+
+    /// The events of a table. `file` has their metadata, with which links are resolved.
+    pub fn of(table: Table, file: Option<File>) -> Self {
+        let stores = Arc::new(Stores::of(table.schema()));
+        Self { table, stores, file, keys: Arc::default() }
+    }
+
+    /// The ntuple or tree.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> u64 {
+        self.table.entries()
+    }
+
+    /// The containers and objects with their variables.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// The containers that keys of links stand for.
+    ///
+    /// # Errors
+    /// Those of reading the metadata.
+    pub fn keys(&self) -> Result<&Keys> {
+        if let Some(known) = self.keys.get() {
+            return Ok(known);
+        }
+        let keys = self.file.as_ref().map_or_else(|| Ok(Keys::default()), Keys::of)?;
+        Ok(self.keys.get_or_init(|| keys))
+    }
+
+    /// Chooses variables of a container or object; all of them if none is named.
+    ///
+    /// # Errors
+    /// Not found, with near names.
+    pub fn select<S: AsRef<str>>(&self, container: &str, variables: impl IntoIterator<Item = S>) -> Result<Selection> {
+        let container = self.stores.container(container)?;
+        let mut names = Vec::new();
+        for name in variables {
+            names.push(container.variable(name.as_ref())?.name().to_owned());
+        }
+        if names.is_empty() {
+            names = container.variables().iter().map(|variable| variable.name().to_owned()).collect();
+        }
+        Ok(Selection { container: container.name().to_owned(), variables: names })
+    }
+
+    /// The selected variables of a range of entries, in one request: a column for each container, of lists of structs, and of
+    /// structs for an object.
+    ///
+    /// # Errors
+    /// Those of reading; unsupported, with container, variable and entry, where a variable has another number of values than
+    /// the container has elements.
+    pub fn read(&self, selections: &[Selection], entries: Range<u64>) -> Result<RecordBatch> {
+        let mut paths = Vec::new();
+        for selection in selections {
+            let container = self.stores.container(&selection.container)?;
+            paths.extend(container.interface());
+            for variable in &selection.variables {
+                paths.push(container.variable(variable)?.path());
+            }
+        }
+        let count = entries.end.saturating_sub(entries.start);
+        let first = entries.start;
+        let read = if paths.is_empty() { None } else { Some(self.table.read(&paths)?.entries(entries).to_batch()?) };
+        let count = read.as_ref().map_or(usize::try_from(count).unwrap_or(0), RecordBatch::num_rows);
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for selection in selections {
+            let container = self.stores.container(&selection.container)?;
+            let column = records(container, &selection.variables, read.as_ref(), first)?;
+            fields.push(ArrowField::new(container.name(), column.data_type().clone(), false));
+            columns.push(column);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
+    }
+
+    /// What the links of a variable refer to, in a range of entries: in the form of the links, with structs of `variables` of the
+    /// elements in place of the links; null where a link is. Links to several containers need the same types of the variables.
+    ///
+    /// # Errors
+    /// Those of reading; invalid argument if the variable does not consist of links; not found, with entry and link, for a key
+    /// that the metadata do not have or whose container is not in the event, and for an index that is too large, unless
+    /// `dangling` says that these are null.
+    pub fn resolve(
+        &self,
+        links: &str,
+        variables: &[String],
+        entries: Range<u64>,
+        dangling: Dangling,
+    ) -> Result<ArrayRef> {
+        let (container, variable) = self.stores.find(links)?;
+        let first = entries.start;
+        let batch = self.table.read([variable.path()])?.entries(entries.clone()).to_batch()?;
+        let values = value_at(&batch, variable.path())?;
+        let named = format!("variable '{}' of '{}'", variable.name(), container.name());
+        let keys = self.keys()?;
+        let found =
+            links::Links::of(&values, first).map_err(|what| Error::invalid_argument(format!("{named} {what}")))?;
+        let mut targets: BTreeMap<u32, Targets> = BTreeMap::new();
+        let mut selections = BTreeMap::new();
+        for key in found.keys() {
+            let target = keys.name(key).and_then(|name| self.stores.container(name).ok());
+            if let Some(target) = target.filter(|target| !target.is_object()) {
+                selections.insert(key, self.select(target.name(), variables)?);
+            }
+        }
+        let wanted: Vec<(u32, Selection)> = selections.into_iter().collect();
+        let chosen: Vec<Selection> = wanted.iter().map(|(_, selection)| selection.clone()).collect();
+        let read = self.read(&chosen, entries)?;
+        for ((key, selection), column) in wanted.iter().zip(read.columns()) {
+            targets.insert(*key, Targets::of(selection.container(), column.as_list::<i64>()));
+        }
+        found.resolve(&targets, keys, dangling).map_err(|error| error.of(&named))
+    }
+}
+
+/// The array at a dotted path in a batch whose fields are cut to what was chosen.
+fn value_at(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
+    let missing = || Error::unsupported(format!("'{path}' was not read"));
+    let schema = batch.schema();
+    // The longest name of a field that the path begins with.
+    let names = schema.fields().iter().enumerate().filter_map(|(at, field)| {
+        let rest = path.strip_prefix(tupelo::schema::escaped(field.name()).as_str())?;
+        (rest.is_empty() || rest.starts_with('.')).then_some((field.name().len(), at, rest))
+    });
+    let (_, at, rest) = names.max().ok_or_else(missing)?;
+    let mut value = Arc::clone(batch.columns().get(at).ok_or_else(missing)?);
+    for member in rest.split('.').filter(|member| !member.is_empty()) {
+        let record = value.as_struct_opt().ok_or_else(missing)?;
+        value = Arc::clone(record.column_by_name(member).ok_or_else(missing)?);
+    }
+    Ok(value)
+}
+
+/// The variables of a container as lists of structs, or of an object as structs.
+fn records(container: &Container, variables: &[String], batch: Option<&RecordBatch>, first: u64) -> Result<ArrayRef> {
+    let missing = || Error::unsupported(format!("'{}' has neither elements nor variables", container.name()));
+    let batch = batch.ok_or_else(missing)?;
+    let mut offsets: Option<(OffsetBuffer<i64>, String)> = None;
+    let mut count = batch.num_rows();
+    if let Some(interface) = container.interface() {
+        let own = value_at(batch, interface)?;
+        let own = own.as_list_opt::<i64>().ok_or_else(missing)?.offsets().clone();
+        offsets = Some((own, String::new()));
+    }
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for name in variables {
+        let variable = container.variable(name)?;
+        let mut values = value_at(batch, variable.path())?;
+        if !container.is_object() {
+            let list = values.as_list_opt::<i64>().ok_or_else(|| {
+                let what = format!("variable '{name}' of '{}' has no list of values in each entry", container.name());
+                Error::unsupported(what)
+            })?;
+            match &offsets {
+                Some((known, other)) => check(container, [name, other], [list.offsets(), known], first)?,
+                None => offsets = Some((list.offsets().clone(), name.clone())),
+            }
+            let (start, end) = bounds(list.offsets());
+            values = list.values().slice(start, end - start);
+            count = end - start;
+        }
+        fields.push(ArrowField::new(name, values.data_type().clone(), values.is_nullable()));
+        columns.push(values);
+    }
+    if let Some((known, _)) = &offsets {
+        let (start, end) = bounds(known);
+        count = end - start;
+    }
+    let records = StructArray::try_new_with_length(Fields::from(fields), columns, None, count)?;
+    match offsets {
+        Some((offsets, _)) => {
+            let start = offsets.first().copied().unwrap_or(0);
+            let offsets = OffsetBuffer::new(offsets.iter().map(|offset| offset - start).collect());
+            let item = Arc::new(ArrowField::new("item", records.data_type().clone(), false));
+            Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
+        }
+        None if container.is_object() => Ok(Arc::new(records)),
+        None => Err(missing()),
+    }
+}
+
+fn bounds(offsets: &OffsetBuffer<i64>) -> (usize, usize) {
+    let place = |offset: Option<&i64>| usize::try_from(offset.copied().unwrap_or(0)).unwrap_or(0);
+    (place(offsets.first()), place(offsets.last()))
+}
+
+/// Refuses a variable that has another number of values than another one, or than the container has elements.
+fn check(container: &Container, names: [&str; 2], offsets: [&OffsetBuffer<i64>; 2], first: u64) -> Result<()> {
+    let [own, known] = offsets;
+    if own == known {
+        return Ok(());
+    }
+    let mut lengths = own.lengths().zip(known.lengths()).enumerate();
+    let Some((entry, (own, known))) = lengths.find(|(_, (own, known))| own != known) else { return Ok(()) };
+    let [name, other] = names;
+    let what = match other {
+        "" => "the container has".to_owned(),
+        other => format!("variable '{other}' has"),
+    };
+    let entry = first + entry as u64;
+    let (container, of) = (container.name(), if known == 1 { "" } else { "s" });
+    Err(Error::unsupported(format!(
+        "container '{container}', variable '{name}', entry {entry}: found {own} values where {what} {known} element{of}"
+    )))
+}

@@ -1,0 +1,249 @@
+//! What `ElementLink`s refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, UInt32Array, UInt64Array, new_null_array};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field as ArrowField};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use tupelo::Error;
+
+use crate::keys::Keys;
+
+/// Members of the class of links.
+const KEY: &str = "m_persKey";
+const INDEX: &str = "m_persIndex";
+
+/// What becomes of links that cannot be resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dangling {
+    /// An error.
+    #[default]
+    Refused,
+    /// Null, as of links without a key.
+    Null,
+}
+
+/// The elements of a container that links may refer to.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    name: String,
+    offsets: OffsetBuffer<i64>,
+    items: ArrayRef,
+}
+
+impl Targets {
+    pub(crate) fn of(name: &str, lists: &LargeListArray) -> Self {
+        Self { name: name.to_owned(), offsets: lists.offsets().clone(), items: Arc::clone(lists.values()) }
+    }
+}
+
+/// The links of a variable, with the lists around them.
+pub(crate) struct Links {
+    /// From the outermost level on.
+    levels: Vec<OffsetBuffer<i64>>,
+    keys: UInt32Array,
+    indices: UInt32Array,
+    /// The entry of each link, counted from the first one.
+    entries: Vec<usize>,
+    first: u64,
+}
+
+/// A link that cannot be resolved.
+pub(crate) enum Failure {
+    Link { entry: u64, link: usize, what: String },
+    Other(Error),
+}
+
+impl Failure {
+    /// The error of a variable.
+    #[cold]
+    pub(crate) fn of(self, variable: &str) -> Error {
+        match self {
+            Self::Link { entry, link, what } => Error::invalid_argument(format!(
+                "{variable}: entry {entry}, link {link}: {what}; dangling links can be read as null"
+            )),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl Links {
+    /// The links in the values of entries, the first of which has the number `first`.
+    ///
+    /// # Errors
+    /// What is wrong, as the end of a sentence.
+    pub(crate) fn of(values: &ArrayRef, first: u64) -> std::result::Result<Self, String> {
+        let mut levels: Vec<OffsetBuffer<i64>> = Vec::new();
+        let mut values = Arc::clone(values);
+        let mut entries: Vec<usize> = (0..values.len()).collect();
+        while let Some(list) = values.as_list_opt::<i64>() {
+            let offsets = list.offsets();
+            let start = offsets.first().copied().unwrap_or(0);
+            let own = OffsetBuffer::new(offsets.iter().map(|offset| offset - start).collect());
+            let of_item = |(entry, count): (&usize, usize)| std::iter::repeat_n(*entry, count);
+            entries = entries.iter().zip(own.lengths()).flat_map(of_item).collect();
+            let items = list.values().slice(usize::try_from(start).unwrap_or(0), entries.len());
+            levels.push(own);
+            values = items;
+        }
+        let (keys, indices) = members(&values).ok_or_else(|| "does not consist of links".to_owned())?;
+        Ok(Self { levels, keys, indices, entries, first })
+    }
+
+    /// The keys that occur, without that of null links.
+    pub(crate) fn keys(&self) -> BTreeSet<u32> {
+        self.keys.values().iter().copied().filter(|&key| key != 0).collect()
+    }
+
+    /// The elements that the links refer to, in the lists of the links.
+    pub(crate) fn resolve(
+        &self,
+        targets: &BTreeMap<u32, Targets>,
+        keys: &Keys,
+        dangling: Dangling,
+    ) -> std::result::Result<ArrayRef, Failure> {
+        let mut starts = BTreeMap::new();
+        let mut total = 0_u64;
+        for (key, target) in targets {
+            starts.insert(*key, total);
+            total += target.items.len() as u64;
+        }
+        let mut places: Vec<Option<u64>> = Vec::with_capacity(self.keys.len());
+        let links = self.keys.values().iter().zip(self.indices.values()).zip(&self.entries);
+        let (mut entry_before, mut number) = (usize::MAX, 0);
+        for ((&key, &index), &entry) in links {
+            number = if entry == entry_before { number + 1 } else { 0 };
+            entry_before = entry;
+            let found = match (key, targets.get(&key)) {
+                (0, _) => Ok(None),
+                (_, Some(target)) => {
+                    target.place(entry, index).map(|place| starts.get(&key).map(|start| start + place))
+                }
+                (_, None) => Err(match keys.name(key) {
+                    Some(name) => format!("its container '{name}' is not in the event"),
+                    None => format!("its key {key} is not in the metadata of the file"),
+                }),
+            };
+            places.push(match (found, dangling) {
+                (Ok(place), _) => place,
+                (Err(_), Dangling::Null) => None,
+                (Err(what), Dangling::Refused) => {
+                    return Err(Failure::Link { entry: self.first + entry as u64, link: number, what });
+                }
+            });
+        }
+        let items: Vec<&dyn Array> = targets.values().map(|target| target.items.as_ref()).collect();
+        let elements = match items.as_slice() {
+            [] => new_null_array(&DataType::Struct(arrow_schema::Fields::empty()), places.len()),
+            items => take(&concat(items).map_err(|_| differing(targets))?, &UInt64Array::from(places), None)?,
+        };
+        self.in_lists(elements)
+    }
+
+    fn in_lists(&self, elements: ArrayRef) -> std::result::Result<ArrayRef, Failure> {
+        let mut values = elements;
+        for offsets in self.levels.iter().rev() {
+            let item = Arc::new(ArrowField::new("item", values.data_type().clone(), true));
+            values = Arc::new(LargeListArray::try_new(item, offsets.clone(), values, None)?);
+        }
+        Ok(values)
+    }
+}
+
+impl Targets {
+    /// The place of an element of an entry among all items.
+    fn place(&self, entry: usize, index: u32) -> std::result::Result<u64, String> {
+        let bound = |at: usize| self.offsets.get(at).and_then(|offset| u64::try_from(*offset).ok()).unwrap_or(0);
+        let (start, end) = (bound(entry), bound(entry + 1));
+        let place = start + u64::from(index);
+        match place < end {
+            true => Ok(place),
+            false => Err(format!("its index is {index}, but '{}' has {} elements there", self.name, end - start)),
+        }
+    }
+}
+
+/// The keys and indices of links, which may be in a base class.
+fn members(links: &ArrayRef) -> Option<(UInt32Array, UInt32Array)> {
+    let record: &StructArray = links.as_struct_opt()?;
+    let numbers = |name: &str| Some(record.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?.clone());
+    match numbers(KEY).zip(numbers(INDEX)) {
+        Some(found) => Some(found),
+        None if record.num_columns() == 1 => members(record.column(0)),
+        None => None,
+    }
+}
+
+#[cold]
+fn differing(targets: &BTreeMap<u32, Targets>) -> Error {
+    let names: Vec<String> = targets.values().map(|target| format!("'{}'", target.name)).collect();
+    let what = format!("the variables differ in type between {}; choose others", names.join(", "));
+    Error::invalid_argument(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int32Array;
+    use arrow_schema::Fields;
+
+    use super::*;
+
+    fn record(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
+        let fields: Fields =
+            columns.iter().map(|(name, array)| ArrowField::new(*name, array.data_type().clone(), false)).collect();
+        Arc::new(StructArray::new(fields, columns.into_iter().map(|(_, array)| array).collect(), None))
+    }
+
+    fn lists(items: ArrayRef, lengths: &[usize]) -> LargeListArray {
+        let item = Arc::new(ArrowField::new("item", items.data_type().clone(), false));
+        LargeListArray::new(item, OffsetBuffer::from_lengths(lengths.iter().copied()), items, None)
+    }
+
+    fn links(keys: Vec<u32>, indices: Vec<u32>) -> ArrayRef {
+        let base = record(vec![
+            (KEY, Arc::new(UInt32Array::from(keys)) as ArrayRef),
+            (INDEX, Arc::new(UInt32Array::from(indices)) as ArrayRef),
+        ]);
+        record(vec![(":_0", base)])
+    }
+
+    /// Links of a slice of entries, whose lists do not begin at 0.
+    #[test]
+    fn links_in_lists_of_lists_are_resolved_in_their_entry() {
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![10, 11, 20, 30, 31]));
+        let elements = lists(record(vec![("n", numbers)]), &[2, 1, 2]);
+        let targets = BTreeMap::from([(7, Targets::of("T", &elements))]);
+        let inner = lists(links(vec![9, 7, 7, 0, 7], vec![9, 1, 0, 0, 1]), &[1, 2, 0, 2]);
+        let outer: ArrayRef = Arc::new(lists(Arc::new(inner), &[1, 1, 1, 1]));
+        let found = Links::of(&outer.slice(1, 3), 5).unwrap();
+        assert_eq!(found.keys(), BTreeSet::from([7]));
+        let Ok(resolved) = found.resolve(&targets, &Keys::default(), Dangling::Refused) else { panic!() };
+        let resolved = resolved.as_list::<i64>();
+        let inner = resolved.values().as_list::<i64>();
+        assert_eq!(inner.offsets().lengths().collect::<Vec<_>>(), [2, 0, 2]);
+        let elements = inner.values().as_struct();
+        let numbers = elements.column(0).as_primitive::<arrow_array::types::Int32Type>();
+        assert_eq!((numbers.value(0), numbers.value(1), numbers.value(3)), (11, 10, 31));
+        assert!(elements.is_null(2));
+        // The third entry has two elements.
+        let wrong: ArrayRef = Arc::new(lists(links(vec![7, 7], vec![1, 2]), &[0, 0, 2]));
+        let Err(failure) = Links::of(&wrong, 5).unwrap().resolve(&targets, &Keys::default(), Dangling::Refused) else {
+            panic!()
+        };
+        let text = failure.of("v").to_string();
+        assert!(text.contains("v: entry 7, link 1: its index is 2, but 'T' has 2 elements there"), "{text}");
+        let number: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+        assert_eq!(Links::of(&number, 0).err().unwrap(), "does not consist of links");
+    }
+}

@@ -1,0 +1,355 @@
+//! Containers, objects and their variables, by the names and types of fields.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tupelo::schema::{Field, Kind, Schema};
+use tupelo::{Error, Result};
+
+/// Ends of the names of auxiliary stores; in a tree, fields of stores lose the dot at their end.
+const STATIC: &str = "Aux";
+const DYNAMIC: &str = "AuxDyn";
+
+/// Where a variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A member of the class of the store.
+    Static,
+    /// A field of its own.
+    Dynamic,
+}
+
+/// A variable of a container or object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    name: String,
+    path: String,
+    type_name: String,
+    origin: Origin,
+    id: usize,
+}
+
+impl Variable {
+    /// Name, such as `pt`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Dotted path of the field with the values.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// C++ type of the value of one element.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// Whether the variable is a member of the class of the store.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Number of this name and type among those of the event, counted from 0 in the order of their texts. Unlike numbers in the
+    /// order in which variables are first met, it is the same for the same variables in ntuples and trees, whatever was opened
+    /// before.
+    pub fn id(&self) -> usize {
+        self.id
+    }
+}
+
+/// A container of elements, or a stand-alone object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    name: String,
+    class_name: String,
+    store_class: String,
+    is_object: bool,
+    interface: Option<String>,
+    variables: Vec<Variable>,
+}
+
+impl Container {
+    /// Name, such as `AnalysisJets`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// C++ class of the container, such as `DataVector<xAOD::Jet_v1>`; empty if the file has only its store.
+    pub fn class_name(&self) -> &str {
+        &self.class_name
+    }
+
+    /// C++ class of the auxiliary store; empty if all variables are dynamic, and the file has no store.
+    pub fn store_class(&self) -> &str {
+        &self.store_class
+    }
+
+    /// Whether it is one object in each entry and not a container.
+    pub fn is_object(&self) -> bool {
+        self.is_object
+    }
+
+    /// The variables: those of the class of the store, then dynamic ones, as far as their names are not taken.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// The path of the field whose items are the elements; `None` for objects, and if the file has only the store.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        self.interface.as_deref()
+    }
+
+    /// The variable with a name.
+    ///
+    /// # Errors
+    /// Not found, with near names.
+    pub fn variable(&self, name: &str) -> Result<&Variable> {
+        let found = self.variables.iter().find(|variable| variable.name == name);
+        found.ok_or_else(|| {
+            let known = self.variables.iter().map(Variable::name);
+            Error::no_such(&format!("variable of '{}'", self.name), name, known)
+        })
+    }
+}
+
+/// All containers and objects of an event.
+#[derive(Debug, Clone, Default)]
+pub struct Stores {
+    containers: Vec<Container>,
+    by_name: HashMap<String, usize>,
+}
+
+/// What is known of a container while fields are looked at.
+#[derive(Default)]
+struct Found<'s> {
+    interface: Option<&'s Field>,
+    store: Option<&'s Field>,
+    /// Names, paths and fields.
+    dynamic: Vec<(String, String, &'s Field)>,
+}
+
+impl Stores {
+    /// The containers of the fields of an ntuple or tree.
+    pub fn of(schema: &Schema) -> Self {
+        let mut found: BTreeMap<&str, Found<'_>> = BTreeMap::new();
+        for field in &schema.fields {
+            if let Some((container, variable)) = dynamic(&field.name) {
+                let variable = (variable.to_owned(), tupelo::schema::escaped(&field.name), field);
+                found.entry(container).or_default().dynamic.push(variable);
+            } else if let Some(container) = store(field) {
+                found.entry(container).or_default().store = Some(field);
+            }
+        }
+        for field in &schema.fields {
+            if let Some(known) = found.get_mut(field.name.as_str()) {
+                known.interface = Some(field);
+            }
+        }
+        let mut containers: Vec<Container> = found.into_iter().map(|(name, found)| container(name, &found)).collect();
+        number(&mut containers);
+        let by_name = containers.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
+        Self { containers, by_name }
+    }
+
+    /// All of them, in the order of their names.
+    pub fn containers(&self) -> &[Container] {
+        &self.containers
+    }
+
+    /// The container or object with a name.
+    ///
+    /// # Errors
+    /// Not found, with near names.
+    pub fn container(&self, name: &str) -> Result<&Container> {
+        let found = self.by_name.get(name).and_then(|&at| self.containers.get(at));
+        found.ok_or_else(|| {
+            let known = self.containers.iter().map(Container::name);
+            Error::no_such("container or object", name, known)
+        })
+    }
+
+    /// The container and variable that a field of one is called by, in the spelling of ntuples or of trees:
+    /// `AnalysisElectronsAuxDyn:trackParticleLinks`, `AnalysisElectronsAux.pt` or `AnalysisElectrons.pt`.
+    ///
+    /// # Errors
+    /// Not found, with near names.
+    pub fn find(&self, name: &str) -> Result<(&Container, &Variable)> {
+        let parts = dynamic(name).or_else(|| {
+            let (container, variable) = name.split_once(['.', ':'])?;
+            // `XAux:.y` is a member of a store as a path of an ntuple.
+            let variable = variable.trim_start_matches(['.', ':']);
+            Some((container.strip_suffix(STATIC).unwrap_or(container), variable))
+        });
+        let (container, variable) = parts.ok_or_else(|| {
+            let what = format!("'{name}' is not a variable; name its container, as in 'AnalysisJets.pt'");
+            Error::invalid_argument(what)
+        })?;
+        let container = self.container(container)?;
+        Ok((container, container.variable(variable)?))
+    }
+}
+
+/// The container and the variable of `XAuxDyn:y` or `XAuxDyn.y`.
+fn dynamic(name: &str) -> Option<(&str, &str)> {
+    let (container, variable) = [":", "."].iter().find_map(|dot| name.split_once(&format!("{DYNAMIC}{dot}")))?;
+    (!container.is_empty() && !variable.is_empty()).then_some((container, variable))
+}
+
+/// The container of a field that is a store: `XAux:`, or `XAux` with members in a tree.
+fn store(field: &Field) -> Option<&str> {
+    let name = match field.name.strip_suffix([':', '.']) {
+        Some(name) => name,
+        None if matches!(field.kind, Kind::Record(_)) => &field.name,
+        None => return None,
+    };
+    name.strip_suffix(STATIC).filter(|container| !container.is_empty())
+}
+
+fn container(name: &str, found: &Found<'_>) -> Container {
+    let mut members = Vec::new();
+    if let Some(store) = found.store {
+        add_members(store, &tupelo::schema::escaped(&store.name), &mut members);
+    }
+    let is_list = |field: &Field| matches!(field.kind, Kind::Collection(_));
+    let is_object = match found.interface.map(|field| &field.kind) {
+        Some(Kind::Collection(_)) => false,
+        Some(Kind::Record(_)) => true,
+        _ => {
+            let all = members.iter().chain(&found.dynamic).map(|(_, _, field)| *field);
+            !all.into_iter().all(is_list)
+        }
+    };
+    let variable = |(name, path, field): &(String, String, &Field), origin| {
+        let value = match &field.kind {
+            Kind::Collection(item) if !is_object => item,
+            _ => *field,
+        };
+        Variable { name: name.clone(), path: path.clone(), type_name: type_name(value), origin, id: 0 }
+    };
+    let mut variables: Vec<Variable> = members.iter().map(|it| variable(it, Origin::Static)).collect();
+    let known: BTreeSet<String> = variables.iter().map(|variable| variable.name.clone()).collect();
+    let dynamic = found.dynamic.iter().filter(|(name, ..)| !known.contains(name));
+    variables.extend(dynamic.map(|it| variable(it, Origin::Dynamic)));
+    let class_of = |field: Option<&Field>| field.map(|field| field.type_name.clone()).unwrap_or_default();
+    Container {
+        name: name.to_owned(),
+        class_name: class_of(found.interface),
+        store_class: class_of(found.store),
+        is_object,
+        interface: found.interface.filter(|field| is_list(field)).map(|field| tupelo::schema::escaped(&field.name)),
+        variables,
+    }
+}
+
+/// Members of the class of a store and of its bases, in whose interfaces nothing is stored.
+fn add_members<'s>(field: &'s Field, path: &str, found: &mut Vec<(String, String, &'s Field)>) {
+    for member in field.children() {
+        let path = format!("{path}.{}", member.name);
+        match member.name.starts_with(":_") {
+            true => add_members(member, &path, found),
+            false => found.push((member.name.clone(), path, member)),
+        }
+    }
+}
+
+/// The type of a value by its structure, so that all spellings of it are one: aliases, spaces, and `long` for 64 bits.
+fn type_name(field: &Field) -> String {
+    let parts = || field.children().iter().map(type_name).collect::<Vec<_>>().join(",");
+    match &field.kind {
+        Kind::Collection(_) if field.type_name.starts_with("std::set") => format!("std::set<{}>", parts()),
+        Kind::Collection(_) => format!("std::vector<{}>", parts()),
+        Kind::Map(_) => format!("std::map<{}>", parts()),
+        Kind::Tuple(_) => format!("std::pair<{}>", parts()),
+        Kind::Wrapper(item) => type_name(item),
+        Kind::Array { size, .. } => format!("std::array<{},{size}>", parts()),
+        Kind::Primitive(_) if field.type_name == "char" => "std::int8_t".to_owned(),
+        _ => field.type_name.replace(' ', ""),
+    }
+}
+
+/// Numbers all names with types in the order of their texts.
+fn number(containers: &mut [Container]) {
+    let all: BTreeSet<(String, String)> =
+        containers.iter().flat_map(|it| &it.variables).map(|it| (it.name.clone(), it.type_name.clone())).collect();
+    let ids: HashMap<(String, String), usize> = all.into_iter().enumerate().map(|(id, key)| (key, id)).collect();
+    for variable in containers.iter_mut().flat_map(|container| &mut container.variables) {
+        variable.id = ids.get(&(variable.name.clone(), variable.type_name.clone())).copied().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema};
+
+    use super::*;
+
+    fn list(item: DataType) -> DataType {
+        DataType::LargeList(Arc::new(ArrowField::new("item", item, false)))
+    }
+
+    fn stores(fields: Vec<(&str, DataType)>) -> Stores {
+        let fields: Vec<ArrowField> =
+            fields.into_iter().map(|(name, data_type)| ArrowField::new(name, data_type, false)).collect();
+        Stores::of(&Schema::from_arrow(&ArrowSchema::new(fields)).unwrap())
+    }
+
+    fn members(members: &[(&str, DataType)]) -> DataType {
+        let field = |(name, data_type): &(&str, DataType)| ArrowField::new(*name, data_type.clone(), false);
+        DataType::Struct(members.iter().map(field).collect::<Fields>())
+    }
+
+    #[test]
+    fn static_variables_come_first_and_hide_dynamic_ones() {
+        let base = members(&[("e", list(DataType::Float32))]);
+        let store = members(&[(":_0", base), ("pt", list(DataType::Float32))]);
+        let found = stores(vec![
+            ("JetsAuxDyn:pt", list(DataType::Float64)),
+            ("JetsAuxDyn:m", list(DataType::Float32)),
+            ("JetsAux:", store),
+            ("Jets", list(members(&[]))),
+            ("AuxDyn:x", DataType::Int32),
+            ("other", DataType::Int32),
+        ]);
+        let [jets] = found.containers() else { panic!("{found:?}") };
+        assert!(!jets.is_object() && jets.interface() == Some("Jets"));
+        let shown: Vec<(&str, &str, Origin)> =
+            jets.variables().iter().map(|it| (it.name(), it.path(), it.origin())).collect();
+        let expected = [
+            ("e", "JetsAux:.:_0.e", Origin::Static),
+            ("pt", "JetsAux:.pt", Origin::Static),
+            ("m", "JetsAuxDyn:m", Origin::Dynamic),
+        ];
+        assert_eq!(shown, expected);
+        for name in ["JetsAuxDyn:m", "JetsAuxDyn.m", "Jets.m", "JetsAux:.pt", "JetsAux.pt"] {
+            assert_eq!(found.find(name).unwrap().0.name(), "Jets", "{name}");
+        }
+        assert!(found.find("m").unwrap_err().to_string().contains("name its container"));
+    }
+
+    /// Numbers depend neither on the order of fields nor on the spelling of names.
+    #[test]
+    fn variables_have_numbers_by_name_and_type() {
+        let number = |stores: &Stores, name: &str| stores.find(name).unwrap().1.id();
+        let ntuple = stores(vec![
+            ("AAuxDyn:x", list(DataType::Float32)),
+            ("BAuxDyn:x", list(DataType::Int32)),
+            ("CAuxDyn:x", list(DataType::Float32)),
+            ("IAuxDyn:x", DataType::Float32),
+        ]);
+        let tree = stores(vec![
+            ("IAuxDyn.x", DataType::Float32),
+            ("CAuxDyn.x", list(DataType::Float32)),
+            ("BAuxDyn.x", list(DataType::Int32)),
+            ("AAuxDyn.x", list(DataType::Float32)),
+        ]);
+        for name in ["A.x", "B.x", "C.x", "I.x"] {
+            assert_eq!(number(&ntuple, name), number(&tree, name), "{name}");
+        }
+        assert_eq!(number(&ntuple, "A.x"), number(&ntuple, "C.x"));
+        assert_eq!(number(&ntuple, "A.x"), number(&ntuple, "I.x"));
+        assert_ne!(number(&ntuple, "A.x"), number(&ntuple, "B.x"));
+        assert!(ntuple.container("I").unwrap().is_object());
+    }
+}

@@ -1,0 +1,302 @@
+"""ATLAS's event data model over ntuples and trees, without Athena.
+
+A file in the format of ATLAS (DAOD_PHYSLITE, DAOD_PHYS, …) has *containers* such as ``AnalysisJets`` and stand-alone
+*objects* such as ``EventInfo``. Their variables are in auxiliary stores: static ones are members of the store's class,
+dynamic ones fields of their own (``AnalysisJetsAuxDyn:pt``, with a dot in trees). `open` finds them by the names and
+types of fields, and reads no values before they are needed:
+
+>>> import tupelo.xaod  # doctest: +SKIP
+>>> event = tupelo.xaod.open("DAOD_PHYSLITE.root")  # doctest: +SKIP
+>>> event["AnalysisJets"].arrays(["pt", "eta"])  # doctest: +SKIP
+<Array [[{pt: 1.2e+05, ...}, ..., {...}], ...] type='100 * var * {pt: float32, eta: float32}'>
+>>> event.arrays({"AnalysisMuons": ["pt"], "EventInfo": ["eventNumber"]})  # doctest: +SKIP
+>>> event.resolve("AnalysisElectronsAuxDyn:trackParticleLinks", ["d0", "z0"])  # doctest: +SKIP
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsIndex
+
+from . import _core
+from ._base.checks import check_text
+from ._base.messages import short_repr
+from ._from_arrow.libraries import to_library
+from .errors import InvalidArgumentError, NotFoundError
+from .fields._select import check_library, entry_range
+from .ntuple._ntuple import Ntuple
+from .reading._chain import Chain
+from .reading._file import File
+from .reading._opening import open as _open
+
+__all__ = ["Container", "Event", "Variable", "open"]
+
+_EVENTS = ("EventData", "RNT:CollectionTree", "CollectionTree")
+_MOMENTUM = ({"pt", "eta", "phi", "m"}, {"pt", "eta", "phi", "e"}, {"px", "py", "pz", "e"}, {"px", "py", "pz", "m"})
+_STEP = 10_000
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a container or object."""
+
+    name: str
+    """Its name, such as ``pt``."""
+    path: str
+    """Dotted path of its field."""
+    typename: str
+    """C++ type of the value of one element."""
+    is_static: bool
+    """Whether it is a member of the class of the store."""
+    id: int
+    """Number of this name and type among those of the event: the same for ntuples and trees with the same variables."""
+
+
+def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
+    """Opens the events of a file, or of several.
+
+    ``files`` is a path or URL, a list or a pattern of them, as for `tupelo.open`; ``tree`` is the name of the ntuple
+    or tree, which is by default ``EventData``, or ``CollectionTree``. ``options`` are those of `tupelo.open`. Of
+    several files, all with the same containers, links are resolved by the metadata of the first one.
+
+    Raises `NotFoundError` if there is no such ntuple or tree, and the errors of `tupelo.open`.
+
+    >>> import tupelo, tupelo.xaod
+    >>> with tupelo.recreate("daod.root") as file:
+    ...     file["EventData"] = {"JetsAuxDyn:pt": [[1.5, 2.5], []], "JetsAuxDyn:m": [[0.5, 0.25], []]}
+    >>> event = tupelo.xaod.open("daod.root")
+    >>> event["Jets"].keys(), event["Jets"].pt.tolist()
+    (['pt', 'm'], [[1.5, 2.5], []])
+    """
+    names = [files] if isinstance(files, str) or not isinstance(files, Iterable) else list(files)
+    first = _open(names[0], **options)
+    if isinstance(first, Ntuple):
+        found = first if len(names) == 1 else _open(names, **options)
+        if not isinstance(found, Ntuple | Chain):
+            raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
+        return Event(found, None)
+    if isinstance(first, Chain):
+        return Event(first, None)
+    if not isinstance(first, File):
+        raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
+    known = first.keys()
+    name = next((name for name in _EVENTS if name in known), None) if tree is None else tree
+    if name is None:
+        raise NotFoundError(f"expected an ntuple or tree named {' or '.join(map(repr, _EVENTS))}, found {known}")
+    found = first[name] if len(names) == 1 else _open([{one: name} for one in names], **options)
+    if not isinstance(found, Ntuple | Chain):
+        raise InvalidArgumentError(f"'{name}' is neither an ntuple nor a tree")
+    return Event(found, first)
+
+
+class Event(Mapping[str, "Container"]):
+    """The containers and objects of all entries: a mapping from their names.
+
+    ``event["AnalysisJets"]`` is a `Container`; ``event["AnalysisJetsAuxDyn:pt"]``, in the spelling of ntuples or of
+    trees, the values of a variable.
+    """
+
+    def __init__(self, events: Ntuple | Chain, file: File | None) -> None:
+        self._events = events
+        self._core = _core.AuxStores(events._core, None if file is None else file._core)
+        self._containers = {one.name: one for one in self._core.containers()}
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries."""
+        return self._events.num_entries
+
+    @property
+    def events(self) -> Ntuple | Chain:
+        """The ntuple, tree or chain."""
+        return self._events
+
+    def __getitem__(self, name: str) -> Any:
+        if check_text(name, "name") in self._containers:
+            return Container(self, self._containers[name])
+        if not any(dot in name for dot in ".:"):
+            self._core.read([(name, [])], 0, 0)
+        container, variable = self._core.find(name)
+        return self[container][variable]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._containers)
+
+    def __len__(self) -> int:
+        return len(self._containers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._containers
+
+    def __repr__(self) -> str:
+        return f"<tupelo.xaod.Event ({len(self)} containers and objects, {self.num_entries} entries)>"
+
+    def arrays(
+        self,
+        wanted: Mapping[str, Iterable[str] | None] | Iterable[str],
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        library: Literal["ak", "arrow"] = "ak",
+    ) -> Any:
+        """Reads variables of several containers in one request: a mapping from containers to the names of variables,
+        or None for all of them. The result has a record for each entry, with a list of records for each container, and
+        a record for each object.
+
+        Raises `NotFoundError` with near names, and `UnsupportedError` with container, variable and entry, where a
+        variable has another number of values than its container has elements.
+        """
+        check_library(library)
+        if library not in ("ak", "arrow"):
+            raise InvalidArgumentError(f"expected library 'ak' or 'arrow', not {library!r}: records have no other form")
+        pairs = wanted.items() if isinstance(wanted, Mapping) else [(name, None) for name in wanted]
+        chosen = [(name, _names(variables)) for name, variables in pairs]
+        start, stop = entry_range(entry_start, entry_stop, self.num_entries)
+        batch = self._core.read(chosen, start, stop)
+        arrays = to_library(batch, library, range(start, stop))
+        return _with_vectors(arrays) if library == "ak" else arrays
+
+    def iterate(
+        self, wanted: Mapping[str, Iterable[str] | None] | Iterable[str], *, step_size: int = _STEP
+    ) -> Iterator[Any]:
+        """The same for ``step_size`` entries at a time."""
+        if step_size < 1:
+            raise InvalidArgumentError(f"expected step_size as a positive number of entries, not {step_size}")
+        chosen = dict(wanted) if isinstance(wanted, Mapping) else dict.fromkeys(wanted)
+        chosen = {name: _names(variables) or None for name, variables in chosen.items()}
+        for start in range(0, self.num_entries, step_size):
+            yield self.arrays(chosen, entry_start=start, entry_stop=min(start + step_size, self.num_entries))
+
+    def resolve(
+        self,
+        links: str,
+        variables: Iterable[str] | None = None,
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        dangling: Literal["error", "null"] = "error",
+    ) -> Any:
+        """The elements that the links of a variable refer to: an Awkward array in the form of the links, with records
+        of ``variables`` of the elements, by default all. Null links are None.
+
+        ``links`` is a variable such as ``"AnalysisElectronsAuxDyn:trackParticleLinks"``, with a colon or a dot, or
+        ``"AnalysisElectrons.trackParticleLinks"``. Links may refer to several containers if their ``variables`` have
+        the same types.
+
+        Raises `InvalidArgumentError` for other variables, and with entry and link for an unknown key, a container that
+        is not in the file and an index that is too large, unless ``dangling="null"``.
+        """
+        if dangling not in ("error", "null"):
+            raise InvalidArgumentError(f"expected dangling to be 'error' or 'null', not {short_repr(dangling)}")
+        start, stop = entry_range(entry_start, entry_stop, self.num_entries)
+        found = self._core.resolve(check_text(links, "links"), _names(variables), start, stop, dangling == "null")
+        return _with_vectors(to_library(found, "ak", range(start, stop))[links])
+
+    def get(self, entry: SupportsIndex, variable: str) -> Any:  # type: ignore[override]
+        """The value of a variable in one entry, such as ``event.get(7, "AnalysisJets.pt")``."""
+        container, name = self._core.find(check_text(variable, "variable"))
+        start, stop = entry_range(entry, None, self.num_entries)
+        if start == stop:
+            raise InvalidArgumentError(f"entry {entry} does not exist: there are {self.num_entries}")
+        return self.arrays({container: [name]}, entry_start=start, entry_stop=start + 1)[container][0][name]
+
+    def link_keys(self) -> dict[int, str]:
+        """The keys of links, and the containers that they stand for."""
+        return dict(self._core.keys())
+
+
+class Container:
+    """A container, or a stand-alone object, of all entries. Nothing is read before it is needed.
+
+    ``jets["pt"]`` and ``jets.pt`` are the values of a variable.
+    """
+
+    def __init__(self, event: Event, core: "_core.AuxContainer") -> None:
+        self._event = event
+        self._core = core
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._core.name
+
+    @property
+    def class_name(self) -> str:
+        """C++ class, such as ``DataVector<xAOD::Jet_v1>``; empty if the file has only the store."""
+        return self._core.class_name
+
+    @property
+    def store_class(self) -> str:
+        """C++ class of the auxiliary store; empty if the file has only dynamic variables."""
+        return self._core.store_class
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is one object in each entry."""
+        return self._core.is_object
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The variables by their names: static ones first."""
+        return {
+            one.name: Variable(one.name, one.path, one.type_name, one.is_static, one.id) for one in self._core.variables
+        }
+
+    def keys(self) -> list[str]:
+        """The names of the variables."""
+        return [one.name for one in self._core.variables]
+
+    def arrays(
+        self,
+        variables: Iterable[str] | None = None,
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+    ) -> Any:
+        """The elements as an Awkward array of records with these variables, by default all. With the package vector,
+        records with a momentum (``pt``, ``eta``, ``phi`` and ``m`` or ``e``, or Cartesian) have its methods.
+
+        Raises the errors of `Event.arrays`.
+        """
+        wanted = {self.name: None if variables is None else list(variables)}
+        return self._event.arrays(wanted, entry_start=entry_start, entry_stop=entry_stop)[self.name]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arrays([check_text(name, "name")])[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self.keys():
+            raise AttributeError(f"'{self.name}' has no variable '{name}'")
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.keys()]
+
+    def __repr__(self) -> str:
+        kind = "object" if self.is_object else "container"
+        return f"<tupelo.xaod.Container {self.name!r} ({kind} with {len(self.keys())} variables)>"
+
+
+def _names(variables: Iterable[str] | None) -> list[str]:
+    """Names of variables; none of them means all."""
+    if isinstance(variables, str):
+        raise InvalidArgumentError(f"expected names of variables in a list, not {short_repr(variables)}")
+    return [check_text(name, "variables") for name in variables or ()]
+
+
+def _with_vectors(arrays: Any) -> Any:
+    """Names records with a momentum for the behaviors of the package vector, if it is installed."""
+    import awkward as ak
+
+    try:
+        import vector
+    except ImportError:
+        return arrays
+
+    def named(layout: Any, **_: Any) -> Any:
+        if layout.is_record and any(set(layout.fields) >= members for members in _MOMENTUM):
+            layout = layout.copy(parameters={**layout.parameters, "__record__": "Momentum4D"})
+            return layout
+        return None
+
+    vector.register_awkward()
+    return ak.transform(named, arrays)
