@@ -105,6 +105,7 @@ def test_links_are_resolved(event: tupelo.xaod.Event) -> None:
             [[pytest.approx(0.9)]],
         ]
     assert len(event.resolve("Electrons.links", entry_start=1)) == 2
+    assert event.resolve("Electrons.links", ["d0"], entry_start=1, entry_stop=2).tolist() == [[]]
     with pytest.raises(tupelo.InvalidArgumentError, match="variable 'pt' of 'Electrons' does not consist of links"):
         event.resolve("Electrons.pt")
 
@@ -125,6 +126,10 @@ def test_links_without_an_element_are_errors(tmp_path: Path, wrong: dict[str, in
         event.resolve("Electrons.links", ["d0"])
     found = event.resolve("Electrons.links", ["d0"], dangling="null")
     assert ak.to_list(found["d0"]) == [[[pytest.approx(0.1), None], []], [], [[]]]
+    # No link refers to anything.
+    write(path, **{"ElectronsAuxDyn:links": [[[wrong], []], [], [[]]]})
+    found = tupelo.xaod.open(path).resolve("Electrons.links", ["d0"], dangling="null")
+    assert ak.to_list(found["d0"]) == [[[None], []], [], [[]]]
 
 
 def test_variables_of_another_length_are_errors(tmp_path: Path) -> None:

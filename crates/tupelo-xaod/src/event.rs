@@ -142,6 +142,7 @@ impl Event {
 
     /// What the links of a variable refer to, in a range of entries: in the form of the links, with structs of `variables` of the
     /// elements in place of the links; null where a link is. Links to several containers need the same types of the variables.
+    /// If no link refers to an element, these types are unknown.
     ///
     /// # Errors
     /// Those of reading; invalid argument if the variable does not consist of links; not found, with entry and link, for a key
@@ -176,7 +177,7 @@ impl Event {
         for ((key, selection), column) in wanted.iter().zip(read.columns()) {
             targets.insert(*key, Targets::of(selection.container(), column.as_list::<i64>()));
         }
-        found.resolve(&targets, keys, dangling).map_err(|error| error.of(&named))
+        found.resolve(&targets, variables, keys, dangling).map_err(|error| error.of(&named))
     }
 }
 

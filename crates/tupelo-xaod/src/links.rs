@@ -110,6 +110,7 @@ impl Links {
     pub(crate) fn resolve(
         &self,
         targets: &BTreeMap<u32, Targets>,
+        variables: &[String],
         keys: &Keys,
         dangling: Dangling,
     ) -> std::result::Result<ArrayRef, Failure> {
@@ -145,7 +146,12 @@ impl Links {
         }
         let items: Vec<&dyn Array> = targets.values().map(|target| target.items.as_ref()).collect();
         let elements = match items.as_slice() {
-            [] => new_null_array(&DataType::Struct(arrow_schema::Fields::empty()), places.len()),
+            // Without an element, the types of variables are unknown.
+            [] => {
+                let unknown = variables.iter().map(|name| ArrowField::new(name, DataType::Null, true));
+                let data_type = if variables.is_empty() { DataType::Null } else { DataType::Struct(unknown.collect()) };
+                new_null_array(&data_type, places.len())
+            }
             items => take(&concat(items).map_err(|_| differing(targets))?, &UInt64Array::from(places), None)?,
         };
         self.in_lists(elements)
@@ -228,7 +234,7 @@ mod tests {
         let outer: ArrayRef = Arc::new(lists(Arc::new(inner), &[1, 1, 1, 1]));
         let found = Links::of(&outer.slice(1, 3), 5).unwrap();
         assert_eq!(found.keys(), BTreeSet::from([7]));
-        let Ok(resolved) = found.resolve(&targets, &Keys::default(), Dangling::Refused) else { panic!() };
+        let Ok(resolved) = found.resolve(&targets, &[], &Keys::default(), Dangling::Refused) else { panic!() };
         let resolved = resolved.as_list::<i64>();
         let inner = resolved.values().as_list::<i64>();
         assert_eq!(inner.offsets().lengths().collect::<Vec<_>>(), [2, 0, 2]);
@@ -238,7 +244,8 @@ mod tests {
         assert!(elements.is_null(2));
         // The third entry has two elements.
         let wrong: ArrayRef = Arc::new(lists(links(vec![7, 7], vec![1, 2]), &[0, 0, 2]));
-        let Err(failure) = Links::of(&wrong, 5).unwrap().resolve(&targets, &Keys::default(), Dangling::Refused) else {
+        let Err(failure) = Links::of(&wrong, 5).unwrap().resolve(&targets, &[], &Keys::default(), Dangling::Refused)
+        else {
             panic!()
         };
         let text = failure.of("v").to_string();
