@@ -112,7 +112,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "tupelo-cli",
         path: "crates/tupelo-cli",
-        uses: &["tupelo"],
+        uses: &["tupelo", "tupelo-xaod"],
         rooms: &["json", "failure", "interrupt", "text", "inputs", "console", "parse", "table", "formats", "commands"],
     },
     Crate { name: "tupelo-python", path: "python", uses: &["tupelo", "tupelo-xaod", "tupelo-cli"], rooms: &[] },

@@ -65,6 +65,7 @@ pub struct Container {
     store_class: String,
     is_object: bool,
     interface: Option<String>,
+    fields: Vec<String>,
     variables: Vec<Variable>,
 }
 
@@ -97,6 +98,11 @@ impl Container {
     /// The path of the field whose items are the elements; `None` for objects, and if the file has only the store.
     pub(crate) fn interface(&self) -> Option<&str> {
         self.interface.as_deref()
+    }
+
+    /// Names of the top-level fields: the container itself, its store, and dynamic variables, hidden ones included.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
     }
 
     /// The variable with a name.
@@ -230,6 +236,8 @@ fn container(name: &str, found: &Found<'_>) -> Container {
     let known: BTreeSet<String> = variables.iter().map(|variable| variable.name.clone()).collect();
     let dynamic = found.dynamic.iter().filter(|(name, ..)| !known.contains(name));
     variables.extend(dynamic.map(|it| variable(it, Origin::Dynamic)));
+    let own = found.interface.into_iter().chain(found.store).map(|field| field.name.clone());
+    let fields = own.chain(found.dynamic.iter().map(|(_, _, field)| field.name.clone())).collect();
     let class_of = |field: Option<&Field>| field.map(|field| field.type_name.clone()).unwrap_or_default();
     Container {
         name: name.to_owned(),
@@ -237,6 +245,7 @@ fn container(name: &str, found: &Found<'_>) -> Container {
         store_class: class_of(found.store),
         is_object,
         interface: found.interface.filter(|field| is_list(field)).map(|field| tupelo::schema::escaped(&field.name)),
+        fields,
         variables,
     }
 }

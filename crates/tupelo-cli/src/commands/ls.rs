@@ -2,6 +2,7 @@
 
 mod folder;
 mod trees;
+mod xaod;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,6 +36,7 @@ pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
   tupelo ls 'run*.root'
   tupelo ls .
   tupelo ls events.root:Events
+  tupelo ls DAOD_PHYSLITE.root:EventData --xaod
   tupelo ls events.root --json | jq '.ntuples[].entries'")]
 pub(crate) struct Args {
     /// Files or directories, or one ntuple, tree or directory in each file as FILE:NAME; FILE may contain wildcards
@@ -43,6 +45,9 @@ pub(crate) struct Args {
     /// Also list the metadata of the ntuples
     #[arg(short, long)]
     long: bool,
+    /// Of events of ATLAS, list containers and objects with the sizes of all their variables, in place of fields
+    #[arg(long)]
+    xaod: bool,
     /// Print one JSON document for each file instead of tables, with metadata
     #[arg(long)]
     json: bool,
@@ -71,8 +76,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             return list_folder(location, args, text, console);
         }
         let file = console.watch().file(opened.map_err(super::unopened)?);
-        let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
+        let Some(name) = &location.object else {
+            return match args.xaod {
+                true => Err(Failure::usage("--xaod lists one ntuple or tree; name it, as in FILE:EventData")),
+                false => list_objects(&file, None, args, text, console),
+            };
+        };
         match file.table(Some(name)) {
+            Ok(table) if args.xaod => xaod::list(&table, args, text, console),
             Ok(table) => match table.tree() {
                 Some(tree) => list_branches(tree, args, text, console),
                 None => list_fields(table.ntuple()?, args, text, console),

@@ -123,3 +123,34 @@ fn ntuples_of_other_projects_are_read_or_refused_by_version() {
     let line = format!("command: {read} ntuples of other projects read, {refused} refused, from before format 1.0");
     summarise("command-other-ntuples", &line);
 }
+
+/// The sizes of containers and of the other fields are those of the whole.
+#[test]
+fn containers_of_atlas_are_listed_with_their_sizes() {
+    let Some(data) = data().filter(|data| data.join("atlas_daod_physlite_tree.root").exists()) else { return };
+    for (file, name, least) in
+        [("atlas_daod_physlite_ntuple.root", "EventData", 40), ("atlas_daod_physlite_tree.root", "CollectionTree", 70)]
+    {
+        let place = format!("{}:{name}", data.join(file).display());
+        let listed = tupelo(&["ls", &place, "--xaod", "--json"]).json();
+        let containers = listed["containers"].as_array().expect("containers");
+        assert!(containers.len() > least, "{}", containers.len());
+        let jets = containers.iter().find(|it| it["name"] == "AnalysisJets").expect("jets");
+        assert_eq!((&jets["class"], &jets["object"]), (&"DataVector<xAOD::Jet_v1>".into(), &false.into()));
+        let momentum = jets["variables"].as_array().expect("variables").iter().find(|it| it["name"] == "pt");
+        assert_eq!(momentum.expect("pt")["type"], "float");
+        let fields = tupelo(&["ls", &place, "--json"]).json();
+        let own = |it: &&serde_json::Value| {
+            let name = it["name"].as_str().expect("a name");
+            name.starts_with("AnalysisJetsAux") || name == "AnalysisJets"
+        };
+        let stored = |it: &serde_json::Value| it["stored_bytes"].as_u64().expect("bytes");
+        let sum: u64 = fields["fields"].as_array().expect("fields").iter().filter(own).map(stored).sum();
+        assert_eq!(stored(jets), sum);
+        tupelo(&["ls", &place, "--xaod"]).ok();
+    }
+    let other = format!("{}:PhaseSpaceTree", data.join("lhcb_phase_space_simulation.root").display());
+    let error = tupelo(&["ls", &other, "--xaod"]).fails(1);
+    assert!(error.contains("'PhaseSpaceTree' has no auxiliary store"), "{error}");
+    assert!(tupelo(&["ls", "x.root", "--xaod"]).fails(1).contains("x.root"));
+}
