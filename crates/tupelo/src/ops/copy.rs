@@ -82,8 +82,9 @@ pub fn copy(
     };
     let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
     let options = options.with_max_cluster_bytes(how.max_stored_bytes);
-    let writer = file.ntuple(path, &how.schema(&read)?, options)?;
-    Copier::new(file, writer, how, warnings).copy(&read, progress)
+    let schema = how.schema(&read)?;
+    let writer = file.ntuple(path, &schema, options)?;
+    Copier::new(file, writer, how, warnings).copy(&read, &schema, progress)
 }
 
 /// Appends what a read selects to an ntuple that the file has, whose fields, encodings and description stay as they are.
@@ -102,9 +103,9 @@ pub fn extend(
 ) -> Result<Option<Copied>> {
     let how = how.into();
     let (read, warnings) = prepared(read)?;
-    how.schema(&read)?;
+    let schema = how.schema(&read)?;
     let writer = file.append(path, options)?;
-    Copier::new(file, writer, how, warnings).copy(&read, progress)
+    Copier::new(file, writer, how, warnings).copy(&read, &schema, progress)
 }
 
 /// An ntuple that is filled.
@@ -151,12 +152,13 @@ impl<'f> Copier<'f> {
         self.stopped.is_some()
     }
 
-    fn copy(mut self, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Copied>> {
+    /// Copies what a read selects, with the fields of `schema`.
+    fn copy(mut self, read: &Read, schema: &Schema, progress: &mut Progress<'_>) -> Result<Option<Copied>> {
         let (source, mut range) = (read.source(), read.range());
         if !read.has_cut() {
             range.end = range.end.min(range.start.saturating_add(self.how.max_entries));
         }
-        let order = self.writer.schema().order_of(&self.how.schema(read)?).map_err(|e| source.context(e))?;
+        let order = self.writer.schema().order_of(schema).map_err(|e| source.context(e))?;
         let parts = source.parts();
         for (number, part) in parts.iter().enumerate() {
             let [start, end] = [range.start, range.end].map(|entry| entry.clamp(part.start, part.end));
@@ -330,7 +332,7 @@ fn typed(batch: &RecordBatch, types: &ArrowSchema) -> Result<RecordBatch> {
     batch_of(types.fields(), columns.collect::<Result<_>>()?, batch.num_rows())
 }
 
-/// What is written.
+/// The fields that are written for a read. Of a tree, objects that derive from `TObject` are read for it.
 pub(super) fn schema(read: &Read) -> Result<Schema> {
     let mut schema = read.source().schema().explicit_encodings(&read.schema_with_computed()?);
     if read.source().schema().is_of_tree() {

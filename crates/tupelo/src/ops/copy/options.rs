@@ -66,7 +66,8 @@ impl CopyOptions {
     /// name.
     pub fn check(&self, read: &Read) -> Result<()> {
         let (read, _) = super::prepared(read.clone())?;
-        self.schema(&read).map(|_| ())
+        let schema = read.schema_with_computed()?;
+        self.renamed(schema).map(|_| ()).map_err(|e| read.context(e))
     }
 
     /// What is written of a read.
