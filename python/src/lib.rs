@@ -94,6 +94,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("ERROR_KINDS", error::kinds(module.py())?)?;
         module.add("DEFAULT_PAGE_CHECKSUMS", tupelo::reader::DEFAULT_PAGE_CHECKSUMS)?;
+        module.add("ATLAS_EVENTS", tupelo_xaod::EVENTS)?;
         module.add("DEFAULT_BATCH_BYTES", tupelo::reader::DEFAULT_BATCH_BYTES)?;
         module.add("DEFAULT_CHECKPOINT_BYTES", tupelo::writer::DEFAULT_CHECKPOINT_BYTES)?;
         module.add("DEFAULT_CHECKPOINT_SECONDS", tupelo::writer::DEFAULT_CHECKPOINT_TIME.as_secs_f64())?;

@@ -64,9 +64,14 @@ impl AuxStores {
         Self { inner: Event::of(table.inner().clone(), file.map(|file| file.inner().clone())) }
     }
 
-    /// All containers and objects, in the order of their names.
-    fn containers(&self) -> Vec<AuxContainer> {
-        self.inner.stores().containers().iter().map(AuxContainer::of).collect()
+    /// The names of all containers and objects, sorted.
+    fn names(&self) -> Vec<&str> {
+        self.inner.stores().containers().iter().map(tupelo_xaod::Container::name).collect()
+    }
+
+    /// The container or object with a name.
+    fn container(&self, py: Python<'_>, name: &str) -> PyResult<AuxContainer> {
+        self.inner.stores().container(name).map(AuxContainer::of).or_raise(py)
     }
 
     /// The container and variable that a name stands for.

@@ -10,6 +10,7 @@ import awkward as ak
 import numpy as np
 import pyarrow as pa
 import pytest
+import vector
 
 import tupelo
 import tupelo.xaod
@@ -90,9 +91,9 @@ def test_values_are_records(event: tupelo.xaod.Event) -> None:
     assert event.get(2, "Electrons.pt").tolist() == [3.5]
     assert event.get(-1, "InfoAuxDyn:run") == 9
     assert [len(part) for part in event.iterate({"Electrons": ["pt"]}, step_size=2)] == [2, 1]
-    vector = pytest.importorskip("vector")
-    px = event["Electrons"].arrays(["pt", "eta", "phi", "m"]).px
-    assert ak.almost_equal(px, event["Electrons"].pt * np.cos(event["Electrons"].phi)), vector
+    momenta = event["Electrons"].arrays(["pt", "eta", "phi", "m"])
+    assert isinstance(momenta, vector.Momentum)
+    assert ak.almost_equal(momenta.px, event["Electrons"].pt * np.cos(event["Electrons"].phi))
 
 
 def test_links_are_resolved(event: tupelo.xaod.Event) -> None:

@@ -14,8 +14,9 @@ use crate::keys::Keys;
 use crate::links::{self, Dangling, Targets};
 use crate::stores::{Container, Stores};
 
-/// Names of the events in files of ATLAS: of ntuples, of early ntuples, and of trees.
-const EVENTS: [&str; 3] = ["EventData", "RNT:CollectionTree", "CollectionTree"];
+/// Names of the ntuple or tree with the events in files of ATLAS, in the order in which they are looked for: of ntuples, of early
+/// ntuples, and of trees.
+pub const EVENTS: [&str; 3] = ["EventData", "RNT:CollectionTree", "CollectionTree"];
 
 /// The containers of all entries of an ntuple, a tree, or a chain of them.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Which containers the keys of links stand for: `xAOD::EventFormat` in the metadata of a file.
 
 use std::collections::{BTreeMap, HashMap};
+use std::result;
 
 use arrow_array::StructArray;
 use arrow_array::cast::AsArray;
@@ -16,8 +17,8 @@ const EVENT_FORMAT: &str = "xAOD::EventFormat";
 /// The containers that keys of links stand for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {
-    names: HashMap<u32, String>,
-    classes: BTreeMap<String, String>,
+    names: BTreeMap<u32, String>,
+    classes: HashMap<String, String>,
 }
 
 impl Keys {
@@ -33,7 +34,8 @@ impl Keys {
             for field in table.schema().fields.iter().filter(is_table) {
                 let batch = table.read([tupelo::schema::escaped(&field.name)])?.to_batch()?;
                 if let Some(record) = batch.columns().first().and_then(|column| column.as_struct_opt()) {
-                    keys.add(record).map_err(|error| at(&error, name, &field.name))?;
+                    let at = |what| Error::unsupported(format!("'{name}', field '{}': {what}", field.name));
+                    keys.add(record).map_err(at)?;
                 }
             }
         }
@@ -41,22 +43,21 @@ impl Keys {
     }
 
     /// Adds the rows of a table: parallel lists of names, classes and hashes.
-    fn add(&mut self, table: &StructArray) -> Result<()> {
+    fn add(&mut self, table: &StructArray) -> result::Result<(), String> {
         let list = |name: &str| {
             let column = table.column_by_name(name).and_then(|column| column.as_list_opt::<i64>());
-            column.ok_or_else(|| Error::unsupported(format!("the table lacks a list '{name}'")))
+            column.ok_or_else(|| format!("the table lacks a list '{name}'"))
         };
         let (names, classes, hashes) = (list("m_branchNames")?, list("m_classNames")?, list("m_branchHashes")?);
         let is_parallel = names.offsets() == hashes.offsets() && names.offsets() == classes.offsets();
         let texts = names.values().as_string_opt::<i64>().zip(classes.values().as_string_opt::<i64>());
         let columns = texts.zip(hashes.values().as_primitive_opt::<UInt32Type>()).filter(|_| is_parallel);
-        let ((names, classes), hashes) =
-            columns.ok_or_else(|| Error::unsupported("the lists of the table differ in length or type"))?;
+        let ((names, classes), hashes) = columns.ok_or("the lists of the table differ in length or type")?;
         for ((name, class), hash) in names.iter().zip(classes).zip(hashes.values()) {
             let (Some(name), Some(class)) = (name, class) else { continue };
             self.classes.insert(name.to_owned(), class.to_owned());
             if let Some(known) = self.names.insert(*hash, name.to_owned()).filter(|known| known != name) {
-                return Err(Error::unsupported(format!("'{known}' and '{name}' have the same key {hash}")));
+                return Err(format!("'{known}' and '{name}' have the same key {hash}"));
             }
         }
         Ok(())
@@ -69,17 +70,11 @@ impl Keys {
 
     /// All keys with the names of their containers, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
-        let sorted: BTreeMap<u32, &str> = self.names.iter().map(|(key, name)| (*key, name.as_str())).collect();
-        sorted.into_iter()
+        self.names.iter().map(|(key, name)| (*key, name.as_str()))
     }
 
     /// The class that the table gives a container.
     pub fn class_name(&self, name: &str) -> Option<&str> {
         self.classes.get(name).map(String::as_str)
     }
-}
-
-#[cold]
-fn at(error: &Error, table: &str, field: &str) -> Error {
-    Error::unsupported(format!("'{table}', field '{field}': {error}"))
 }

@@ -28,7 +28,7 @@ mod keys;
 mod links;
 mod stores;
 
-pub use event::{Event, Selection};
+pub use event::{EVENTS, Event, Selection};
 pub use keys::Keys;
 pub use links::Dangling;
 pub use stores::{Container, Origin, Stores, Variable};

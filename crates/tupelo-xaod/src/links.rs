@@ -79,7 +79,7 @@ impl<E: Into<Error>> From<E> for Failure {
 }
 
 impl Links {
-    /// The links in the values of entries, the first of which has the number `first`.
+    /// The links in the values of entries from the number `first` on.
     ///
     /// # Errors
     /// What is wrong, as the end of a sentence.

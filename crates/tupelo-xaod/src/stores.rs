@@ -14,7 +14,7 @@ const DYNAMIC: &str = "AuxDyn";
 pub enum Origin {
     /// A member of the class of the store.
     Static,
-    /// A field of its own.
+    /// A separate field.
     Dynamic,
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, final
 from typing_extensions import Self
 
 __all__ = [
+    "ATLAS_EVENTS",
     "DEFAULT_BATCH_BYTES",
     "DEFAULT_CHECKPOINT_BYTES",
     "DEFAULT_CHECKPOINT_SECONDS",
@@ -74,6 +75,7 @@ __all__ = [
     "with_friends",
 ]
 
+ATLAS_EVENTS: Final[list[str]]
 DEFAULT_BATCH_BYTES: Final[int]
 DEFAULT_CHECKPOINT_BYTES: Final[int]
 DEFAULT_CHECKPOINT_SECONDS: Final[float]
@@ -474,7 +476,8 @@ class AuxContainer:
 @final
 class AuxStores:
     def __new__(cls, table: Table, file: File | None) -> Self: ...
-    def containers(self) -> list[AuxContainer]: ...
+    def names(self) -> list[str]: ...
+    def container(self, name: str) -> AuxContainer: ...
     def find(self, name: str) -> tuple[str, str]: ...
     def read(self, wanted: list[tuple[str, list[str]]], start: int, stop: int) -> Any: ...
     def resolve(self, links: str, variables: list[str], start: int, stop: int, dangling_is_null: bool) -> Any: ...

@@ -30,7 +30,6 @@ from .reading._opening import open as _open
 
 __all__ = ["Container", "Event", "Variable", "open"]
 
-_EVENTS = ("EventData", "RNT:CollectionTree", "CollectionTree")
 _MOMENTUM = ({"pt", "eta", "phi", "m"}, {"pt", "eta", "phi", "e"}, {"px", "py", "pz", "e"}, {"px", "py", "pz", "m"})
 _STEP = 10_000
 
@@ -58,7 +57,7 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     or tree, which is by default ``EventData``, or ``CollectionTree``. ``options`` are those of `tupelo.open`. Of
     several files, all with the same containers, links are resolved by the metadata of the first one.
 
-    Raises `NotFoundError` if there is no such ntuple or tree, and the errors of `tupelo.open`.
+    Raises `NotFoundError` if the file has no such ntuple or tree, and the errors of `tupelo.open`.
 
     >>> import tupelo, tupelo.xaod
     >>> with tupelo.recreate("daod.root") as file:
@@ -79,9 +78,10 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     if not isinstance(first, File):
         raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
     known = first.keys()
-    name = next((name for name in _EVENTS if name in known), None) if tree is None else tree
+    usual = _core.ATLAS_EVENTS
+    name = next((name for name in usual if name in known), None) if tree is None else tree
     if name is None:
-        raise NotFoundError(f"expected an ntuple or tree named {' or '.join(map(repr, _EVENTS))}, found {known}")
+        raise NotFoundError(f"expected an ntuple or tree named {' or '.join(map(repr, usual))}, found {known}")
     found = first[name] if len(names) == 1 else _open([{one: name} for one in names], **options)
     if not isinstance(found, Ntuple | Chain):
         raise InvalidArgumentError(f"'{name}' is neither an ntuple nor a tree")
@@ -98,7 +98,7 @@ class Event(Mapping[str, "Container"]):
     def __init__(self, events: Ntuple | Chain, file: File | None) -> None:
         self._events = events
         self._core = _core.AuxStores(events._core, None if file is None else file._core)
-        self._containers = {one.name: one for one in self._core.containers()}
+        self._names = dict.fromkeys(self._core.names())
 
     @property
     def num_entries(self) -> int:
@@ -111,21 +111,19 @@ class Event(Mapping[str, "Container"]):
         return self._events
 
     def __getitem__(self, name: str) -> Any:
-        if check_text(name, "name") in self._containers:
-            return Container(self, self._containers[name])
-        if not any(dot in name for dot in ".:"):
-            self._core.read([(name, [])], 0, 0)
+        if check_text(name, "name") in self._names or not any(dot in name for dot in ".:"):
+            return Container(self, self._core.container(name))
         container, variable = self._core.find(name)
         return self[container][variable]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._containers)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._containers)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._containers
+        return name in self._names
 
     def __repr__(self) -> str:
         return f"<tupelo.xaod.Event ({len(self)} containers and objects, {self.num_entries} entries)>"
