@@ -118,7 +118,7 @@ def test_root_makes_objects_of_imported_records(tmp_path: Path, level: int) -> N
 
 def test_trees_of_athena_come_back_from_ntuples(tmp_path: Path) -> None:
     """The tree as an ntuple, as a tree again, and as an ntuple again: containers, classes and values are the same, but
-    for sets, of which ROOT has no dictionary."""
+    for sets that ROOT has no dictionary for."""
     path = REAL_DATA / "atlas_daod_physlite_tree.root"
     if not path.exists():
         pytest.skip("no real files")

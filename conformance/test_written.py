@@ -356,7 +356,7 @@ def without_bases(path: str) -> str:
 
 
 def hidden_by_bases(leaves: list[Leaf]) -> set[str]:
-    """Paths below members of the same name in several bases, of which JSON of ROOT has one."""
+    """Paths below members with the same name in several bases. ROOT's JSON has only one of them."""
     known: dict[str, set[str]] = {}
     for leaf in leaves:
         parts = leaf.path.split(".")

@@ -1,4 +1,4 @@
-"""Programs that ROOT runs in a process of its own."""
+"""Programs that ROOT runs in a separate process."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ pub struct Repacked {
 ///
 /// # Errors
 /// Unsupported, with the name, for what the new file could not have: ntuples with unsupported features, objects with
-/// trees in them, directories that are in the file twice; also for a file that has nothing of a tree but its baskets; corrupt where the file is damaged; those of writing. No file
-/// is written then.
+/// trees in them, directories that are in the file twice, and baskets of a tree that is in another file; corrupt where the file is
+/// damaged; those of writing. No file is written then.
 pub fn repack(
     from: &File,
     to: &str,
