@@ -164,6 +164,11 @@ pub fn template(base: &str) -> Option<&'static str> {
     }
 }
 
+/// The name of a type without its template arguments, as it is spelt.
+pub fn without_arguments(name: &str) -> &str {
+    name.split('<').next().unwrap_or_default()
+}
+
 /// A type name with the standard names of templates and fundamental types, and without spaces that mean nothing.
 pub fn normalised(name: &str) -> String {
     let name = name.trim();

@@ -9,4 +9,4 @@ mod streamed;
 pub use edit::Edits;
 pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, code};
 pub use marks::{MarkCounts, Marks, mentions_class};
-pub use streamed::{Pointer, Streamed, Streaming, Version};
+pub use streamed::{IS_REFERENCED, Pointer, Streamed, Streaming, Version};

@@ -12,8 +12,8 @@ use crate::{Error, Result};
 
 /// The same in the first half of it, and in a version: "member by member", not object by object.
 const HIGH_BIT: u16 = 0x4000;
-/// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
-const IS_REFERENCED: u32 = 1 << 4;
+/// Bit of a `TObject` that a `TRef` points to (`TObject::kIsReferenced`): the number of a process follows.
+pub const IS_REFERENCED: u32 = 1 << 4;
 /// Bit of a `TRef` to an object that has a separate identifier (`kHasUUID`).
 const HAS_UUID: u32 = 1 << 5;
 

@@ -10,6 +10,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, LargeListArray};
 use arrow_schema::{DataType, Field};
 use tupelo_format::object::Basic;
+use tupelo_format::streamer::IS_REFERENCED;
 use tupelo_format::{Error, Result};
 
 use super::form::number;
@@ -18,9 +19,6 @@ use super::form::number;
 const BYTE_COUNT: u32 = 0x4000_0000;
 /// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
-
-/// Bit of a `TObject` that a `TRef` points to (`TObject::kIsReferenced`).
-const IS_REFERENCED: u32 = 1 << 4;
 
 /// How the values of a branch are stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +148,7 @@ impl Encoding {
                 let ends = ends(list, &range)?;
                 for (&start, &end) in ends.iter().zip(ends.iter().skip(1)) {
                     out.extend_from_slice(&small(end - start)?.to_be_bytes());
-                    // Without items, there are no heads.
+                    // ROOT writes no heads of members for an empty list.
                     if start < end {
                         members.iter().try_for_each(|member| member.put(list.values(), start..end, out))?;
                     }

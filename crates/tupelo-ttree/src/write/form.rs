@@ -260,8 +260,8 @@ pub struct Field {
     pub spelling: Option<String>,
 }
 
-/// The class whose heirs have codes of their own.
-const ROOT_OBJECT: &str = "TObject";
+/// ROOT's base class whose heirs have separate codes.
+pub const ROOT_OBJECT: &str = "TObject";
 /// ROOT's code of base classes (`TVirtualStreamerInfo::kBase`), and of `TObject` as one (`kTObject`).
 const BASE: i32 = 0;
 const ROOT_OBJECT_BASE: i32 = 66;

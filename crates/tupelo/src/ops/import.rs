@@ -26,7 +26,7 @@ pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
-use crate::schema::{Field, Kind, Schema, with_data_type};
+use crate::schema::{Field, Kind, Schema, is_auxiliary, with_data_type};
 use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -85,7 +85,7 @@ impl ImportOptions {
         if let Some(name) = self.renames.get(field) {
             return name.clone();
         }
-        if branch.contains("Aux.") || branch.contains("AuxDyn.") {
+        if is_auxiliary(branch, '.') {
             return legal(branch, ':');
         }
         legal(field, self.dots)

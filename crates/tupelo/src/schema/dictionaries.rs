@@ -1,6 +1,9 @@
-//! The sets and maps that ROOT reads without a dictionary of the user: those that it has in `core/clingutils`.
+//! The containers that ROOT reads without a dictionary of the user: vectors, and those that it has in `core/clingutils`.
 
 use super::Field;
+
+/// Sequences of any item, which trees have as `std::vector`.
+pub(crate) const VECTORS: [&str; 2] = ["std::vector", "ROOT::VecOps::RVec"];
 
 const SETS: [&str; 4] = ["std::set", "std::unordered_set", "std::multiset", "std::unordered_multiset"];
 const SET_ITEMS: [&str; 5] = ["std::int32_t", "std::int64_t", "float", "double", "std::string"];

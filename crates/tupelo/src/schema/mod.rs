@@ -11,6 +11,7 @@
 
 mod alike;
 pub(crate) mod arrow;
+mod auxiliary;
 mod combine;
 mod data_type;
 mod dictionaries;
@@ -25,11 +26,12 @@ mod tighten;
 mod tree;
 
 pub use arrow::{metadata, standard_type_name};
+pub(crate) use auxiliary::is_auxiliary;
 pub use combine::FieldPolicy;
 pub(crate) use combine::{Combination, CombinedSchema, Differing};
 pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
-pub(crate) use dictionaries::has_dictionary;
+pub(crate) use dictionaries::{VECTORS, has_dictionary};
 pub use glob::{Glob, escaped};
 pub(crate) use select::Names;
 pub use tighten::tighten;

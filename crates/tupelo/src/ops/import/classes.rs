@@ -11,9 +11,10 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, FieldRef, Fields};
 use tupelo_format::object::{Basic, Type};
 use tupelo_format::streamer::code::{ARRAY, CHARACTERS, INT, NOT_STORED};
-use tupelo_format::streamer::{ClassInfo, ElementKind, StreamerInfos};
-use tupelo_format::type_name::normalised;
+use tupelo_format::streamer::{ClassInfo, ElementKind, IS_REFERENCED, StreamerInfos};
+use tupelo_format::type_name::{normalised, without_arguments};
 use tupelo_ttree::layout::BASE;
+use tupelo_ttree::write::ROOT_OBJECT;
 
 use super::with_types_of;
 use crate::reader::Read;
@@ -33,12 +34,9 @@ const NOT_IN_NTUPLES: [&str; 10] = [
     "TVector3",
     "TVectorT",
 ];
-/// ROOT's base class of most of its own.
-pub(super) const ROOT_OBJECT: &str = "TObject";
-/// Bit of a `TObject` that a `TRef` points to (`TObject::kIsReferenced`).
-const IS_REFERENCED: u32 = 1 << 4;
 /// Most base classes of a class, those of its bases included.
 const MAX_BASES: usize = 1000;
+
 /// The classes that keep their names: those of a streamer info whose members ROOT stores in an ntuple as they are here.
 #[derive(Default)]
 pub(in super::super) struct ClassNames {
@@ -78,7 +76,7 @@ impl ClassNames {
             let words = |field: &Field| field.type_name.replace(' ', "").replace("std::int8_t", "char");
             !after.type_name.is_empty() && words(before) == words(after)
         };
-        let is_root_only = NOT_IN_NTUPLES.contains(&type_name.split('<').next().unwrap_or_default());
+        let is_root_only = NOT_IN_NTUPLES.contains(&without_arguments(type_name));
         if type_name.is_empty() || type_name.starts_with("std::") || is_root_only || !before.iter().zip(after).all(same)
         {
             return None;
@@ -119,7 +117,8 @@ impl ClassNames {
             }
             let is_like_stored = match element.kind {
                 ElementKind::Base { .. } | ElementKind::Object | ElementKind::ObjectAny => true,
-                // An enum is a field of its own in an ntuple, with which ROOT needs its dictionary. A typedef looks the same.
+                // ROOT needs the dictionary of an enum to read it from an ntuple. A streamer info does not tell enums and
+                // typedefs apart.
                 ElementKind::Basic => {
                     let is_enum = element.code % ARRAY == INT && Basic::from_name(&element.type_name).is_none();
                     element.code != CHARACTERS && !is_enum
@@ -155,7 +154,7 @@ pub(super) fn in_bases(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRe
     Ok(match (array.data_type(), data_type) {
         (DataType::Struct(from), DataType::Struct(to)) => {
             let record = array.as_struct();
-            let is_flat = from.len() != to.len() || !from.iter().any(|member| member.name().starts_with(BASE));
+            let is_flat = !from.iter().any(|member| member.name().starts_with(BASE));
             let columns = match is_flat && to.iter().any(|member| member.name().starts_with(BASE)) {
                 true => nested(to, &mut record.columns().iter(), record.len())?,
                 false => {

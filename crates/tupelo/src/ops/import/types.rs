@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use tupelo_format::object::Type;
-use tupelo_format::type_name::TypeName;
+use tupelo_format::type_name::{TypeName, without_arguments};
+use tupelo_ttree::write::ROOT_OBJECT;
 
-use super::classes::{ClassNames, ROOT_OBJECT};
-use crate::schema::{Field, Kind, has_dictionary};
+use super::classes::ClassNames;
+use crate::schema::{Field, Kind, VECTORS, has_dictionary};
 
-/// Sequences that ROOT has fields for, whatever their items are.
-const SEQUENCES: [&str; 2] = ["std::vector", "ROOT::VecOps::RVec"];
 /// The field with a type that ROOT reads. Other records than those of `names` have no names of classes, and what holds them
 /// has no name either. Sets that ROOT has no dictionary for, and other containers, are vectors, maps vectors of pairs.
 pub(super) fn readable(field: &Field, names: &ClassNames) -> Field {
@@ -66,8 +65,8 @@ pub(super) fn readable(field: &Field, names: &ClassNames) -> Field {
         }
         (Kind::Collection(item) | Kind::Array { item, .. }, true) => (Kind::Collection(item), String::new()),
         (Kind::Map(item) | Kind::Collection(item), false) => {
-            let is_known = SEQUENCES.contains(&base.as_str()) || has_dictionary(&base, slice::from_ref(&item));
-            let base = if is_known { base.as_str() } else { SEQUENCES[0] };
+            let is_known = VECTORS.contains(&base.as_str()) || has_dictionary(&base, slice::from_ref(&item));
+            let base = if is_known { base.as_str() } else { VECTORS[0] };
             (Kind::Collection(item), format!("{base}<{arguments}>"))
         }
         (Kind::Array { size, item }, false) => (Kind::Array { size, item }, format!("std::array<{arguments},{size}>")),
@@ -92,7 +91,7 @@ pub(super) fn add_renamed(before: &Field, after: &Field, renamed: &mut BTreeMap<
     let is_class = match before.kind {
         Kind::Record(_) => after.type_name.is_empty() && before.type_name != ROOT_OBJECT,
         Kind::Collection(_) | Kind::Map(_) => {
-            let template = |field: &Field| field.type_name.split('<').next().unwrap_or_default().replace("std::", "");
+            let template = |field: &Field| without_arguments(&field.type_name).replace("std::", "");
             !after.type_name.is_empty() && template(before) != template(after)
         }
         _ => false,

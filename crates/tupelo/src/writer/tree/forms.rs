@@ -5,15 +5,15 @@ use std::slice;
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
-use tupelo_format::type_name::normalised;
+use tupelo_format::type_name::{normalised, without_arguments};
 use tupelo_ttree::write::{
-    Container, ContainerKind, Field as TreeField, Form, Jagged, Record, check_fixed, check_member, is_base,
-    text_in_items,
+    Container, ContainerKind, Field as TreeField, Form, Jagged, ROOT_OBJECT, Record, check_fixed, check_member,
+    is_base, text_in_items,
 };
 
 use super::TreeOptions;
 use super::described::DescribedClass;
-use crate::schema::{Field, Kind, Primitive, Schema, has_dictionary};
+use crate::schema::{Field, Kind, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary};
 use crate::{Error, Result};
 
 /// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
@@ -61,7 +61,7 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) 
             None => projected.get(&field.name).cloned().or_else(usual),
         };
         let name = options.names.get(&field.name).cloned().unwrap_or_else(|| branch_name(&field.name));
-        let jagged = is_auxiliary(&field.name).then_some(Jagged::Vector);
+        let jagged = own_jagged(&field.name);
         let form = match form {
             Form::Container(set)
                 if jagged.unwrap_or(options.jagged).of(counter.is_some()) == Jagged::Counter && set.is_sequence() =>
@@ -78,15 +78,19 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) 
     schema.fields.iter().map(&mut field).collect()
 }
 
-/// Whether a field is one of ATLAS's auxiliary stores, or a variable of one. Athena names them with dots in trees, and with
-/// colons in ntuples, and its lists are vectors.
-fn is_auxiliary(field: &str) -> bool {
-    ["Aux:", "AuxDyn:", "Aux.", "AuxDyn."].iter().any(|part| field.contains(part))
+/// Whether a field has a name of ATLAS's auxiliary stores, in ntuples or in trees.
+fn has_auxiliary_name(field: &str) -> bool {
+    is_auxiliary(field, ':') || is_auxiliary(field, '.')
+}
+
+/// The form of the lists of a field, whatever the options say: those of Athena are vectors.
+fn own_jagged(field: &str) -> Option<Jagged> {
+    has_auxiliary_name(field).then_some(Jagged::Vector)
 }
 
 /// The name of the branch of a field.
 fn branch_name(field: &str) -> String {
-    if is_auxiliary(field) { field.replace(':', ".") } else { field.to_owned() }
+    if has_auxiliary_name(field) { field.replace(':', ".") } else { field.to_owned() }
 }
 
 /// Lists, each with the integer field that has the name which its counter would get: `x` and `nx`. It may be something
@@ -108,10 +112,6 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
-/// The class that streams itself.
-const ROOT_OBJECT: &str = "TObject";
-/// Containers that trees have as `std::vector`.
-const VECTORS: [&str; 2] = ["std::vector", "ROOT::VecOps::RVec"];
 /// Most base classes of a class, those of its bases included.
 const MAX_BASES: usize = 1000;
 
@@ -249,7 +249,7 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
             let pair = inner(item)?;
             let map = Container::standard(own_template(&field.type_name), pair);
             let is_readable =
-                classes.options.keeps_classes || has_dictionary(template(&field.type_name), item.children());
+                classes.options.keeps_classes || has_dictionary(without_arguments(&field.type_name), item.children());
             match map.filter(|_| is_readable) {
                 Some(map) => Form::Container(Box::new(map)),
                 None => {
@@ -291,20 +291,15 @@ fn check_base(member: &Field, options: &TreeOptions) -> Result<()> {
     }
 }
 
-/// The name of a type without its arguments.
-fn template(type_name: &str) -> &str {
-    type_name.split('<').next().unwrap_or_default()
-}
-
-/// The same without its namespace, if that is the one of the standard library.
+/// The name of a template without its namespace, if that is the one of the standard library.
 fn own_template(type_name: &str) -> &str {
-    let template = template(type_name);
+    let template = without_arguments(type_name);
     template.strip_prefix("std::").unwrap_or(template)
 }
 
 /// Whether a collection is a vector in a tree too. Those without a name have no other class.
 fn is_vector(type_name: &str) -> bool {
-    VECTORS.contains(&template(type_name))
+    VECTORS.contains(&without_arguments(type_name))
 }
 
 impl Classes<'_> {
@@ -313,7 +308,7 @@ impl Classes<'_> {
     /// arrays keep these readable.
     fn collection(&self, field: &Field, path: &str, item: Form) -> Form {
         let type_name = field.type_name.as_str();
-        if (self.options.keeps_classes || has_dictionary(template(type_name), field.children()))
+        if (self.options.keeps_classes || has_dictionary(without_arguments(type_name), field.children()))
             && let Some(standard) = Container::standard(own_template(type_name), item.clone())
         {
             return Form::Container(Box::new(standard));
@@ -340,7 +335,7 @@ impl Classes<'_> {
 /// The name of the class of a type, as ROOT spells it; `None` for those that ROOT may know itself, with other members or
 /// another version than those that are written, and for types without a C++ name.
 fn class_name(type_name: &str) -> Option<String> {
-    let outer = type_name.split('<').next().unwrap_or_default();
+    let outer = without_arguments(type_name);
     let is_prefixed = outer.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
     let is_of_root = is_prefixed || ["std::", "ROOT::"].iter().any(|space| outer.starts_with(space));
     let is_name = !outer.is_empty() && outer.split("::").all(|part| identifier(part) == part);
@@ -367,7 +362,7 @@ fn identifier(name: &str) -> String {
 pub(super) fn without_branch(field: &Field, options: &TreeOptions, found: &mut Vec<(String, Error)>) {
     let has_counter = options.counters.get(&field.name).is_some_and(Option::is_some);
     let place = ValuePosition { options, is_member: false, is_item: false };
-    let jagged = if is_auxiliary(&field.name) { Jagged::Vector } else { options.jagged.of(has_counter) };
+    let jagged = own_jagged(&field.name).unwrap_or(options.jagged).of(has_counter);
     if let (Jagged::Counter, Kind::Collection(item)) = (jagged, &field.kind)
         && let Kind::Record(members) = &item.kind
     {

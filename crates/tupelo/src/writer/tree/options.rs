@@ -1,10 +1,9 @@
 //! Options for writing a tree. Defaults are ROOT's (`TTree`, 6.40), but for the codec, which is that of ntuples.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::streamer::{ClassInfo, StreamerInfos};
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
@@ -37,12 +36,10 @@ pub struct TreeOptions {
     pub(super) counters: HashMap<String, Option<String>>,
     /// The names of the branches of fields, where they are other ones.
     pub(super) names: HashMap<String, String>,
-    /// Whether classes may have bases, and branches names with dots and colons.
+    /// Whether readers have the dictionaries of the classes, since they are those of a tree.
     pub(super) keeps_classes: bool,
     /// The classes that keep their names, if they have these members, by type.
     pub(super) classes: HashMap<String, Vec<DescribedClass>>,
-    /// What the source says of classes.
-    pub(super) infos: Arc<StreamerInfos>,
     /// The classes of whole containers, by fields.
     pub(super) types: HashMap<String, String>,
 }
@@ -61,7 +58,6 @@ impl Default for TreeOptions {
             names: HashMap::new(),
             keeps_classes: false,
             classes: HashMap::new(),
-            infos: Arc::default(),
             types: HashMap::new(),
         }
     }
@@ -69,8 +65,8 @@ impl Default for TreeOptions {
 
 impl TreeOptions {
     /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
-    /// which lists are arrays with a counter. Branches keep their names, and classes their names, versions and bases; with
-    /// other options, bases and names with dots are refused.
+    /// which lists are arrays with a counter. Branches keep their names, and classes their names and versions; classes and
+    /// containers that need a dictionary, which other options refuse, are written.
     pub fn of(tree: &Tree) -> Self {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
@@ -82,11 +78,10 @@ impl TreeOptions {
         for info in tree.streamer_infos().shared() {
             classes.entry(normalised(&info.name)).or_default().push(DescribedClass::of(info));
         }
-        let infos = Arc::new(tree.streamer_infos().clone());
         let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
         let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
         let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
-        let options = Self { names, classes, infos, types, keeps_classes: true, ..Self::default() };
+        let options = Self { names, classes, types, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
@@ -177,9 +172,12 @@ impl TreeOptions {
     pub(super) fn as_described(&self, infos: &StreamerInfos) -> StreamerInfos {
         let mut described = StreamerInfos::default();
         for info in infos.classes() {
-            let same = |known: &&Arc<ClassInfo>| known.checksum == info.checksum && known.version == info.version;
-            let known = self.infos.named(&info.name).find(same);
-            described.push(known.map_or(info, |known| known).clone());
+            let is_same = |known: &&DescribedClass| {
+                let known = &known.info;
+                (&known.name, known.checksum, known.version) == (&info.name, info.checksum, info.version)
+            };
+            let known = self.classes.get(&normalised(&info.name)).into_iter().flatten().find(is_same);
+            described.push(known.map_or(info, |known| &known.info).clone());
         }
         described
     }
