@@ -39,8 +39,6 @@ pub enum Encoding {
     Headed(u16, Option<u32>, Box<Encoding>),
     /// Members of a record, one after the other.
     Members(Vec<Encoding>),
-    /// Parts of records whose members are all in one array, one after the other.
-    Sequence(Vec<Encoding>),
     /// A member of the records in the array.
     Column(usize, Box<Encoding>),
     /// The bits of a `TObject`, and for one that references point to the number of a process.
@@ -104,12 +102,6 @@ impl Encoding {
             Self::Headed(version, checksum, body) => {
                 for index in range {
                     headed(*version, *checksum, body, array, index..index + 1, out)?;
-                }
-                Ok(())
-            }
-            Self::Sequence(parts) => {
-                for index in range {
-                    parts.iter().try_for_each(|part| part.put(array, index..index + 1, out))?;
                 }
                 Ok(())
             }

@@ -132,9 +132,6 @@ pub struct Record {
     pub version: i32,
     /// Names and forms. [Base classes](is_base) are the first ones.
     pub members: Vec<(String, Form)>,
-    /// Whether the values of base classes are beside those of the other members, as in split collections of a tree that is
-    /// read.
-    pub is_flat: bool,
     /// Whether the entries of a tree are written again, whose readers know the class.
     pub is_known: bool,
     /// The checksum, if a source describes the class with other spellings of the same types.
@@ -154,16 +151,9 @@ pub(super) struct FlatMember<'r> {
 }
 
 impl Record {
-    /// A class whose values are as its members.
+    /// A class.
     pub fn new(class_name: &str, version: i32, members: Vec<(String, Form)>) -> Self {
-        Self {
-            class_name: class_name.to_owned(),
-            version,
-            members,
-            is_flat: false,
-            is_known: false,
-            stated_checksum: None,
-        }
+        Self { class_name: class_name.to_owned(), version, members, is_known: false, stated_checksum: None }
     }
 
     /// `std::pair`, whose class ROOT describes as any other.
@@ -177,9 +167,6 @@ impl Record {
     pub(super) fn flat_members(&self) -> Vec<FlatMember<'_>> {
         let mut found = Vec::new();
         self.add_flat(&[], &mut found);
-        if self.is_flat {
-            found.iter_mut().enumerate().for_each(|(place, member)| member.path = vec![place]);
-        }
         found
     }
 

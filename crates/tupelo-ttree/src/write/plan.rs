@@ -9,7 +9,7 @@ use tupelo_format::{Error, Result};
 
 use super::classes::{self, checksum};
 use super::form::{ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
-use super::values::{check_member, check_name, flat_base, member, members, no_form, value};
+use super::values::{check_member, check_name, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
 
@@ -377,23 +377,12 @@ impl Planner<'_> {
         let dotted = format!("{}.", name.strip_suffix('.').unwrap_or(name));
         let branch = Branch::object(&dotted, &dotted, object, None);
         let parent = self.push(Branch { split_level: self.planning.split_level, ..branch })?;
-        self.members(&dotted, record, (&path, None), parent, self.planning.split_level - 1)
+        self.members(&dotted, record, &path, parent, self.planning.split_level - 1)
     }
 
-    /// The branches of the members of a record. `next` is the column of the first one if they are beside those of the class
-    /// whose base the record is.
-    fn members(
-        &mut self,
-        prefix: &str,
-        record: &Record,
-        (path, next): (&[usize], Option<&mut usize>),
-        parent: usize,
-        level: u8,
-    ) -> Result<()> {
+    /// The branches of the members of a record.
+    fn members(&mut self, prefix: &str, record: &Record, path: &[usize], parent: usize, level: u8) -> Result<()> {
         let checksum = record.checksum();
-        let is_flat = record.is_flat || next.is_some();
-        let mut first = 0;
-        let next = next.unwrap_or(&mut first);
         for (id, (member_name, form)) in record.members.iter().enumerate() {
             check_member(member_name)?;
             let base = match form {
@@ -404,15 +393,7 @@ impl Planner<'_> {
                 continue;
             }
             let name = format!("{prefix}{}", base.map_or(member_name, |base| &base.class_name));
-            let path = match base {
-                Some(_) if is_flat => path.to_vec(),
-                _ if is_flat => {
-                    let column = *next;
-                    *next += 1;
-                    [path, &[column]].concat()
-                }
-                _ => [path, &[id]].concat(),
-            };
+            let path = [path, &[id]].concat();
             let object = ObjectBranch {
                 class_name: record.class_name.clone(),
                 parent_name: record.class_name.clone(),
@@ -428,20 +409,15 @@ impl Planner<'_> {
                     let mut branch = Branch::object(&name, &name, object, None);
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     let branch = self.push(branch)?;
-                    let next = if is_flat && base.is_some() { Some(&mut *next) } else { None };
                     // ROOT finds the members of bases by these names: only a base of the whole object is a part of them.
                     let is_nested = base.is_some() && self.branches.get(parent).is_some_and(|it| it.parent.is_some());
                     let below = if is_nested { prefix.to_owned() } else { format!("{name}.") };
-                    self.members(&below, inner, (&path, next), branch, level - 1)?;
+                    self.members(&below, inner, &path, branch, level - 1)?;
                 }
                 form => {
                     let object = ObjectBranch { is_any: object.code == OBJECT, ..object };
                     let (title, leaf_title) = member_titles(&name, &name, form);
-                    let encoding = match base {
-                        Some(base) if is_flat => flat_base(base, next)?,
-                        _ => member(form)?,
-                    };
-                    let mut branch = Branch::object(&title, &leaf_title, object, Some((path, encoding)));
+                    let mut branch = Branch::object(&title, &leaf_title, object, Some((path, member(form)?)));
                     branch.leaf.of_member(&name, form);
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     self.push(branch)?;

@@ -91,35 +91,11 @@ pub fn check_fixed(form: &Form) -> Result<()> {
 }
 
 pub(super) fn members(record: &Record) -> Result<Encoding> {
-    if record.is_flat {
-        return flat_members(record, &mut 0);
-    }
     let encode = |(name, form): &(String, Form)| {
         check_member(name)?;
         member(form).map_err(|error| error.within(format_args!("member '{name}'")))
     };
     Ok(Encoding::Members(record.members.iter().map(encode).collect::<Result<_>>()?))
-}
-
-/// A base class whose members are in the columns from the next one on.
-pub(super) fn flat_base(base: &Record, next: &mut usize) -> Result<Encoding> {
-    let body = flat_members(base, next)?;
-    Ok(headed(base, body))
-}
-
-/// Members whose values are in the columns from the next one on.
-fn flat_members(record: &Record, next: &mut usize) -> Result<Encoding> {
-    let mut encode = |(name, form): &(String, Form)| match form {
-        Form::Record(base) if is_base(name) => flat_base(base, next),
-        form => {
-            check_member(name)?;
-            let column = *next;
-            *next += 1;
-            let encoding = member(form).map_err(|error| error.within(format_args!("member '{name}'")))?;
-            Ok(Encoding::Column(column, Box::new(encoding)))
-        }
-    };
-    Ok(Encoding::Sequence(record.members.iter().map(&mut encode).collect::<Result<_>>()?))
 }
 
 /// An object with its head.

@@ -19,14 +19,14 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
 
 pub(super) use self::classes::ClassNames;
-use self::classes::{has_root_object, in_bases, is_referenced};
+use self::classes::{has_root_object, is_referenced};
 pub use self::objects::copy_objects;
 use self::types::{can_be_projected, readable, with_lists};
 pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
 use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
-use crate::schema::{Field, Kind, Schema, is_auxiliary, with_data_type};
+use crate::schema::{Field, Kind, Schema, in_bases, is_auxiliary, with_types_of};
 use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -476,11 +476,6 @@ fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Resul
         }
         None => Ok(()),
     }
-}
-
-/// Fields in the types of arrays, in which texts may be bytes.
-fn with_types_of(arrays: &[ArrayRef], fields: &Fields) -> Fields {
-    fields.iter().zip(arrays).map(|(field, array)| with_data_type(field, array.data_type().clone())).collect()
 }
 
 /// A batch of arrays that have the types of fields, in which texts may be bytes.

@@ -12,6 +12,7 @@
 mod alike;
 pub(crate) mod arrow;
 mod auxiliary;
+mod bases;
 mod combine;
 mod data_type;
 mod dictionaries;
@@ -27,6 +28,7 @@ mod tree;
 
 pub use arrow::{metadata, standard_type_name};
 pub(crate) use auxiliary::is_auxiliary;
+pub(crate) use bases::{Layouts, in_bases, nested, with_types_of};
 pub use combine::FieldPolicy;
 pub(crate) use combine::{Combination, CombinedSchema, Differing};
 pub use data_type::depth;

@@ -1,47 +1,25 @@
 //! What the file of a tree says of classes.
 
 use std::mem::discriminant;
-use std::sync::Arc;
 
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::code::{ARRAY, NOT_STORED};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::type_name::normalised;
 
-/// What a source says of a class.
-#[derive(Debug, Clone)]
-pub(super) struct DescribedClass {
-    pub(super) info: Arc<ClassInfo>,
-    /// The types of base classes and the names of stored members, and whether they are bases.
-    pub(super) members: Vec<(String, bool)>,
-}
-
-impl DescribedClass {
-    pub(super) fn of(info: &Arc<ClassInfo>) -> Self {
-        let member = |element: &Element| match element.kind {
-            ElementKind::Base { .. } => (normalised(&element.name), true),
-            _ => (element.name.clone(), false),
+/// Whether objects of a class are stored as those that a source describes. Names of types may differ in spelling, and an enum
+/// is a number.
+pub(super) fn is_like(described: &ClassInfo, other: &ClassInfo) -> bool {
+    let same = |(a, b): (&Element, &Element)| {
+        let is_same_type = match (&a.kind, &b.kind) {
+            (ElementKind::Basic, ElementKind::Basic) => same_numbers(a.code, b.code),
+            (ElementKind::Base { .. }, ElementKind::Base { .. }) => a.code == b.code,
+            _ => discriminant(&a.kind) == discriminant(&b.kind) && normalised(&a.type_name) == normalised(&b.type_name),
         };
-        Self { members: stored(info).map(member).collect(), info: Arc::clone(info) }
-    }
-
-    /// Whether objects of a class are stored as those of this one. Names of types may differ in spelling, and an enum is a
-    /// number.
-    pub(super) fn is_like(&self, other: &ClassInfo) -> bool {
-        let same = |(a, b): (&Element, &Element)| {
-            let is_same_type = match (&a.kind, &b.kind) {
-                (ElementKind::Basic, ElementKind::Basic) => same_numbers(a.code, b.code),
-                (ElementKind::Base { .. }, ElementKind::Base { .. }) => a.code == b.code,
-                _ => {
-                    discriminant(&a.kind) == discriminant(&b.kind)
-                        && normalised(&a.type_name) == normalised(&b.type_name)
-                }
-            };
-            a.name == b.name && is_same_type && a.dimensions() == b.dimensions()
-        };
-        let count = stored(&self.info).count();
-        count == other.elements.len() && stored(&self.info).zip(&other.elements).all(same)
-    }
+        a.name == b.name && is_same_type && a.dimensions() == b.dimensions()
+    };
+    let count = stored(described).count();
+    count == other.elements.len() && stored(described).zip(&other.elements).all(same)
 }
 
 fn stored(info: &ClassInfo) -> impl Iterator<Item = &Element> {

@@ -1,10 +1,11 @@
 //! From fields to what a tree can hold.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::slice;
+use std::sync::Arc;
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
+use tupelo_format::streamer::ClassInfo;
 use tupelo_format::type_name::{normalised, without_arguments};
 use tupelo_ttree::write::{
     Container, ContainerKind, Field as TreeField, Form, Jagged, ROOT_OBJECT, Record, check_fixed, check_member,
@@ -12,12 +13,29 @@ use tupelo_ttree::write::{
 };
 
 use super::TreeOptions;
-use super::described::DescribedClass;
-use crate::schema::{Field, Kind, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary};
+use super::described::is_like;
+use crate::schema::{Field, Kind, Layouts, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary, nested};
 use crate::{Error, Result};
 
-/// The fields of a tree for those of a schema, with counters by the names of lists. Lists that are projected from a
-/// collection are counted by the field with its size, if there is one.
+/// The schema with all members in the base classes that have them, as far as the source describes the classes.
+pub(super) fn with_bases(schema: &Schema, options: &TreeOptions) -> Schema {
+    Schema { fields: schema.fields.iter().map(|field| with_bases_in(field, options)).collect() }
+}
+
+fn with_bases_in(field: &Field, options: &TreeOptions) -> Field {
+    let mut field = field.clone();
+    field.children_mut().iter_mut().for_each(|child| *child = with_bases_in(child, options));
+    if let Kind::Record(members) = &mut field.kind
+        && let Some(class) = options.class(&field.type_name)
+        && let Some(whole) = nested(class, members, options)
+    {
+        *members = whole;
+    }
+    field
+}
+
+/// The fields of a tree for those of a schema [with bases](with_bases), with counters by the names of lists. Lists that are
+/// projected from a collection are counted by the field with its size, if there is one.
 pub(super) fn fields(schema: &Schema, options: &TreeOptions) -> Result<Vec<TreeField>> {
     fields_of(schema, options, &mut Classes::of(options).with_stores(schema))
 }
@@ -25,7 +43,8 @@ pub(super) fn fields(schema: &Schema, options: &TreeOptions) -> Result<Vec<TreeF
 /// The classes that are stored as others, and these: records under other names, and containers as vectors.
 pub(crate) fn renamed(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, String)>> {
     let mut classes = Classes::of(options).with_stores(schema);
-    let fields = fields_of(schema, options, &mut classes)?;
+    let schema = with_bases(schema, options);
+    let fields = fields_of(&schema, options, &mut classes)?;
     let mut renamed = BTreeSet::new();
     for (field, stored) in schema.fields.iter().zip(&fields) {
         let own = match field.type_name.as_str() {
@@ -112,9 +131,6 @@ fn usual_counter(schema: &Schema, list: &Field) -> Option<String> {
     schema.fields.iter().any(|field| field.name == name && is_integer(field)).then_some(name)
 }
 
-/// Most base classes of a class, those of its bases included.
-const MAX_BASES: usize = 1000;
-
 /// The classes of records. ROOT identifies a class by its name, in all open files: a record with other members needs
 /// another name.
 struct Classes<'o> {
@@ -143,17 +159,13 @@ impl<'o> Classes<'o> {
         if type_name == ROOT_OBJECT && members.len() == Record::root_object().members.len() {
             return Record::root_object();
         }
-        let (members, is_flat) = match self.nested(type_name, &members) {
-            Some(nested) if nested != members => (nested, true),
-            _ => (members, false),
-        };
         let known = self.known.get(type_name).into_iter().flatten();
         if let Some(same) = known.filter(|_| !type_name.is_empty()).find(|class| class.members == members) {
-            return Record { is_flat, ..same.clone() };
+            return same.clone();
         }
         let described = self.described(type_name, &members);
-        let stated_checksum = described.map(|class| class.info.checksum);
-        let same = described.map(|class| (spelled(type_name), class.info.version.max(1)));
+        let stated_checksum = described.map(|class| class.checksum);
+        let same = described.map(|class| (spelled(type_name), class.version.max(1)));
         let own = same.or_else(|| Some((class_name(type_name)?, i32::try_from(version).unwrap_or(1).max(1))));
         let own = own.filter(|(name, _)| !self.names.contains_key(name));
         let own = own.filter(|_| !members.iter().any(|(_, member)| self.has_made_class(member)));
@@ -164,7 +176,7 @@ impl<'o> Classes<'o> {
         let stated_checksum = stated_checksum.filter(|_| !is_made);
         let class = Record { stated_checksum, ..self.class(&class_name, version, members) };
         self.known.entry(type_name.to_owned()).or_default().push(class.clone());
-        Record { is_flat, ..class }
+        class
     }
 
     fn class(&self, name: &str, version: i32, members: Vec<(String, Form)>) -> Record {
@@ -172,53 +184,9 @@ impl<'o> Classes<'o> {
     }
 
     /// What the source says of a class with the same members.
-    fn described(&self, type_name: &str, members: &[(String, Form)]) -> Option<&'o DescribedClass> {
+    fn described(&self, type_name: &str, members: &[(String, Form)]) -> Option<&'o Arc<ClassInfo>> {
         let info = Record::new(&spelled(type_name), 1, members.to_vec()).info();
-        self.options.classes.get(type_name)?.iter().find(|known| known.is_like(&info))
-    }
-
-    /// Members in the base classes that have them, if the source describes the class, and nothing but its members is left.
-    fn nested(&self, type_name: &str, members: &[(String, Form)]) -> Option<Vec<(String, Form)>> {
-        let (mut members, mut bases_left) = (members.iter(), MAX_BASES);
-        let nested = self.nest(type_name, &mut members, &mut bases_left)?;
-        members.next().is_none().then_some(nested)
-    }
-
-    fn nest(
-        &self,
-        type_name: &str,
-        members: &mut slice::Iter<'_, (String, Form)>,
-        bases_left: &mut usize,
-    ) -> Option<Vec<(String, Form)>> {
-        if type_name == ROOT_OBJECT {
-            let object = Record::root_object().members;
-            return object
-                .iter()
-                .all(|(name, _)| members.next().is_some_and(|(member, _)| member == name))
-                .then_some(object);
-        }
-        let class = self.options.classes.get(type_name)?.last()?;
-        let mut nested = Vec::new();
-        for (name, is_base) in &class.members {
-            match is_base {
-                true => {
-                    *bases_left = bases_left.checked_sub(1)?;
-                    let base = self.nest(name, members, bases_left)?;
-                    let known = self.described(name, &base);
-                    let version = known.map_or(1, |known| known.info.version.max(1));
-                    let base = match name.as_str() {
-                        ROOT_OBJECT => Record::root_object(),
-                        _ => Record {
-                            stated_checksum: known.map(|known| known.info.checksum),
-                            ..self.class(&spelled(name), version, base)
-                        },
-                    };
-                    nested.push((format!(":_{}", nested.len()), Form::Record(base)));
-                }
-                false => nested.push(members.next().filter(|(member, _)| member == name)?.clone()),
-            }
-        }
-        Some(nested)
+        self.options.classes.get(type_name)?.iter().find(|known| is_like(known, &info))
     }
 
     /// Whether a value has a class whose name was made here. A class with such members differs from its type.
@@ -322,8 +290,8 @@ impl Classes<'_> {
         match class_name(type_name).filter(|_| keeps && !is_vector(type_name)) {
             Some(class_name) => {
                 let known = self.options.classes.get(type_name).and_then(|known| known.last());
-                let version = known.map_or(1, |it| it.info.version.max(1));
-                let checksum = known.map(|it| it.info.checksum).or(field.checksum);
+                let version = known.map_or(1, |it| it.version.max(1));
+                let checksum = known.map(|it| it.checksum).or(field.checksum);
                 let kind = ContainerKind::Class { version, checksum };
                 Form::Container(Box::new(Container { class_name, kind, item }))
             }
@@ -441,11 +409,8 @@ fn no_branch(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use tupelo_format::streamer::{Element, ElementKind};
 
-    use tupelo_format::streamer::ClassInfo;
-
-    use super::super::described::DescribedClass;
     use super::*;
 
     fn record(name: &str, class: &str, members: &[&str]) -> Field {
@@ -507,36 +472,25 @@ mod tests {
         }
     }
 
-    /// Members of bases are put back into them by what the source says, which may not dictate the time that it takes.
+    /// A class that the source describes keeps its name where its members are those of the class, also if those of its bases are
+    /// beside its own.
     #[test]
     fn flat_members_return_to_their_bases() {
-        let number = |name: &str| (name.to_owned(), Form::Number(Basic::I32));
-        let described = |members: &[(&str, bool)]| {
-            let members = members.iter().map(|(name, is_base)| ((*name).to_owned(), *is_base)).collect();
-            let info = ClassInfo { version: 1, ..ClassInfo::unknown("") };
-            vec![DescribedClass { info: Arc::new(info), members }]
+        let base = Element::new("B", "BASE", 0, ElementKind::Base { version: 1 });
+        let number = |name: &str| Element::new(name, "float", Basic::F32.code(), ElementKind::Basic);
+        let class = |name: &str, elements| {
+            let info = ClassInfo { version: 1, elements, ..ClassInfo::unknown(name) };
+            (name.to_owned(), vec![Arc::new(info)])
         };
-        let mut classes = HashMap::from([
-            ("D".to_owned(), described(&[("B", true), ("E", true), ("d", false)])),
-            ("B".to_owned(), described(&[("b", false)])),
-            ("E".to_owned(), described(&[])),
-        ]);
-        for level in 0..40 {
-            let next = format!("L{}", level + 1);
-            classes.insert(format!("L{level}"), described(&[(&next, true), (&next, true)]));
-        }
-        classes.insert("L40".to_owned(), described(&[]));
-        let options = TreeOptions { classes, ..TreeOptions::default() };
-        let mut found = Classes::of(&options);
-        let flat = found.record("D", 1, "x", vec![number("b"), number("d")]);
-        assert!(flat.is_flat);
+        let classes = [class("D", vec![base, number("d")]), class("B", vec![number("b")])];
+        let options = TreeOptions { classes: HashMap::from(classes), ..TreeOptions::default() };
+        let fields = [record("flat", "D", &["b", "d"]), record("other", "D", &["b"])];
+        let schema = with_bases(&Schema { fields: fields.to_vec() }, &options);
+        let found = super::fields(&schema, &options).unwrap();
+        let [Form::Record(flat), Form::Record(other)] = [&found[0].form, &found[1].form] else { panic!("{found:?}") };
         let names: Vec<&str> = flat.members.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, [":_0", ":_1", "d"]);
-        let whole = found.record("D", 1, "y", flat.members.clone());
-        assert_eq!((whole.class_name.as_str(), whole.is_flat), ("D", false));
-        assert!(!found.record("L0", 1, "z", Vec::new()).is_flat);
-        let other = found.record("D", 1, "w", vec![number("b")]);
-        assert!(other.class_name.starts_with("w_record_"), "{other:?}");
+        assert_eq!((flat.class_name.as_str(), &names[..]), ("D", &[":_0", "d"][..]));
+        assert!(other.class_name.starts_with("other_record_"), "{other:?}");
     }
 
     #[test]

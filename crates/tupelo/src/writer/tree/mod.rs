@@ -26,7 +26,7 @@ pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
 use super::WriteProgress;
-use crate::schema::{Schema, tighten, with_inner_fields};
+use crate::schema::{Schema, in_bases, tighten, with_inner_fields};
 use crate::sink::{FileSink, PageSink, Target, name_of};
 use crate::{Error, Result, pool};
 
@@ -40,7 +40,9 @@ const STEP_ENTRIES: u64 = 256;
 /// Fields that cannot be stored in a tree: their dotted paths, and why.
 pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
     let planning = options.planning()?;
-    let plan = |schema: &Schema| Ok(Plan::new("tree", &forms::fields(schema, options)?, planning)?);
+    let plan = |schema: &Schema| {
+        Ok(Plan::new("tree", &forms::fields(&forms::with_bases(schema, options), options)?, planning)?)
+    };
     let mut found = Vec::new();
     if plan(schema).is_ok() {
         return Ok(found);
@@ -102,7 +104,8 @@ impl TreeWriter {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
         let planning = options.planning()?;
-        let fields = forms::fields(schema, &options)?;
+        let stored = forms::with_bases(schema, &options);
+        let fields = forms::fields(&stored, &options)?;
         let plan = Plan::new(name, &fields, planning)?;
         let plan = Plan { infos: options.as_described(&plan.infos), ..plan };
         let place = |name: &str| fields.iter().position(|field| field.name == name);
@@ -113,7 +116,7 @@ impl TreeWriter {
         sink.begin_object(path, CLASS, options.title())?;
         let open = plan.branches.iter().map(OpenBasket::new).collect();
         let none = Written { basket_bytes: options.basket_bytes, ..Written::default() };
-        let types = schema.to_arrow(true).fields().iter().map(|field| field.data_type().clone()).collect();
+        let types = stored.to_arrow(true).fields().iter().map(|field| field.data_type().clone()).collect();
         Ok(Self {
             sink,
             path: path.to_owned(),
@@ -204,11 +207,7 @@ impl TreeWriter {
         let order = unnamed(&self.schema.to_arrow(true))?.order_of(&unnamed(&tighten(batch))?)?;
         let mut fields = Vec::with_capacity(order.len());
         for (place, wanted) in order.iter().zip(&self.types) {
-            let array = batch.column(*place);
-            fields.push(match is_alike(array.data_type(), wanted) {
-                true => array.clone(),
-                false => arrow_cast::cast(array, wanted)?,
-            });
+            fields.push(converted(batch.column(*place), wanted)?);
         }
         for &(list, counter) in &self.counted {
             self.check_counter(&fields[list], &fields[counter], [list, counter])?;
@@ -463,6 +462,15 @@ fn unnamed(schema: &ArrowSchema) -> Result<Schema> {
     }
     let fields: Vec<FieldRef> = schema.fields().iter().map(plain).collect();
     Schema::from_arrow(&ArrowSchema::new(fields))
+}
+
+/// An array in the type of a field, whose classes have their bases as members.
+fn converted(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    if is_alike(array.data_type(), wanted) {
+        return Ok(array.clone());
+    }
+    let array = in_bases(array, wanted)?;
+    Ok(if is_alike(array.data_type(), wanted) { array } else { arrow_cast::cast(&array, wanted)? })
 }
 
 /// Whether an array of one type can be taken for one of the other, texts being bytes.

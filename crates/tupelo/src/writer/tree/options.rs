@@ -1,16 +1,17 @@
 //! Options for writing a tree. Defaults are ROOT's (`TTree`, 6.40), but for the codec, which is that of ntuples.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::streamer::{ClassInfo, Element, StreamerInfos};
 use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
-use tupelo_ttree::write::Planning;
+use tupelo_ttree::write::{Planning, ROOT_OBJECT};
 
-use super::described::DescribedClass;
 use crate::reader::Tree;
+use crate::schema::Layouts;
 use crate::{Error, Result};
 
 /// Flushing of clusters: by default after 30 000 000 compressed bytes.
@@ -39,7 +40,7 @@ pub struct TreeOptions {
     /// Whether readers have the dictionaries of the classes, since they are those of a tree.
     pub(super) keeps_classes: bool,
     /// The classes that keep their names, if they have these members, by type.
-    pub(super) classes: HashMap<String, Vec<DescribedClass>>,
+    pub(super) classes: HashMap<String, Vec<Arc<ClassInfo>>>,
     /// The classes of whole containers, by fields.
     pub(super) types: HashMap<String, String>,
 }
@@ -74,9 +75,9 @@ impl TreeOptions {
         let own_names = tree.own_names();
         let names = own_names.iter().filter(|(own, field)| own.strip_suffix('.') == Some(field));
         let names = names.map(|(own, field)| (field.clone(), own.clone())).collect();
-        let mut classes: HashMap<String, Vec<DescribedClass>> = HashMap::new();
+        let mut classes: HashMap<String, Vec<Arc<ClassInfo>>> = HashMap::new();
         for info in tree.streamer_infos().shared() {
-            classes.entry(normalised(&info.name)).or_default().push(DescribedClass::of(info));
+            classes.entry(normalised(&info.name)).or_default().push(Arc::clone(info));
         }
         let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
         let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
@@ -172,12 +173,11 @@ impl TreeOptions {
     pub(super) fn as_described(&self, infos: &StreamerInfos) -> StreamerInfos {
         let mut described = StreamerInfos::default();
         for info in infos.classes() {
-            let is_same = |known: &&DescribedClass| {
-                let known = &known.info;
+            let is_same = |known: &&Arc<ClassInfo>| {
                 (&known.name, known.checksum, known.version) == (&info.name, info.checksum, info.version)
             };
             let known = self.classes.get(&normalised(&info.name)).into_iter().flatten().find(is_same);
-            described.push(known.map_or(info, |known| &known.info).clone());
+            described.push(known.map_or(info, |known| &**known).clone());
         }
         described
     }
@@ -202,4 +202,18 @@ pub(super) fn codec_of(branch: &Branch) -> Compression {
     let setting = u32::try_from(branch.compression).unwrap_or(0);
     let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
     Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
+}
+
+impl Layouts for TreeOptions {
+    fn class(&self, type_name: &str) -> Option<&ClassInfo> {
+        let known = self.classes.get(&normalised(type_name)).and_then(|known| known.last());
+        known.map(|class| &**class).or_else(|| match type_name {
+            ROOT_OBJECT => StreamerInfos::known().newest(ROOT_OBJECT).map(|class| &**class),
+            _ => None,
+        })
+    }
+
+    fn accepts(&self, _: &Element) -> bool {
+        true
+    }
 }
