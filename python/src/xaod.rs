@@ -2,12 +2,16 @@
 
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use tupelo_xaod::{Dangling, Event, Origin, Selection};
+use pyo3_arrow::PyRecordBatch;
+use tupelo::Error;
+use tupelo_xaod::{Dangling, Derivation, Event, Format, Origin, Selection, Values};
 
 use crate::arrow;
-use crate::error::{OrRaise, cancellable};
+use crate::error::{OrRaise, cancellable, telling};
 use crate::file::File;
 use crate::ntuple::Table;
+use crate::options::parse_compression;
+use crate::writer::FileWriter;
 
 /// A variable of a container or object.
 #[pyclass(frozen, get_all, module = "tupelo._core")]
@@ -50,6 +54,75 @@ impl AuxContainer {
     }
 }
 
+/// An expression, or the only column of a batch.
+#[derive(FromPyObject)]
+enum Given {
+    Text(String),
+    Values(PyRecordBatch),
+}
+
+impl Given {
+    fn values(&self) -> tupelo::Result<Values> {
+        match self {
+            Self::Text(text) => Ok(Values::Expression(text.parse()?)),
+            Self::Values(batch) => match batch.as_ref().columns() {
+                [column] => Ok(Values::Given(column.clone())),
+                _ => Err(Error::invalid_argument("expected one column of values")),
+            },
+        }
+    }
+}
+
+/// What a derived file has of an event.
+#[derive(FromPyObject)]
+pub(crate) struct DerivationRequest {
+    containers: Option<Vec<(String, Vec<String>)>>,
+    fields: Vec<String>,
+    cut: Option<String>,
+    thinned: Vec<(String, Given)>,
+    added: Vec<(String, String, Given)>,
+    start: u64,
+    stop: u64,
+    is_tree: Option<bool>,
+    compression: Option<String>,
+}
+
+impl DerivationRequest {
+    fn of<'e>(&self, event: &'e Event) -> tupelo::Result<Derivation<'e>> {
+        let mut derivation =
+            event.derivation().with_fields(self.fields.iter().cloned()).with_entries(self.start..self.stop);
+        if let Some(containers) = &self.containers {
+            derivation = derivation.with_containers(selections(event, containers)?);
+        }
+        if let Some(cut) = &self.cut {
+            derivation = derivation.with_where(cut.parse()?);
+        }
+        for (container, name, values) in &self.added {
+            derivation = derivation.with_variable(container, name, values.values()?);
+        }
+        for (container, keep) in &self.thinned {
+            derivation = derivation.with_thinned(container, keep.values()?);
+        }
+        Ok(match &self.compression {
+            Some(codec) => derivation.with_compression(parse_compression(codec)?),
+            None => derivation,
+        })
+    }
+}
+
+fn selections(event: &Event, wanted: &[(String, Vec<String>)]) -> tupelo::Result<Vec<Selection>> {
+    wanted.iter().map(|(container, variables)| event.select(container, variables)).collect()
+}
+
+/// What was written of an event.
+#[pyclass(frozen, get_all, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct AuxDerived {
+    entries: u64,
+    warnings: Vec<String>,
+    left_out: Vec<String>,
+}
+
 /// The containers of the entries of a table.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -88,11 +161,7 @@ impl AuxStores {
         start: u64,
         stop: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batch = cancellable(py, || {
-            let select = |(container, variables): &(String, Vec<String>)| self.inner.select(container, variables);
-            let selections = wanted.iter().map(select).collect::<tupelo::Result<Vec<Selection>>>()?;
-            self.inner.read(&selections, start..stop)
-        })?;
+        let batch = cancellable(py, || self.inner.read(&selections(&self.inner, &wanted)?, start..stop))?;
         arrow::batch(py, batch)
     }
 
@@ -118,5 +187,31 @@ impl AuxStores {
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<(u32, String)>> {
         let keys = cancellable(py, || self.inner.keys())?;
         Ok(keys.iter().map(|(key, name)| (key, name.to_owned())).collect())
+    }
+
+    /// Writes a derived file.
+    fn derive(
+        &self,
+        py: Python<'_>,
+        derivation: DerivationRequest,
+        file: &FileWriter,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<AuxDerived> {
+        let derived = telling(py, tell, |progress| {
+            let format = match derivation.is_tree {
+                Some(true) => Format::Tree,
+                Some(false) => Format::Ntuple,
+                None => self.inner.format()?,
+            };
+            file.with(|file| derivation.of(&self.inner)?.write(file, format, progress))
+        })?;
+        let derived = derived.unwrap_or_default();
+        Ok(AuxDerived { entries: derived.entries, warnings: derived.warnings, left_out: derived.left_out })
+    }
+
+    /// Adds variables to the ntuple in its own file.
+    fn append(&self, py: Python<'_>, derivation: DerivationRequest, file: &FileWriter) -> PyResult<()> {
+        telling(py, None, |progress| file.with(|file| derivation.of(&self.inner)?.append(file, progress)))?;
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
-use tupelo::{Error, File, OpenOptions, Result, Table};
+use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
 
 use crate::keys::Keys;
 use crate::links::{self, Dangling, Targets};
@@ -17,6 +17,15 @@ use crate::stores::{Container, Stores};
 /// Names of the ntuple or tree with the events in files of ATLAS, in the order in which they are looked for: of ntuples, of early
 /// ntuples, and of trees.
 pub const EVENTS: [&str; 3] = ["EventData", "RNT:CollectionTree", "CollectionTree"];
+
+/// How events are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// As an ntuple.
+    Ntuple,
+    /// As a tree.
+    Tree,
+}
 
 /// The containers of all entries of an ntuple, a tree, or a chain of them.
 #[derive(Debug, Clone)]
@@ -71,6 +80,40 @@ impl Event {
     /// The ntuple or tree.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The file with the metadata.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    /// The tree of the events, or the first one of several; `None` for ntuples.
+    pub(crate) fn tree(&self) -> Result<Option<Tree>> {
+        let first = match (&self.table, &self.file) {
+            (Table::Chain(_), Some(file)) => Some(file.table(Some(self.table.path()))?),
+            _ => None,
+        };
+        Ok(first.as_ref().unwrap_or(&self.table).tree().cloned())
+    }
+
+    /// How the events are stored.
+    ///
+    /// # Errors
+    /// Those of opening the first of several files again.
+    pub fn format(&self) -> Result<Format> {
+        Ok(if self.tree()?.is_some() { Format::Tree } else { Format::Ntuple })
+    }
+
+    /// The name of the events in a file of this format.
+    pub(crate) fn name_as(&self, format: Format) -> Result<String> {
+        let own = self.table.path();
+        let [ntuple, early, tree] = EVENTS;
+        Ok(match (format, self.tree()?) {
+            (Format::Tree, None) if [ntuple, early].contains(&own) => tree,
+            (Format::Ntuple, Some(_)) if own == tree => ntuple,
+            _ => own,
+        }
+        .to_owned())
     }
 
     /// Number of entries.

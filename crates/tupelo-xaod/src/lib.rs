@@ -23,12 +23,16 @@
 //! Facts are those of Athena's `Control/xAODRootAccess` (`RAuxStore`, `AuxStoreBase`) and
 //! `Database/AthenaRoot/RootAuxDynIO`.
 
+mod derivation;
 mod event;
 mod keys;
 mod links;
+mod lists;
 mod stores;
+mod thinning;
 
-pub use event::{EVENTS, Event, Selection};
+pub use derivation::{Derivation, Derived, Values};
+pub use event::{EVENTS, Event, Format, Selection};
 pub use keys::Keys;
 pub use links::Dangling;
 pub use stores::{Container, Origin, Stores, Variable};

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, UInt32Array, UInt64Array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, StructArray, UInt32Array, UInt64Array, new_null_array,
+};
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field as ArrowField};
+use arrow_schema::{DataType, Field as ArrowField, Fields};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 use tupelo::Error;
 
 use crate::keys::Keys;
+use crate::lists::{fixed_items, from_zero};
 
 /// Members of the class of links.
 const KEY: &str = "m_persKey";
@@ -88,12 +91,9 @@ impl Links {
         let mut values = Arc::clone(values);
         let mut entries: Vec<usize> = (0..values.len()).collect();
         while let Some(list) = values.as_list_opt::<i64>() {
-            let offsets = list.offsets();
-            let start = offsets.first().copied().unwrap_or(0);
-            let own = OffsetBuffer::new(offsets.iter().map(|offset| offset - start).collect());
+            let (own, items) = from_zero(list);
             let of_item = |(entry, count): (&usize, usize)| std::iter::repeat_n(*entry, count);
             entries = entries.iter().zip(own.lengths()).flat_map(of_item).collect();
-            let items = list.values().slice(usize::try_from(start).unwrap_or(0), entries.len());
             levels.push(own);
             values = items;
         }
@@ -175,7 +175,7 @@ impl Targets {
         let place = start + u64::from(index);
         match place < end {
             true => Ok(place),
-            false => Err(format!("its index is {index}, but '{}' has {} elements there", self.name, end - start)),
+            false => Err(out_of_range(index, &self.name, end - start)),
         }
     }
 }
@@ -191,6 +191,123 @@ fn members(links: &ArrayRef) -> Option<(UInt32Array, UInt32Array)> {
     }
 }
 
+/// Where the elements of a container go if others are left out.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) name: String,
+    /// The end of the elements of each entry, from 0 on.
+    pub(crate) offsets: OffsetBuffer<i64>,
+    /// The new index of each element in its entry; `None` if it is left out.
+    pub(crate) places: Vec<Option<u32>>,
+}
+
+/// Whether there are links in values of a type.
+pub(crate) fn has_links(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => is_link(fields) || fields.iter().any(|field| has_links(field.data_type())),
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => has_links(item.data_type()),
+        _ => false,
+    }
+}
+
+fn is_link(fields: &Fields) -> bool {
+    let is_number = |name: &str| fields.find(name).is_some_and(|(_, field)| *field.data_type() == DataType::UInt32);
+    is_number(KEY) && is_number(INDEX)
+}
+
+/// Values whose links refer to the new places of elements: those to elements that are left out are null links.
+///
+/// # Errors
+/// For a link to an element that there is not, the place of its entry, and what is wrong.
+pub(crate) fn with_moved(
+    values: &ArrayRef,
+    moved: &BTreeMap<u32, Moved>,
+) -> std::result::Result<ArrayRef, (usize, String)> {
+    let entries: Vec<usize> = (0..values.len()).collect();
+    moved_in(values, &entries, moved)
+}
+
+fn moved_in(
+    values: &ArrayRef,
+    entries: &[usize],
+    moved: &BTreeMap<u32, Moved>,
+) -> std::result::Result<ArrayRef, (usize, String)> {
+    let built =
+        |result: std::result::Result<ArrayRef, arrow_schema::ArrowError>| result.map_err(|e| (0, e.to_string()));
+    match values.data_type() {
+        data_type if !has_links(data_type) => Ok(Arc::clone(values)),
+        DataType::Struct(fields) => {
+            let record = values.as_struct();
+            let columns: Vec<ArrayRef> = match is_link(fields) {
+                true => moved_links(record, entries, moved)?,
+                false => record.columns().iter().map(|it| moved_in(it, entries, moved)).collect::<Result<_, _>>()?,
+            };
+            let array = StructArray::try_new(fields.clone(), columns, record.nulls().cloned());
+            built(array.map(|array| Arc::new(array) as ArrayRef))
+        }
+        DataType::LargeList(item) => {
+            let list = values.as_list::<i64>();
+            let (offsets, items) = from_zero(list);
+            let of_items = entries.iter().zip(offsets.lengths()).flat_map(|(&entry, n)| std::iter::repeat_n(entry, n));
+            let items = moved_in(&items, &of_items.collect::<Vec<_>>(), moved)?;
+            let array = LargeListArray::try_new(Arc::clone(item), offsets, items, list.nulls().cloned());
+            built(array.map(|array| Arc::new(array) as ArrayRef))
+        }
+        DataType::FixedSizeList(item, width) => {
+            let list = values.as_fixed_size_list();
+            let (size, items) = fixed_items(list);
+            let of_items = entries.iter().flat_map(|&entry| std::iter::repeat_n(entry, size));
+            let items = moved_in(&items, &of_items.collect::<Vec<_>>(), moved)?;
+            let array = FixedSizeListArray::try_new(Arc::clone(item), *width, items, list.nulls().cloned());
+            built(array.map(|array| Arc::new(array) as ArrayRef))
+        }
+        _ => Ok(Arc::clone(values)),
+    }
+}
+
+/// The members of links with the new places.
+fn moved_links(
+    links: &StructArray,
+    entries: &[usize],
+    moved: &BTreeMap<u32, Moved>,
+) -> std::result::Result<Vec<ArrayRef>, (usize, String)> {
+    let numbers = |name: &str| links.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt32Type>());
+    let (Some(keys), Some(indices)) = (numbers(KEY), numbers(INDEX)) else { return Ok(links.columns().to_vec()) };
+    let (mut new_keys, mut new_indices) = (keys.values().to_vec(), indices.values().to_vec());
+    for (place, &entry) in entries.iter().enumerate() {
+        let Some((key, index)) = new_keys.get_mut(place).zip(new_indices.get_mut(place)) else { continue };
+        let Some(target) = moved.get(key) else { continue };
+        match target.place(entry, *index) {
+            Ok(Some(new)) => *index = new,
+            Ok(None) => (*key, *index) = (0, 0),
+            Err(what) => return Err((entry, what)),
+        }
+    }
+    let mut new = BTreeMap::from([(KEY, new_keys), (INDEX, new_indices)]);
+    let column = |(column, field): (&ArrayRef, &arrow_schema::FieldRef)| match new.remove(field.name().as_str()) {
+        Some(numbers) => Arc::new(UInt32Array::new(numbers.into(), column.nulls().cloned())) as ArrayRef,
+        None => Arc::clone(column),
+    };
+    Ok(links.columns().iter().zip(links.fields()).map(column).collect())
+}
+
+impl Moved {
+    fn place(&self, entry: usize, index: u32) -> std::result::Result<Option<u32>, String> {
+        let bound = |at: usize| self.offsets.get(at).and_then(|it| u64::try_from(*it).ok()).unwrap_or(0);
+        let (start, end) = (bound(entry), bound(entry + 1));
+        let place = start + u64::from(index);
+        match usize::try_from(place).ok().filter(|_| place < end).and_then(|place| self.places.get(place)) {
+            Some(new) => Ok(*new),
+            None => Err(out_of_range(index, &self.name, end - start)),
+        }
+    }
+}
+
+#[cold]
+fn out_of_range(index: u32, container: &str, count: u64) -> String {
+    format!("its index is {index}, but '{container}' has {count} elements there")
+}
+
 #[cold]
 fn differing(targets: &BTreeMap<u32, Targets>) -> Error {
     let names: Vec<String> = targets.values().map(|target| format!("'{}'", target.name)).collect();
@@ -200,10 +317,8 @@ fn differing(targets: &BTreeMap<u32, Targets>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::Int32Array;
-    use arrow_schema::Fields;
-
     use super::*;
+    use arrow_array::Int32Array;
 
     fn record(columns: Vec<(&str, ArrayRef)>) -> ArrayRef {
         let fields: Fields =
@@ -252,5 +367,27 @@ mod tests {
         assert!(text.contains("v: entry 7, link 1: its index is 2, but 'T' has 2 elements there"), "{text}");
         let number: ArrayRef = Arc::new(Int32Array::from(vec![1]));
         assert_eq!(Links::of(&number, 0).err().unwrap(), "does not consist of links");
+    }
+
+    /// Of a slice of entries, whose lists do not begin at 0, in arrays and records.
+    #[test]
+    fn links_follow_elements() {
+        let inner = lists(links(vec![9, 7, 7, 0, 7], vec![9, 1, 0, 0, 1]), &[1, 2, 0, 2]);
+        let outer: ArrayRef = Arc::new(lists(Arc::new(inner), &[1, 1, 1, 1]).slice(1, 3));
+        // The entries have two, no and two elements.
+        let offsets = OffsetBuffer::from_lengths([2, 0, 2]);
+        let moved = |places: Vec<Option<u32>>| {
+            BTreeMap::from([(7, Moved { name: "T".to_owned(), offsets: offsets.clone(), places })])
+        };
+        let found = with_moved(&outer, &moved(vec![None, Some(0), Some(0), None])).unwrap();
+        assert_eq!(found.data_type(), outer.data_type());
+        let inner = found.as_list::<i64>().values().as_list::<i64>();
+        assert_eq!(inner.offsets().lengths().collect::<Vec<_>>(), [2, 0, 2]);
+        let (keys, indices) = members(inner.values()).unwrap();
+        assert_eq!((keys.values().as_ref(), indices.values().as_ref()), (&[7, 0, 0, 0][..], &[0, 0, 0, 0][..]));
+        let one = |key, index| -> ArrayRef { Arc::new(lists(links(vec![key], vec![index]), &[0, 1, 0])) };
+        assert_eq!(&with_moved(&one(8, 5), &moved(vec![None; 4])).unwrap(), &one(8, 5));
+        let error = with_moved(&one(7, 0), &moved(vec![None; 4])).unwrap_err();
+        assert_eq!(error, (1, "its index is 0, but 'T' has 0 elements there".to_owned()));
     }
 }

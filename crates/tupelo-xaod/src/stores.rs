@@ -65,6 +65,8 @@ pub struct Container {
     store_class: String,
     is_object: bool,
     interface: Option<String>,
+    /// The fields of the container itself and of its store.
+    own: [Option<String>; 2],
     fields: Vec<String>,
     variables: Vec<Variable>,
 }
@@ -103,6 +105,32 @@ impl Container {
     /// Names of the top-level fields: the container itself, its store, and dynamic variables, hidden ones included.
     pub fn fields(&self) -> &[String] {
         &self.fields
+    }
+
+    /// The fields of the container itself and of its store.
+    pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
+        self.own.iter().flatten().map(String::as_str)
+    }
+
+    /// The field of the store.
+    pub(crate) fn store_field(&self) -> Option<&str> {
+        self.own[1].as_deref()
+    }
+
+    /// The name of the field of a new dynamic variable.
+    pub(crate) fn new_field(&self, variable: &str, has_dots: bool) -> String {
+        let dot = if has_dots { '.' } else { ':' };
+        format!("{}{DYNAMIC}{dot}{variable}", self.name)
+    }
+
+    /// The path of a field with an item for each element.
+    ///
+    /// # Errors
+    /// Unsupported if nothing tells how many elements there are.
+    pub(crate) fn counted_by(&self) -> Result<&str> {
+        let first = self.variables.first().map(Variable::path);
+        let unknown = || Error::unsupported(format!("'{}' has neither elements nor variables", self.name));
+        first.or(self.interface()).ok_or_else(unknown)
     }
 
     /// The variable with a name.
@@ -236,8 +264,9 @@ fn container(name: &str, found: &Found<'_>) -> Container {
     let known: BTreeSet<String> = variables.iter().map(|variable| variable.name.clone()).collect();
     let dynamic = found.dynamic.iter().filter(|(name, ..)| !known.contains(name));
     variables.extend(dynamic.map(|it| variable(it, Origin::Dynamic)));
-    let own = found.interface.into_iter().chain(found.store).map(|field| field.name.clone());
-    let fields = own.chain(found.dynamic.iter().map(|(_, _, field)| field.name.clone())).collect();
+    let own = [found.interface, found.store].map(|field| field.map(|field| field.name.clone()));
+    let fields =
+        own.iter().flatten().cloned().chain(found.dynamic.iter().map(|(_, _, field)| field.name.clone())).collect();
     let class_of = |field: Option<&Field>| field.map(|field| field.type_name.clone()).unwrap_or_default();
     Container {
         name: name.to_owned(),
@@ -245,9 +274,16 @@ fn container(name: &str, found: &Found<'_>) -> Container {
         store_class: class_of(found.store),
         is_object,
         interface: found.interface.filter(|field| is_list(field)).map(|field| tupelo::schema::escaped(&field.name)),
+        own,
         fields,
         variables,
     }
+}
+
+/// The name of a field in an ntuple, which has colons in place of dots.
+pub(crate) fn ntuple_name(field: &Field) -> String {
+    let is_store = store(field).is_some() && field.name.ends_with(STATIC);
+    format!("{}{}", field.name.replace('.', ":"), if is_store { ":" } else { "" })
 }
 
 /// Members of the class of a store and of its bases, in whose interfaces nothing is stored.

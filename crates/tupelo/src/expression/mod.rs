@@ -123,6 +123,26 @@ impl Expression {
         self.fields.iter().map(String::as_str)
     }
 
+    /// The same with other fields: `name` gives the path to use in place of one.
+    /// ```
+    /// let hard: tupelo::Expression = "pt > 20 and abs(eta) < 2.4".parse()?;
+    /// let of_jets = hard.with_fields(|path| Some(format!("Jet_{path}")));
+    /// assert_eq!(of_jets.fields().collect::<Vec<_>>(), ["Jet_eta", "Jet_pt"]);
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_fields(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+        for step in &mut self.steps {
+            if let Op::Field(path) = &mut step.op
+                && let Some(other) = name(path)
+            {
+                *path = other;
+            }
+        }
+        self.fields = self.fields.into_iter().map(|path| name(&path).unwrap_or(path)).collect();
+        self
+    }
+
     /// Its value for each entry of a batch that has these fields: numbers, booleans or strings, or lists of them.
     ///
     /// # Errors

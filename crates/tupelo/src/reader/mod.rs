@@ -32,7 +32,7 @@ pub use objects::Objects;
 pub use open::OpenOptions;
 pub(crate) use open::may_be_repaired;
 
-pub use read::{DEFAULT_BATCH_BYTES, Read};
+pub use read::{DEFAULT_BATCH_BYTES, Entries, Read};
 pub use skipped::Skipped;
 pub(crate) use sources::{Attached, Sealed, StoredPage, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};

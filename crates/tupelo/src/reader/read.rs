@@ -1,5 +1,6 @@
 //! A choice of fields and entries.
 
+mod edit;
 mod left_out;
 
 use std::collections::HashSet;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 
+use self::edit::Edit;
+pub use self::edit::Entries;
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
@@ -39,6 +42,8 @@ pub struct Read {
     numbers: Option<String>,
     /// The cut that selects entries.
     cut: Option<Arc<Cut>>,
+    /// What changes the values of the columns.
+    edit: Option<Arc<Edit>>,
     /// Patterns in whose order the columns come.
     order: Vec<String>,
 }
@@ -98,6 +103,7 @@ impl Read {
             computed,
             numbers: None,
             cut: None,
+            edit: None,
             order: Vec::new(),
         }
     }
@@ -325,6 +331,34 @@ impl Read {
         Ok(self)
     }
 
+    /// Values that `edit` makes of those of the columns: it gets the columns of some entries, computed ones included, and the
+    /// values of `inputs` for these entries, and returns other values for the same columns.
+    /// ```no_run
+    /// use arrow_array::cast::AsArray;
+    /// use arrow_select::zip::zip;
+    ///
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let inputs = ["run < 300".parse()?, "MET_pt_corrected".parse()?];
+    /// let read = ntuple.read(["MET_pt"])?.with_edit(&inputs, |entries| {
+    ///     let [is_early, corrected] = entries.inputs() else { unreachable!() };
+    ///     Ok(vec![zip(is_early.as_boolean(), corrected, entries.batch().column(0))?])
+    /// })?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Read::with_computed`]. Reading then returns those of `edit`, and invalid argument if it returns columns of
+    /// other types or another number of entries.
+    pub fn with_edit(
+        mut self,
+        inputs: &[Expression],
+        edit: impl Fn(&Entries) -> Result<Vec<ArrayRef>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let inputs = inputs.iter().map(|input| self.compute("", input)).collect::<Result<_>>()?;
+        self.edit = Some(Arc::new(Edit::new(inputs, Box::new(edit))));
+        Ok(self)
+    }
+
     fn with_alias_column(mut self, name: &str) -> Result<Self> {
         let computed = ComputedColumn::of_alias(name, &self.aliases)?;
         self.computed.push(Arc::new(computed));
@@ -522,7 +556,8 @@ impl Read {
 
     /// All fields read, some perhaps twice.
     pub(super) fn read_fields(&self) -> Vec<&Field> {
-        let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
+        let inputs = self.edit.iter().flat_map(|edit| edit.inputs());
+        let computed = self.computed.iter().map(|it| &**it).chain(inputs).flat_map(ComputedColumn::read_fields);
         self.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
     }
 
@@ -541,7 +576,7 @@ impl Read {
 
     /// Whether more is read than is returned.
     pub(super) fn computes(&self) -> bool {
-        self.cut.is_some() || !self.computed.is_empty()
+        self.cut.is_some() || !self.computed.is_empty() || self.edit.is_some()
     }
 
     /// The best end of a chunk of batches: see [`plan::batch_end`].
@@ -570,6 +605,7 @@ impl Read {
         let mut needed = Needed::default();
         needed.fields.extend(self.stored_fields().iter().map(|field| field.id));
         self.computed.iter().for_each(|computed| computed.add_needed(&mut needed));
+        self.edit.iter().flat_map(|edit| edit.inputs()).for_each(|input| input.add_needed(&mut needed));
         needed
     }
 
@@ -581,10 +617,14 @@ impl Read {
             columns.push(computed.column(decoded)?);
         }
         self.reorder(&mut columns);
-        if let Some(name) = &self.numbers {
-            columns.push((ArrowField::new(name, DataType::UInt64, false), decoded.numbers()?));
+        let (mut fields, mut arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        if let Some(edit) = &self.edit {
+            arrays = edit.apply(decoded, &fields, arrays)?;
         }
-        let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        if let Some(name) = &self.numbers {
+            fields.push(ArrowField::new(name, DataType::UInt64, false));
+            arrays.push(decoded.numbers()?);
+        }
         decoded.batch(fields, arrays)
     }
 }

@@ -12,7 +12,7 @@ from .._base.arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth,
 from .._base.checks import check_name
 from .._base.messages import short_repr
 from ..errors import Error, InvalidArgumentError
-from .cast import LISTS, list_view_to_list, text_of, trim
+from .cast import LISTS, cast_table, list_view_to_list, text_of, trim
 from .values import to_arrow, to_arrow_values
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
@@ -73,6 +73,17 @@ def to_table(data: Any, schema: Any = None) -> Any:
     if isinstance(data, NotAppendable):
         raise InvalidArgumentError(f"{data!r} cannot be appended; write it to a new file: data.write('out.root')")
     raise _no_named_columns_error(data)
+
+
+def to_batch(parts: Iterable[Any]) -> Any:
+    """The columns of tables, which have the same length, as one `pyarrow.RecordBatch` of types that ntuples have."""
+    columns, fields = [], []
+    for table in parts:
+        schema = normalize_schema(inferred_nullability(table))
+        for chunked, column in zip(cast_table(table, schema).combine_chunks().columns, schema, strict=True):
+            columns.append(chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type))
+            fields.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _no_named_columns_error(data: Any, error: Exception | None = None) -> InvalidArgumentError:

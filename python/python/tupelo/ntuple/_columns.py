@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from .._base.checks import check_name
-from .._to_arrow import cast, tables
+from .._to_arrow import tables
 from ..errors import InvalidArgumentError
 from ..fields import _select
 from ..fields._fields import Fields
@@ -77,14 +77,7 @@ def _batch(arrays: Mapping[str, Any], ntuple: Fields) -> Any:
                 f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, but column "
                 f"'{name}' has {len(table)} values; give one value for each entry"
             )
-    columns, fields = [], []
-    for table in made.values():
-        schema = tables.normalize_schema(tables.inferred_nullability(table))
-        fitting = cast.cast_table(table, schema).combine_chunks()
-        (chunked,) = fitting.columns
-        columns.append(chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type))
-        fields.append(schema.field(0))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return tables.to_batch(made.values())
 
 
 def _concatenated(one: Any, other: Any) -> Any:

@@ -1,34 +1,22 @@
-"""ATLAS's event data model over ntuples and trees, without Athena.
+"""Events of ATLAS: containers, objects and their variables."""
 
-A file in the format of ATLAS (DAOD_PHYSLITE, DAOD_PHYS, …) has *containers* such as ``AnalysisJets`` and stand-alone
-*objects* such as ``EventInfo``. Their variables are in auxiliary stores: static ones are members of the store's class,
-dynamic ones fields of their own (``AnalysisJetsAuxDyn:pt``, with a dot in trees). `open` finds them by the names and
-types of fields, and reads no values before they are needed:
-
->>> import tupelo.xaod  # doctest: +SKIP
->>> event = tupelo.xaod.open("DAOD_PHYSLITE.root")  # doctest: +SKIP
->>> event["AnalysisJets"].arrays(["pt", "eta"])  # doctest: +SKIP
-<Array [[{pt: 1.2e+05, ...}, ..., {...}], ...] type='100 * var * {pt: float32, eta: float32}'>
->>> event.arrays({"AnalysisMuons": ["pt"], "EventInfo": ["eventNumber"]})  # doctest: +SKIP
->>> event.resolve("AnalysisElectronsAuxDyn:trackParticleLinks", ["d0", "z0"])  # doctest: +SKIP
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
-from . import _core
-from ._base.checks import check_text
-from ._base.messages import short_repr
-from ._from_arrow.libraries import to_library
-from .errors import InvalidArgumentError, NotFoundError
-from .fields._select import check_library, entry_range
-from .ntuple._ntuple import Ntuple
-from .reading._chain import Chain
-from .reading._file import File
-from .reading._opening import open as _open
-
-__all__ = ["Container", "Event", "Variable", "open"]
+from .. import _core
+from .._base.checks import check_text
+from .._base.messages import short_repr
+from .._base.progress import Progress
+from .._from_arrow.libraries import to_library
+from ..errors import InvalidArgumentError, NotFoundError
+from ..fields._select import check_library, entry_range
+from ..ntuple._ntuple import Ntuple
+from ..reading._chain import Chain
+from ..reading._file import File
+from ..reading._opening import open as _open
+from . import _deriving
 
 _MOMENTUM = ({"pt", "eta", "phi", "m"}, {"pt", "eta", "phi", "e"}, {"px", "py", "pz", "e"}, {"px", "py", "pz", "m"})
 _STEP = 10_000
@@ -66,15 +54,19 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     >>> event["Jets"].keys(), event["Jets"].pt.tolist()
     (['pt', 'm'], [[1.5, 2.5], []])
     """
+
+    def again() -> Event:
+        return open(files, tree=tree, **options)
+
     names = [files] if isinstance(files, str) or not isinstance(files, Iterable) else list(files)
     first = _open(names[0], **options)
     if isinstance(first, Ntuple):
         found = first if len(names) == 1 else _open(names, **options)
         if not isinstance(found, Ntuple | Chain):
             raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
-        return Event(found, None)
+        return Event(found, None, again)
     if isinstance(first, Chain):
-        return Event(first, None)
+        return Event(first, None, again)
     if not isinstance(first, File):
         raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
     known = first.keys()
@@ -85,7 +77,7 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     found = first[name] if len(names) == 1 else _open([{one: name} for one in names], **options)
     if not isinstance(found, Ntuple | Chain):
         raise InvalidArgumentError(f"'{name}' is neither an ntuple nor a tree")
-    return Event(found, first)
+    return Event(found, first, again)
 
 
 class Event(Mapping[str, "Container"]):
@@ -95,8 +87,9 @@ class Event(Mapping[str, "Container"]):
     trees, the values of a variable.
     """
 
-    def __init__(self, events: Ntuple | Chain, file: File | None) -> None:
+    def __init__(self, events: Ntuple | Chain, file: File | None, reopen: "Callable[[], Event] | None" = None) -> None:
         self._events = events
+        self._reopen = reopen
         self._core = _core.AuxStores(events._core, None if file is None else file._core)
         self._names = dict.fromkeys(self._core.names())
 
@@ -146,12 +139,17 @@ class Event(Mapping[str, "Container"]):
         check_library(library)
         if library not in ("ak", "arrow"):
             raise InvalidArgumentError(f"expected library 'ak' or 'arrow', not {library!r}: records have no other form")
-        pairs = wanted.items() if isinstance(wanted, Mapping) else [(name, None) for name in wanted]
-        chosen = [(name, _names(variables)) for name, variables in pairs]
+        chosen = self._chosen(wanted)
         start, stop = entry_range(entry_start, entry_stop, self.num_entries)
         batch = self._core.read(chosen, start, stop)
         arrays = to_library(batch, library, range(start, stop))
         return _with_vectors(arrays) if library == "ak" else arrays
+
+    @staticmethod
+    def _chosen(wanted: Mapping[str, Iterable[str] | None] | Iterable[str]) -> list[tuple[str, list[str]]]:
+        """Containers with the names of variables; none of them means all."""
+        pairs = wanted.items() if isinstance(wanted, Mapping) else [(name, None) for name in wanted]
+        return [(check_text(name, "container"), _names(variables)) for name, variables in pairs]
 
     def iterate(
         self, wanted: Mapping[str, Iterable[str] | None] | Iterable[str], *, step_size: int = _STEP
@@ -196,6 +194,88 @@ class Event(Mapping[str, "Container"]):
         if start == stop:
             raise InvalidArgumentError(f"entry {entry} does not exist: there are {self.num_entries}")
         return self.arrays({container: [name]}, entry_start=start, entry_stop=start + 1)[container][0][name]
+
+    def derive(
+        self,
+        path: str | os.PathLike[str],
+        containers: Mapping[str, Iterable[str] | None] | Iterable[str] | None = None,
+        *,
+        fields: Iterable[str] = (),
+        cut: str | None = None,
+        thin: Mapping[str, Any] | None = None,
+        decorate: Mapping[str, Mapping[str, Any]] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        format: Literal["ntuple", "tree"] | None = None,
+        compression: str | int | None = None,
+        progress: Progress = None,
+    ) -> int:
+        """Writes a derived file and returns the number of its entries: with some of the events, containers, variables
+        and elements, and with new variables. The metadata, and objects such as histograms, are copied.
+
+        - ``containers`` (slimming) are the containers and objects that are kept, and their variables or None for all,
+          as in `arrays`; by default all. Static variables of a store stay together. ``fields`` are other fields to keep
+        - ``cut``, ``entry_start`` and ``entry_stop`` (skimming) select entries as in `tupelo.Ntuple.arrays`
+        - ``thin`` maps containers to the elements that are kept: an expression over their variables, or a list of
+          booleans for each entry. Links to others become null links
+        - ``decorate`` maps containers and objects to new variables: an expression, or a list with a value for each
+          element of each entry, and a value for each entry of an object. Later expressions may use them
+
+        Expressions name variables of other containers as ``AnalysisJets.pt``. ``format`` is by default that of the
+        events, and ``compression`` their codec; pages whose values stay are then copied as they are. ``progress`` is
+        that of `tupelo.Ntuple.iterate`. An existing file is replaced when the new one is complete. A warning names what
+        is not in the new file.
+
+        Raises `NotFoundError` with near names; `InvalidArgumentError` for new variables whose names are taken or that
+        have another number of values than the container has elements, for masks that are not booleans, and for links
+        to elements that do not exist, with the entry; the errors of reading and writing.
+
+        >>> import tupelo, tupelo.xaod
+        >>> with tupelo.recreate("daod.root") as file:
+        ...     file["EventData"] = {"JetsAuxDyn:pt": [[1.5, 2.5], []], "JetsAuxDyn:m": [[0.5, 0.25], []]}
+        >>> event = tupelo.xaod.open("daod.root")
+        >>> new = {"Jets": {"half": "pt / 2"}}
+        >>> event.derive("derived.root", {"Jets": ["pt"]}, thin={"Jets": "pt > 2"}, decorate=new)
+        2
+        >>> tupelo.xaod.open("derived.root")["Jets"].arrays().tolist()
+        [[{'pt': 2.5, 'half': 1.25}], []]
+        """
+        start, stop = entry_range(entry_start, entry_stop, self.num_entries)
+        request = _deriving.Derivation(
+            containers=None if containers is None else self._chosen(containers),
+            fields=_names(fields),
+            cut=cut,
+            thinned=_deriving.masks(thin or {}, self.num_entries),
+            added=_deriving.variables(decorate or {}, self.num_entries),
+            start=start,
+            stop=stop,
+            is_tree=None if format is None else _deriving.is_tree(format),
+            compression=_deriving.codec(compression),
+        )
+        return _deriving.derive(self._core, self._events, request, path, progress)
+
+    def decorate(self, variables: Mapping[str, Mapping[str, Any]], *, compression: str | int | None = None) -> "Event":
+        """Adds variables to the ntuple in its own file and returns the event with them. ``variables`` are those of
+        `derive`, for all entries; the values that the file has stay where they are.
+
+        Raises `UnsupportedError` for trees and for several files, which `derive` writes again, and the errors of
+        `derive` and of `tupelo.WritableFile.append_fields`; the file is then as it was.
+
+        >>> import tupelo, tupelo.xaod
+        >>> with tupelo.recreate("daod.root") as file:
+        ...     file["EventData"] = {"JetsAuxDyn:pt": [[1.5, 2.5], []]}
+        >>> tupelo.xaod.open("daod.root").decorate({"Jets": {"isHard": "pt > 2"}})["Jets"].isHard.tolist()
+        [[False, True], []]
+        """
+        request = _deriving.Derivation(
+            added=_deriving.variables(variables, self.num_entries),
+            stop=self.num_entries,
+            compression=_deriving.codec(compression),
+        )
+        _deriving.append(self._core, self._events, request)
+        if self._reopen is None:
+            raise InvalidArgumentError("the event was not opened from a file")
+        return self._reopen()
 
     def link_keys(self) -> dict[int, str]:
         """The keys of links, and the containers that they stand for."""

@@ -1,0 +1,191 @@
+"""Derived files of ATLAS's events: skimmed, slimmed, thinned and decorated, from and to ntuples and trees."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+from test_xaod import link, write
+
+import tupelo
+import tupelo.xaod
+
+DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
+REAL = [DATA / "atlas_daod_physlite_ntuple.root", DATA / "atlas_daod_physlite_tree.root"]
+
+
+@pytest.fixture
+def event(tmp_path: Path) -> tupelo.xaod.Event:
+    write(tmp_path / "events.root")
+    return tupelo.xaod.open(tmp_path / "events.root")
+
+
+def derived(event: tupelo.xaod.Event, path: Path, *args: Any, **options: Any) -> tupelo.xaod.Event:
+    event.derive(path, *args, **options)
+    return tupelo.xaod.open(path)
+
+
+def test_elements_are_left_out_and_links_follow(event: tupelo.xaod.Event, tmp_path: Path) -> None:
+    found = derived(event, tmp_path / "d.root", thin={"Tracks": "d0 > 0.15", "Electrons": "pt > 2"})
+    assert found["Tracks"].arrays().tolist() == [[{"d0": pytest.approx(0.2)}], [{"d0": pytest.approx(0.3)}], []]
+    assert found["Electrons"].pt.tolist() == [[2.5], [], [3.5]]
+    assert found["Electrons"].links.tolist() == [[[link(0, 9)]], [], [[link(8, 0)]]]
+    assert found["Others"].d0.tolist() == event["Others"].d0.tolist()
+    assert found.link_keys() == event.link_keys()
+    only = derived(event, tmp_path / "o.root", thin={"Tracks": [[False, True], [True], []]})
+    assert only["Electrons"].links.tolist() == [[[link(7, 0), link(0, 0)], [link(0, 9)]], [], [[link(8, 0)]]]
+    resolved = only.resolve("Electrons.links", ["d0"])["d0"].tolist()
+    assert resolved == [[[pytest.approx(0.2), None], [None]], [], [[pytest.approx(0.9)]]]
+
+
+def test_events_containers_and_variables_are_left_out(event: tupelo.xaod.Event, tmp_path: Path) -> None:
+    kept = {"Electrons": ["pt"], "Info": None}
+    found = derived(event, tmp_path / "d.root", kept, cut="len(Electrons.pt) > 0 and Info.run < 9")
+    assert {name: found[name].keys() for name in found} == {"Electrons": ["pt"], "Info": ["run", "weights"]}
+    assert found["Info"].arrays().tolist() == [{"run": 7, "weights": [1.0]}]
+    assert event.derive(tmp_path / "e.root", ["Info"], entry_start=1, entry_stop=3, compression="none") == 2
+    with pytest.raises(tupelo.NotFoundError, match="'Electrons'"):
+        event.derive(tmp_path / "f.root", ["Electron"])
+    with pytest.raises(tupelo.NotFoundError, match="'pt'"):
+        event.derive(tmp_path / "f.root", {"Electrons": ["pT"]})
+    assert not (tmp_path / "f.root").exists()
+
+
+def test_variables_are_added(event: tupelo.xaod.Event, tmp_path: Path) -> None:
+    new = {
+        "Electrons": {"double": "2 * pt", "half": "double / 4", "rank": [[1, 0], [], [0]]},
+        "Info": {"pile": np.array([0.5, 1.5, 2.5]), "sum": "sum(Electrons.double)"},
+    }
+    found = derived(event, tmp_path / "d.root", decorate=new, thin={"Electrons": "half > 1"}, cut="Info.pile < 2")
+    assert found["Electrons"].arrays(["double", "half", "rank"]).tolist() == [
+        [{"double": 5.0, "half": 1.25, "rank": 0}],
+        [],
+    ]
+    assert found["Info"].arrays(["pile", "sum"]).tolist() == [{"pile": 0.5, "sum": 8.0}, {"pile": 1.5, "sum": 0.0}]
+    wrong = {"a": [[1], [], [2]], "b": [1, 2, 3], "pt": "eta", "a.b": "eta", "c": [1]}
+    messages = [
+        r"'ElectronsAuxDyn:a', entry 0: found 1 values, but 'Electrons' has 2 elements",
+        r"'ElectronsAuxDyn:b': expected a value for each element, not Int64",
+        r"'Electrons' already has a variable 'pt'",
+        r"'a.b' is not a valid name",
+        r"'c' has 1 values, expected one for each of the 3 entries",
+    ]
+    for (name, values), message in zip(wrong.items(), messages, strict=True):
+        with pytest.raises(tupelo.InvalidArgumentError, match=message):
+            event.derive(tmp_path / "w.root", decorate={"Electrons": {name: values}})
+    for mask, message in {"pt": "a boolean for each element", "any(pt > 2)": "a boolean for each element"}.items():
+        with pytest.raises(tupelo.InvalidArgumentError, match=message):
+            event.derive(tmp_path / "w.root", thin={"Electrons": mask})
+    with pytest.raises(tupelo.InvalidArgumentError, match="'Info' is an object"):
+        event.derive(tmp_path / "w.root", thin={"Info": "run > 7"})
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected format 'ntuple' or 'tree'"):
+        event.derive(tmp_path / "w.root", format="parquet")  # type: ignore[arg-type]
+    assert not (tmp_path / "w.root").exists()
+
+
+def test_variables_are_added_to_the_file(event: tupelo.xaod.Event, tmp_path: Path) -> None:
+    before = {name: event[name].arrays().tolist() for name in event}
+    found = event.decorate({"Electrons": {"isHard": "pt > 2"}, "Info": {"n": "len(Electrons.pt)"}})
+    assert found["Electrons"].isHard.tolist() == [[False, True], [], [True]]
+    assert found["Info"].n.tolist() == [2, 0, 1]
+    for name, values in before.items():
+        assert found[name].arrays(event[name].keys()).tolist() == values
+    with pytest.raises(tupelo.InvalidArgumentError, match="already has a variable 'isHard'"):
+        found.decorate({"Electrons": {"isHard": "pt > 3"}})
+    with pytest.raises(tupelo.InvalidArgumentError, match="found 1 values"):
+        found.decorate({"Electrons": {"more": [[1], [], [1]]}})
+    assert tupelo.xaod.open(tmp_path / "events.root")["Electrons"].keys() == [*event["Electrons"].keys(), "isHard"]
+    event.derive(tmp_path / "tree.root", ["Info"], format="tree")
+    with pytest.raises(tupelo.UnsupportedError, match="tree"):
+        tupelo.xaod.open(tmp_path / "tree.root").decorate({"Info": {"m": "run"}})
+
+
+def test_links_out_of_range_and_lengths_are_errors(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.root"
+    write(bad, **{"ElectronsAuxDyn:links": [[[], []], [], [[link(7, 0)]]]})
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match=r"'ElectronsAuxDyn:links', entry 2: its index is 0, but 'Tracks' has 0"
+    ):
+        tupelo.xaod.open(bad).derive(tmp_path / "d.root", thin={"Tracks": "d0 > 0"})
+    write(bad, **{"ElectronsAuxDyn:eta": [[0.5, -0.5], [], []]})
+    with pytest.raises(tupelo.UnsupportedError, match=r"'ElectronsAuxDyn:eta', entry 2: found 0 values .* has 1"):
+        tupelo.xaod.open(bad).derive(tmp_path / "d.root", thin={"Electrons": "pt > 0"})
+    assert not (tmp_path / "d.root").exists()
+
+
+def without_bases(value: Any) -> Any:
+    """Values with the members of bases beside the others, as some branches of trees have them."""
+    if isinstance(value, dict):
+        bases = [without_bases(one) for key, one in value.items() if key.startswith(":_")]
+        own = {key: without_bases(one) for key, one in value.items() if not key.startswith(":_")}
+        return {key: one for part in (*bases, own) for key, one in part.items()}
+    return [without_bases(one) for one in value] if isinstance(value, list) else value
+
+
+def reference(event: tupelo.xaod.Event, keep: ak.Array, masks: dict[str, ak.Array]) -> dict[str, Any]:
+    """All variables of all containers, thinned element by element."""
+    keys = {key: name for key, name in event.link_keys().items() if name in masks}
+    places = {name: [np.cumsum(one) - 1 for one in mask.to_list()] for name, mask in masks.items()}
+
+    def moved(value: Any, entry: int) -> Any:
+        if isinstance(value, dict):
+            if {"m_persKey", "m_persIndex"} <= set(value):
+                name = keys.get(value["m_persKey"])
+                if name is None:
+                    return value
+                index = value["m_persIndex"]
+                if not masks[name][entry][index]:
+                    return value | link(0, 0)
+                return value | link(value["m_persKey"], int(places[name][entry][index]))
+            return {key: moved(one, entry) for key, one in value.items()}
+        return [moved(one, entry) for one in value] if isinstance(value, list) else value
+
+    found = {}
+    for name in event:
+        if not event[name].keys():
+            continue
+        values = event.arrays({name: None}, library="arrow").column(0).to_pylist()
+        values = [moved(value, entry) for entry, value in enumerate(without_bases(values))]
+        if name in masks:
+            pairs = zip(values, masks[name].to_list(), strict=True)
+            values = [[one for one, kept in zip(*pair, strict=True) if kept] for pair in pairs]
+        found[name] = [value for value, kept in zip(values, keep.to_list(), strict=True) if kept]
+    return found
+
+
+@pytest.mark.parametrize("source", REAL, ids=["ntuple", "tree"])
+def test_real_events_are_derived(source: Path, tmp_path: Path) -> None:
+    """A derivation job of both formats into both: every variable of every container, with each link."""
+    if not source.exists():
+        pytest.skip("needs the real files")
+    event = tupelo.xaod.open(source)
+    thin = {"InDetTrackParticles": "phi > 0", "AnalysisJets": "pt > 30000"}
+    keep = ak.any(event["AnalysisJets"].pt > 60000, axis=1)
+    masks = {
+        "InDetTrackParticles": event["InDetTrackParticles"].phi > 0,
+        "AnalysisJets": event["AnalysisJets"].pt > 30000,
+    }
+    expected = reference(event, keep, masks)
+    for form in ("ntuple", "tree"):
+        path = tmp_path / f"{form}.root"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cut = "any(AnalysisJets.pt > 60000)"
+            count = event.derive(path, cut=cut, thin=thin, format=form, decorate={"AnalysisJets": {"new": "pt / 2"}})
+        texts = [str(one.message) for one in caught]
+        assert any("not copied:" in text for text in texts)
+        assert len(texts) == 1 + ("tree" in source.name), texts
+        assert 0 < count == ak.sum(keep) < event.num_entries
+        found = tupelo.xaod.open(path)
+        assert set(found) == set(event)
+        assert found.link_keys() == event.link_keys()
+        for name, values in expected.items():
+            variables, own_variables = event[name].keys(), found[name].keys()
+            assert [one for one in own_variables if one != "new"] == variables
+            own = found.arrays({name: variables}, library="arrow").column(0).to_pylist()
+            # Not a number is not equal to itself.
+            assert repr(without_bases(own)) == repr(values), name
+        assert found["AnalysisJets"].new.tolist() == (found["AnalysisJets"].pt / 2).tolist()
