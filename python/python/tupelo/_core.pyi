@@ -21,6 +21,7 @@ __all__ = [
     "AttributeSetWriter",
     "Attributes",
     "AuxContainer",
+    "AuxDerived",
     "AuxStores",
     "AuxVariable",
     "Batch",
