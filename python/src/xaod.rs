@@ -133,8 +133,9 @@ pub(crate) struct AuxStores {
 #[pymethods]
 impl AuxStores {
     #[new]
-    fn new(table: &Table, file: Option<&File>) -> Self {
-        Self { inner: Event::of(table.inner().clone(), file.map(|file| file.inner().clone())) }
+    fn new(py: Python<'_>, table: &Table, file: Option<&File>) -> PyResult<Self> {
+        let (table, file) = (table.inner().clone(), file.map(|file| file.inner().clone()));
+        Ok(Self { inner: cancellable(py, || Event::of(table, file))? })
     }
 
     /// The names of all containers and objects, sorted.

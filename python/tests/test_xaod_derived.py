@@ -7,8 +7,9 @@ from typing import Any
 
 import awkward as ak
 import numpy as np
+import pyarrow as pa
 import pytest
-from test_xaod import link, write
+from test_xaod import FORMAT, link, write
 
 import tupelo
 import tupelo.xaod
@@ -114,6 +115,97 @@ def test_links_out_of_range_and_lengths_are_errors(tmp_path: Path) -> None:
     with pytest.raises(tupelo.UnsupportedError, match=r"'ElectronsAuxDyn:eta', entry 2: found 0 values .* has 1"):
         tupelo.xaod.open(bad).derive(tmp_path / "d.root", thin={"Electrons": "pt > 0"})
     assert not (tmp_path / "d.root").exists()
+
+
+PACKED = tupelo.record("SG::PackedLink<DataVector<xAOD::TrackParticle_v1>>", {"m_packed": "unsigned int"})
+JAGGED = tupelo.record("SG::JaggedVecElt<float>", {"m_end": "unsigned int"})
+TO_STORE = tupelo.record("DataLink<DataVector<xAOD::TrackParticle_v1>>", {"m_persKey": "unsigned int"})
+SHALLOW = tupelo.record("xAOD::ShallowAuxContainer", {"m_parentLink": TO_STORE})
+
+
+def packed(container: int, index: int) -> dict[str, int]:
+    return {"m_packed": container << 24 | index}
+
+
+def not_null(item: Any) -> Any:
+    return pa.large_list((item if isinstance(item, pa.Field) else pa.field("item", item)).with_nullable(False))
+
+
+def write_linked(path: Path, **changed: Any) -> None:
+    """Electrons with packed links to tracks and with lists whose items are beside them, and a shallow copy of them."""
+    keys = [{"m_persKey": key} for key in (0, 7, 8)]
+    ends = [[{"m_end": 2}, {"m_end": 2}, {"m_end": 5}], [], [{"m_end": 1}]]
+    events = {
+        "ElectronsAuxDyn:pt": [[1.5, 2.5, 3.5], [], [4.5]],
+        "ElectronsAuxDyn:track": [[packed(1, 1), packed(0, 0), packed(2, 0)], [], [packed(1, 0)]],
+        "ElectronsAuxDyn:track_linked": [keys, [], keys],
+        "ElectronsAuxDyn:tracks": [[[packed(1, 1), packed(1, 0)], [], [packed(2, 0)]], [], [[]]],
+        "ElectronsAuxDyn:tracks_linked": [keys, [], keys],
+        "ElectronsAuxDyn:cells": ends,
+        "ElectronsAuxDyn:cells_linked": [[0.5, 1.5, 2.5, 3.5, 4.5], [], [5.5]],
+        "TracksAuxDyn:d0": [[0.25, 0.75], [0.5], [0.125]],
+        "OthersAuxDyn:d0": [[1.25], [], []],
+        "CalibratedAux:": [{"m_parentLink": {"m_persKey": 9}}] * 3,
+        "CalibratedAuxDyn:pt": [[10.5, 20.5, 30.5], [], [40.5]],
+    } | changed
+    types: dict[str, Any] = dict.fromkeys(events, "std::vector<float>") | {
+        "ElectronsAuxDyn:track": not_null(PACKED),
+        "ElectronsAuxDyn:track_linked": not_null(TO_STORE),
+        "ElectronsAuxDyn:tracks": not_null(not_null(PACKED)),
+        "ElectronsAuxDyn:tracks_linked": not_null(TO_STORE),
+        "ElectronsAuxDyn:cells": not_null(JAGGED),
+        "CalibratedAux:": SHALLOW,
+    }
+    names = ["Tracks", "Others", "ElectronsAux."]
+    table = {"m_branchNames": names, "m_classNames": names, "m_parentNames": names, "m_branchHashes": [7, 8, 9]}
+    with tupelo.recreate(path) as file:
+        file.mkrntuple("EventData", types).extend(events)
+        file.mkrntuple("MetaData", {"EventFormat": FORMAT}).extend({"EventFormat": [table]})
+
+
+@pytest.mark.parametrize("form", ["ntuple", "tree"])
+def test_values_in_two_variables_are_read_and_thinned(form: str, tmp_path: Path) -> None:
+    write_linked(tmp_path / "events.root")
+    event = tupelo.xaod.open(tmp_path / "events.root")
+    cells = [[[0.5, 1.5], [], [2.5, 3.5, 4.5]], [], [[5.5]]]
+    assert event["Electrons"].keys() == ["pt", "track", "tracks", "cells"]
+    assert event["Electrons"].cells.tolist() == cells
+    assert event["Electrons"].track.tolist() == [[link(7, 1), link(0, 0), link(8, 0)], [], [link(7, 0)]]
+    assert event.resolve("Electrons.track", ["d0"])["d0"].tolist() == [[0.75, None, 1.25], [], [0.125]]
+    assert event.resolve("Electrons.tracks", ["d0"])["d0"].tolist() == [[[0.75, 0.25], [], [1.25]], [], [[]]]
+    thin = {"Electrons": "pt > 2", "Tracks": "d0 > 0.5"}
+    found = derived(event, tmp_path / "d.root", thin=thin, format=form)
+    assert found["Electrons"].cells.tolist() == [[[], [2.5, 3.5, 4.5]], [], [[5.5]]]
+    assert found.resolve("Electrons.track", ["d0"])["d0"].tolist() == [[None, 1.25], [], [None]]
+    # A shallow copy has the variables of its original that it lacks itself, and its elements.
+    assert found["Calibrated"].keys() == ["pt", "track", "tracks", "cells"]
+    assert found["Calibrated"].pt.tolist() == [[20.5, 30.5], [], [40.5]]
+    assert found["Calibrated"].cells.tolist() == found["Electrons"].cells.tolist()
+    kept = derived(event, tmp_path / "k.root", {"Electrons": ["cells", "track"], "Tracks": None}, format=form)
+    assert kept["Electrons"].cells.tolist() == cells
+    assert kept["Electrons"].track.tolist() == event["Electrons"].track.tolist()
+    with pytest.raises(tupelo.InvalidArgumentError, match="'Calibrated' is a shallow copy; thin 'Electrons'"):
+        event.derive(tmp_path / "w.root", thin={"Calibrated": "pt > 2"})
+
+
+def test_wrong_linked_variables_are_errors(tmp_path: Path) -> None:
+    cases = {
+        "ElectronsAuxDyn:cells": [[{"m_end": 2}, {"m_end": 1}, {"m_end": 5}], [], [{"m_end": 1}]],
+        "ElectronsAuxDyn:cells_linked": [[0.5, 1.5, 2.5, 3.5, 4.5], [], []],
+        "ElectronsAuxDyn:track_linked": [[], [], []],
+    }
+    messages = [
+        "variable 'cells', entry 0: a list ends at 1, expected from 2 to 5",
+        "variable 'cells', entry 2: a list ends at 1, expected from 0 to 0",
+        "variable 'track', entry 0: a packed link has the container 1, but 0 are listed",
+    ]
+    for (name, values), message in zip(cases.items(), messages, strict=True):
+        write_linked(tmp_path / "events.root", **{name: values})
+        event = tupelo.xaod.open(tmp_path / "events.root")
+        with pytest.raises(tupelo.UnsupportedError, match=message):
+            event["Electrons"].arrays()
+        with pytest.raises(tupelo.InvalidArgumentError, match=message.partition(": ")[2]):
+            event.derive(tmp_path / "d.root", thin={"Electrons": "pt > 2", "Tracks": "d0 > 0.5"})
 
 
 def without_bases(value: Any) -> Any:

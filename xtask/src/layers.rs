@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-xaod",
         path: "crates/tupelo-xaod",
         uses: &["tupelo"],
-        rooms: &["stores", "keys", "lists", "links", "event", "thinning", "derivation"],
+        rooms: &["stores", "keys", "lists", "links", "linked", "event", "thinning", "derivation"],
     },
     Crate {
         name: "tupelo-cli",

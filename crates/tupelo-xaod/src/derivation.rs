@@ -16,7 +16,7 @@ use tupelo::{Compression, Error, Expression, File, FileWriter, MoveOptions, Resu
 
 use crate::event::{Event, Format, Selection};
 use crate::keys::METADATA;
-use crate::stores::{Container, Origin, Variable, ntuple_name};
+use crate::stores::{Container, LinkedKind, Origin, Variable, ntuple_name};
 use crate::thinning::{Part, Thinning};
 
 /// Values of a variable, or which elements to keep.
@@ -280,6 +280,10 @@ impl Derivation<'_> {
                     format!("'{}' is an object, not a container: it has no elements to leave out", container.name());
                 return Err(Error::invalid_argument(what));
             }
+            if let Some(parent) = container.parent() {
+                let what = format!("'{}' is a shallow copy; thin '{parent}', whose elements it has", container.name());
+                return Err(Error::invalid_argument(what));
+            }
             inputs.push(match keep {
                 Values::Expression(expression) => names.of(expression, Some(container)),
                 Values::Given(array) => {
@@ -292,15 +296,18 @@ impl Derivation<'_> {
             let number = thinning.containers.len();
             let keys = event.keys()?.iter().filter(|(_, name)| *name == container.name()).map(|(key, _)| key);
             thinning.containers.push((container.name().to_owned(), keys.collect()));
-            let store = container.store_field();
-            for field in container.fields() {
-                let part = if Some(field.as_str()) == store { Part::Store } else { Part::Elements };
-                thinning.columns.insert(field.clone(), (number, part));
+            let copies = event.stores().containers().iter().filter(|it| it.parent() == Some(container.name()));
+            for container in copies.chain([container]) {
+                let counted = thinning.counted.iter().filter(|(_, name)| name == container.name());
+                let new: Vec<_> = counted.map(|(path, _)| (path.clone(), Part::Elements)).collect();
+                let parts = parts(container).into_iter().chain(new);
+                thinning.columns.extend(parts.map(|(field, part)| (field, (number, part))));
             }
-            let own =
-                thinning.counted.iter().filter(|(_, name)| name == container.name()).map(|(path, _)| path.clone());
-            let own: Vec<String> = own.collect();
-            thinning.columns.extend(own.into_iter().map(|path| (path, (number, Part::Elements))));
+        }
+        for variable in event.stores().containers().iter().flat_map(Container::variables) {
+            if let Some(linked) = variable.linked().filter(|linked| linked.kind == LinkedKind::Containers) {
+                thinning.packed.insert(variable.path().to_owned(), linked.path.clone());
+            }
         }
         if let Some(cut) = &self.cut {
             read = read.with_where(&names.of(cut, None))?;
@@ -321,10 +328,38 @@ impl Derivation<'_> {
             patterns.extend(container.own_fields().map(tupelo::schema::escaped));
             let dynamic = container.variables().iter().filter(|it| it.origin() == Origin::Dynamic);
             let chosen = dynamic.filter(|it| selection.variables().iter().any(|name| name == it.name()));
-            patterns.extend(chosen.map(|it| it.path().to_owned()));
+            for variable in chosen {
+                patterns.push(variable.path().to_owned());
+                patterns.extend(variable.linked().map(|linked| linked.path.clone()));
+            }
         }
         Ok(Some(patterns))
     }
+}
+
+/// The fields of a container that is thinned. What packed links list stays.
+fn parts(container: &Container) -> Vec<(String, Part)> {
+    let store = container.store_field();
+    let linked = |field: &str| {
+        container.variables().iter().find_map(|variable| {
+            let linked = variable.linked()?;
+            match (linked.kind, field == variable.path(), field == linked.path) {
+                (LinkedKind::Items, true, _) => Some(Some(Part::Ends(linked.path.clone()))),
+                (LinkedKind::Items, _, true) => Some(Some(Part::Items(variable.path().to_owned()))),
+                (LinkedKind::Containers, _, true) => Some(None),
+                _ => None,
+            }
+        })
+    };
+    let part = |field: &String| {
+        let part = match linked(field) {
+            Some(part) => part?,
+            None if Some(field.as_str()) == store => Part::Store,
+            None => Part::Elements,
+        };
+        Some((field.clone(), part))
+    };
+    container.fields().iter().filter_map(part).collect()
 }
 
 /// A name as an expression.

@@ -11,8 +11,9 @@ use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
 use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
 
 use crate::keys::Keys;
-use crate::links::{self, Dangling, Targets};
-use crate::stores::{Container, Stores};
+use crate::linked::joined;
+use crate::links::{self, Dangling, Targets, key_numbers};
+use crate::stores::{Container, Stores, Variable, container_of};
 
 /// Names of the ntuple or tree with the events in files of ATLAS, in the order in which they are looked for: of ntuples, of early
 /// ntuples, and of trees.
@@ -68,13 +69,36 @@ impl Event {
         let usual =
             || EVENTS.iter().find(|name| names.iter().any(|known| known == *name)).map(|name| (*name).to_owned());
         let table = file.table(named.or_else(usual).as_deref())?;
-        Ok(Self::of(table, Some(file)))
+        Self::of(table, Some(file))
     }
 
     /// The events of a table. `file` has their metadata, with which links are resolved.
-    pub fn of(table: Table, file: Option<File>) -> Self {
+    ///
+    /// # Errors
+    /// Those of reading what shallow copies are copies of, in the first entry.
+    pub fn of(table: Table, file: Option<File>) -> Result<Self> {
         let stores = Arc::new(Stores::of(table.schema()));
-        Self { table, stores, file, keys: Arc::default() }
+        let event = Self { table, stores, file, keys: Arc::default() };
+        let parents = event.parents()?;
+        let stores = match parents.is_empty() {
+            true => Arc::clone(&event.stores),
+            false => Arc::new(Stores::clone(&event.stores).with_parents(&parents)),
+        };
+        Ok(Self { stores, ..event })
+    }
+
+    /// Shallow copies, and what they are copies of.
+    fn parents(&self) -> Result<Vec<(String, String)>> {
+        let mut found = Vec::new();
+        for copy in self.stores.containers() {
+            let Some(path) = copy.parent_link().filter(|_| self.entries() > 0) else { continue };
+            let batch = self.table.read([path])?.entries(0..1).to_batch()?;
+            let keys = key_numbers(&value_at(&batch, path)?);
+            let key = keys.and_then(|keys| keys.values().first().copied());
+            let store = key.map(|key| Ok::<_, Error>(self.keys()?.name(key).and_then(container_of).map(str::to_owned)));
+            found.extend(store.transpose()?.flatten().map(|parent| (copy.name().to_owned(), parent)));
+        }
+        Ok(found)
     }
 
     /// The ntuple or tree.
@@ -166,7 +190,7 @@ impl Event {
             let container = self.stores.container(&selection.container)?;
             paths.extend(container.interface());
             for variable in &selection.variables {
-                paths.push(container.variable(variable)?.path());
+                paths.extend(paths_of(container.variable(variable)?));
             }
         }
         let count = entries.end.saturating_sub(entries.start);
@@ -201,8 +225,9 @@ impl Event {
     ) -> Result<ArrayRef> {
         let (container, variable) = self.stores.find(links)?;
         let first = entries.start;
-        let batch = self.table.read([variable.path()])?.entries(entries.clone()).to_batch()?;
-        let values = value_at(&batch, variable.path())?;
+        let paths: Vec<&str> = paths_of(variable).collect();
+        let batch = self.table.read(paths)?.entries(entries.clone()).to_batch()?;
+        let values = value_of(container, variable, &batch, first)?;
         let named = format!("variable '{}' of '{}'", variable.name(), container.name());
         let keys = self.keys()?;
         let found =
@@ -243,6 +268,23 @@ fn value_at(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
     Ok(value)
 }
 
+/// The paths of the fields that a variable is read from.
+fn paths_of(variable: &Variable) -> impl Iterator<Item = &str> {
+    std::iter::once(variable.path()).chain(variable.linked().map(|linked| linked.path.as_str()))
+}
+
+/// The values of a variable, together with those that belong to them.
+fn value_of(container: &Container, variable: &Variable, batch: &RecordBatch, first: u64) -> Result<ArrayRef> {
+    let values = value_at(batch, variable.path())?;
+    let (Some(linked), Some(list)) = (variable.linked(), values.as_list_opt::<i64>()) else { return Ok(values) };
+    let joined = joined(list, &value_at(batch, &linked.path)?, linked.kind);
+    let joined = joined.map_err(|(entry, what)| {
+        let (container, variable, entry) = (container.name(), variable.name(), first + entry as u64);
+        Error::unsupported(format!("container '{container}', variable '{variable}', entry {entry}: {what}"))
+    })?;
+    Ok(Arc::new(joined))
+}
+
 /// The variables of a container as lists of structs, or of an object as structs.
 fn records(container: &Container, variables: &[String], batch: Option<&RecordBatch>, first: u64) -> Result<ArrayRef> {
     let missing = || Error::unsupported(format!("'{}' has neither elements nor variables", container.name()));
@@ -257,7 +299,7 @@ fn records(container: &Container, variables: &[String], batch: Option<&RecordBat
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for name in variables {
         let variable = container.variable(name)?;
-        let mut values = value_at(batch, variable.path())?;
+        let mut values = value_of(container, variable, batch, first)?;
         if !container.is_object() {
             let list = values.as_list_opt::<i64>().ok_or_else(|| {
                 let what = format!("variable '{name}' of '{}' has no list of values in each entry", container.name());

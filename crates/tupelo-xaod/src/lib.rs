@@ -26,6 +26,7 @@
 mod derivation;
 mod event;
 mod keys;
+mod linked;
 mod links;
 mod lists;
 mod stores;

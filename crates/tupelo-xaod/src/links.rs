@@ -15,11 +15,11 @@ use arrow_select::take::take;
 use tupelo::Error;
 
 use crate::keys::Keys;
-use crate::lists::{fixed_items, from_zero};
+use crate::lists::{Wrong, fixed_items, from_zero};
 
 /// Members of the class of links.
-const KEY: &str = "m_persKey";
-const INDEX: &str = "m_persIndex";
+pub(crate) const KEY: &str = "m_persKey";
+pub(crate) const INDEX: &str = "m_persIndex";
 
 /// What becomes of links that cannot be resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -219,10 +219,7 @@ fn is_link(fields: &Fields) -> bool {
 ///
 /// # Errors
 /// For a link to an element that there is not, the place of its entry, and what is wrong.
-pub(crate) fn with_moved(
-    values: &ArrayRef,
-    moved: &BTreeMap<u32, Moved>,
-) -> std::result::Result<ArrayRef, (usize, String)> {
+pub(crate) fn with_moved(values: &ArrayRef, moved: &BTreeMap<u32, Moved>) -> std::result::Result<ArrayRef, Wrong> {
     let entries: Vec<usize> = (0..values.len()).collect();
     moved_in(values, &entries, moved)
 }
@@ -231,7 +228,7 @@ fn moved_in(
     values: &ArrayRef,
     entries: &[usize],
     moved: &BTreeMap<u32, Moved>,
-) -> std::result::Result<ArrayRef, (usize, String)> {
+) -> std::result::Result<ArrayRef, Wrong> {
     let built =
         |result: std::result::Result<ArrayRef, arrow_schema::ArrowError>| result.map_err(|e| (0, e.to_string()));
     match values.data_type() {
@@ -270,7 +267,7 @@ fn moved_links(
     links: &StructArray,
     entries: &[usize],
     moved: &BTreeMap<u32, Moved>,
-) -> std::result::Result<Vec<ArrayRef>, (usize, String)> {
+) -> std::result::Result<Vec<ArrayRef>, Wrong> {
     let numbers = |name: &str| links.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt32Type>());
     let (Some(keys), Some(indices)) = (numbers(KEY), numbers(INDEX)) else { return Ok(links.columns().to_vec()) };
     let (mut new_keys, mut new_indices) = (keys.values().to_vec(), indices.values().to_vec());
@@ -292,7 +289,11 @@ fn moved_links(
 }
 
 impl Moved {
-    fn place(&self, entry: usize, index: u32) -> std::result::Result<Option<u32>, String> {
+    /// The new index of an element; `None` if it is left out.
+    ///
+    /// # Errors
+    /// What is wrong, if there is no such element.
+    pub(crate) fn place(&self, entry: usize, index: u32) -> std::result::Result<Option<u32>, String> {
         let bound = |at: usize| self.offsets.get(at).and_then(|it| u64::try_from(*it).ok()).unwrap_or(0);
         let (start, end) = (bound(entry), bound(entry + 1));
         let place = start + u64::from(index);
@@ -301,6 +302,13 @@ impl Moved {
             None => Err(out_of_range(index, &self.name, end - start)),
         }
     }
+}
+
+/// The keys of links to whole containers, which may be in a base class.
+pub(crate) fn key_numbers(links: &ArrayRef) -> Option<UInt32Array> {
+    let record: &StructArray = links.as_struct_opt()?;
+    let own = record.column_by_name(KEY).and_then(|column| column.as_primitive_opt::<UInt32Type>());
+    own.cloned().or_else(|| record.columns().iter().find_map(key_numbers))
 }
 
 #[cold]

@@ -1,7 +1,12 @@
 //! Lists without what is before and behind a slice.
 
+use std::iter::repeat_n;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, LargeListArray};
 use arrow_buffer::OffsetBuffer;
+use arrow_schema::DataType;
 
 /// An offset as a position; offsets are never negative.
 pub(crate) fn position(offset: i64) -> usize {
@@ -23,4 +28,25 @@ pub(crate) fn from_zero(list: &LargeListArray) -> (OffsetBuffer<i64>, ArrayRef) 
 pub(crate) fn fixed_items(list: &FixedSizeListArray) -> (usize, ArrayRef) {
     let size = usize::try_from(list.value_length()).unwrap_or(0);
     (size, list.values().slice(list.offset() * size, list.len() * size))
+}
+
+/// The place of an entry, and what is wrong with it.
+pub(crate) type Wrong = (usize, String);
+
+/// Values with other items in their lists, however deep: `change` gets the items and the entry of each, and may give items of
+/// another type.
+pub(crate) fn in_items(
+    values: &ArrayRef,
+    entries: &[usize],
+    change: &impl Fn(&ArrayRef, &[usize]) -> Result<ArrayRef, Wrong>,
+) -> Result<ArrayRef, Wrong> {
+    let (Some(list), DataType::LargeList(item)) = (values.as_list_opt::<i64>(), values.data_type()) else {
+        return change(values, entries);
+    };
+    let (offsets, items) = from_zero(list);
+    let of_items = entries.iter().zip(offsets.lengths()).flat_map(|(&entry, count)| repeat_n(entry, count));
+    let items = in_items(&items, &of_items.collect::<Vec<_>>(), change)?;
+    let item = Arc::new(item.as_ref().clone().with_data_type(items.data_type().clone()));
+    let lists = LargeListArray::try_new(item, offsets, items, list.nulls().cloned());
+    lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
 }

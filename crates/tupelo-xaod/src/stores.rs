@@ -8,6 +8,12 @@ use tupelo::{Error, Result};
 /// Ends of the names of auxiliary stores; in a tree, fields of stores lose the dot at their end.
 const STATIC: &str = "Aux";
 const DYNAMIC: &str = "AuxDyn";
+/// Classes of stores of shallow copies begin like this.
+const SHALLOW: &str = "xAOD::ShallowAux";
+/// Their link to the store that they are a copy of.
+const PARENT_LINK: &str = "m_parentLink";
+/// End of the name of a variable that belongs to another one.
+const LINKED: &str = "_linked";
 
 /// Where a variable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +32,24 @@ pub struct Variable {
     type_name: String,
     origin: Origin,
     id: usize,
+    linked: Option<Linked>,
+}
+
+/// The variable that belongs to another one, with as many values in each entry as are needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// Dotted path of its field.
+    pub(crate) path: String,
+    pub(crate) kind: LinkedKind,
+}
+
+/// How values refer to those of the variable that belongs to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkedKind {
+    /// `SG::PackedLink`: links whose containers are a list of keys.
+    Containers,
+    /// `SG::JaggedVecElt`: the ends of lists whose items are one after the other.
+    Items,
 }
 
 impl Variable {
@@ -49,6 +73,11 @@ impl Variable {
         self.origin
     }
 
+    /// The variable that belongs to it.
+    pub(crate) fn linked(&self) -> Option<&Linked> {
+        self.linked.as_ref()
+    }
+
     /// Number of this name and type among those of the event, counted from 0 in the order of their texts. Unlike numbers in the
     /// order in which variables are first met, it is the same for the same variables in ntuples and trees, whatever was opened
     /// before.
@@ -67,6 +96,10 @@ pub struct Container {
     interface: Option<String>,
     /// The fields of the container itself and of its store.
     own: [Option<String>; 2],
+    /// The path of the link of a shallow copy to the store that it is a copy of.
+    parent_link: Option<String>,
+    /// The container that it is a shallow copy of.
+    parent: Option<String>,
     fields: Vec<String>,
     variables: Vec<Variable>,
 }
@@ -110,6 +143,16 @@ impl Container {
     /// The fields of the container itself and of its store.
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
         self.own.iter().flatten().map(String::as_str)
+    }
+
+    /// The container that it is a shallow copy of, which has the variables that it lacks itself.
+    pub fn parent(&self) -> Option<&str> {
+        self.parent.as_deref()
+    }
+
+    /// The path of the link of a shallow copy to the store that it is a copy of.
+    pub(crate) fn parent_link(&self) -> Option<&str> {
+        self.parent_link.as_deref()
     }
 
     /// The field of the store.
@@ -185,6 +228,18 @@ impl Stores {
         Self { containers, by_name }
     }
 
+    /// Gives shallow copies the variables of their originals: pairs of names.
+    pub(crate) fn with_parents(mut self, pairs: &[(String, String)]) -> Self {
+        for (copy, parent) in pairs {
+            let Ok(inherited) = self.container(parent).map(|parent| parent.variables.clone()) else { continue };
+            let Some(copy) = self.by_name.get(copy).and_then(|&at| self.containers.get_mut(at)) else { continue };
+            let known: BTreeSet<String> = copy.variables.iter().map(|variable| variable.name.clone()).collect();
+            copy.variables.extend(inherited.into_iter().filter(|variable| !known.contains(&variable.name)));
+            copy.parent = Some(parent.clone());
+        }
+        self
+    }
+
     /// All of them, in the order of their names.
     pub fn containers(&self) -> &[Container] {
         &self.containers
@@ -229,14 +284,20 @@ fn dynamic(name: &str) -> Option<(&str, &str)> {
     (!container.is_empty() && !variable.is_empty()).then_some((container, variable))
 }
 
+/// The container of a store with this name: `XAux:` or `XAux.`.
+pub(crate) fn container_of(store: &str) -> Option<&str> {
+    store.strip_suffix([':', '.'])?.strip_suffix(STATIC).filter(|container| !container.is_empty())
+}
+
 /// The container of a field that is a store: `XAux:`, or `XAux` with members in a tree.
 fn store(field: &Field) -> Option<&str> {
-    let name = match field.name.strip_suffix([':', '.']) {
-        Some(name) => name,
-        None if matches!(field.kind, Kind::Record(_)) => &field.name,
-        None => return None,
-    };
-    name.strip_suffix(STATIC).filter(|container| !container.is_empty())
+    match field.name.ends_with([':', '.']) {
+        true => container_of(&field.name),
+        false if matches!(field.kind, Kind::Record(_)) => {
+            field.name.strip_suffix(STATIC).filter(|container| !container.is_empty())
+        }
+        false => None,
+    }
 }
 
 fn container(name: &str, found: &Found<'_>) -> Container {
@@ -244,6 +305,9 @@ fn container(name: &str, found: &Found<'_>) -> Container {
     if let Some(store) = found.store {
         add_members(store, &tupelo::schema::escaped(&store.name), &mut members);
     }
+    let is_copy = found.store.is_some_and(|store| store.type_name.starts_with(SHALLOW));
+    let parent_link = members.iter().position(|(name, ..)| is_copy && name == PARENT_LINK);
+    let parent_link = parent_link.map(|at| members.remove(at).1);
     let is_list = |field: &Field| matches!(field.kind, Kind::Collection(_));
     let is_object = match found.interface.map(|field| &field.kind) {
         Some(Kind::Collection(_)) => false,
@@ -258,12 +322,13 @@ fn container(name: &str, found: &Found<'_>) -> Container {
             Kind::Collection(item) if !is_object => item,
             _ => *field,
         };
-        Variable { name: name.clone(), path: path.clone(), type_name: type_name(value), origin, id: 0 }
+        Variable { name: name.clone(), path: path.clone(), type_name: type_name(value), origin, id: 0, linked: None }
     };
     let mut variables: Vec<Variable> = members.iter().map(|it| variable(it, Origin::Static)).collect();
     let known: BTreeSet<String> = variables.iter().map(|variable| variable.name.clone()).collect();
     let dynamic = found.dynamic.iter().filter(|(name, ..)| !known.contains(name));
     variables.extend(dynamic.map(|it| variable(it, Origin::Dynamic)));
+    let variables = with_linked(variables);
     let own = [found.interface, found.store].map(|field| field.map(|field| field.name.clone()));
     let fields =
         own.iter().flatten().cloned().chain(found.dynamic.iter().map(|(_, _, field)| field.name.clone())).collect();
@@ -275,8 +340,34 @@ fn container(name: &str, found: &Found<'_>) -> Container {
         is_object,
         interface: found.interface.filter(|field| is_list(field)).map(|field| tupelo::schema::escaped(&field.name)),
         own,
+        parent_link,
+        parent: None,
         fields,
         variables,
+    }
+}
+
+/// Variables without those that belong to others, which know them.
+fn with_linked(variables: Vec<Variable>) -> Vec<Variable> {
+    let path_of: HashMap<String, String> = variables.iter().map(|it| (it.name.clone(), it.path.clone())).collect();
+    let linked = |variable: &Variable| {
+        let kind = LinkedKind::of(&variable.type_name)?;
+        let path = path_of.get(&format!("{}{LINKED}", variable.name))?.clone();
+        Some(Linked { path, kind })
+    };
+    let found: Vec<Option<Linked>> = variables.iter().map(linked).collect();
+    let hidden: BTreeSet<String> = found.iter().flatten().map(|it| it.path.clone()).collect();
+    let pairs = variables.into_iter().zip(found).filter(|(variable, _)| !hidden.contains(&variable.path));
+    pairs.map(|(variable, linked)| Variable { linked, ..variable }).collect()
+}
+
+impl LinkedKind {
+    /// That of the values of one element, or of lists of them.
+    fn of(type_name: &str) -> Option<Self> {
+        let item = type_name.strip_prefix("std::vector<").unwrap_or(type_name);
+        [("SG::PackedLink<", Self::Containers), ("SG::JaggedVecElt<", Self::Items)]
+            .into_iter()
+            .find_map(|(prefix, kind)| item.starts_with(prefix).then_some(kind))
     }
 }
 

@@ -12,16 +12,21 @@ use arrow_select::filter::filter;
 use tupelo::reader::Entries;
 use tupelo::{Error, Result};
 
-use crate::links::{Moved, has_links, with_moved};
-use crate::lists::{from_zero, position};
+use crate::linked::{index_of, item_bounds, key_of, plain_numbers, with_index, with_plain_numbers};
+use crate::links::{Moved, has_links, key_numbers, with_moved};
+use crate::lists::{Wrong, from_zero, in_items, position};
 
 /// The part of an event that a column is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A value for each element of a container.
     Elements,
     /// The static variables, each with a value for each element.
     Store,
+    /// The ends of lists, one for each element, whose items are in the column with this name.
+    Ends(String),
+    /// The items of the lists that end where the column with this name says.
+    Items(String),
 }
 
 /// Which elements are kept, and what is checked.
@@ -31,6 +36,8 @@ pub(crate) struct Thinning {
     pub(crate) containers: Vec<(String, Vec<u32>)>,
     /// The columns of these containers, by name.
     pub(crate) columns: HashMap<String, (usize, Part)>,
+    /// Packed links, by name, with the columns that list their containers.
+    pub(crate) packed: HashMap<String, String>,
     /// New variables, by name, with their containers. The number of elements follows the masks in the inputs.
     pub(crate) counted: Vec<(String, String)>,
 }
@@ -58,18 +65,29 @@ impl Thinning {
         }
         let schema = entries.batch().schema();
         let column = |(array, field): (&ArrayRef, &arrow_schema::FieldRef)| {
-            let own = self.columns.get(field.name()).and_then(|(number, part)| Some((kept.get(*number)?, *part)));
-            let array = match own {
-                None => Arc::clone(array),
-                Some((kept, Part::Elements)) => kept.filter(array, field.name(), entries)?,
-                Some((kept, Part::Store)) => kept.filter_members(array, field.name(), entries)?,
+            let wrong = |(place, what): Wrong| {
+                let entry = entries.number(place);
+                Error::invalid_argument(format!("variable '{}', entry {entry}: {what}", field.name()))
             };
-            match has_links(array.data_type()) && !moved.is_empty() {
-                true => with_moved(&array, &moved).map_err(|(entry, what)| {
-                    let entry = entries.number(entry);
-                    Error::invalid_argument(format!("variable '{}', entry {entry}: {what}", field.name()))
-                }),
-                false => Ok(array),
+            let other = |name: &String| {
+                let found = entries.batch().column_by_name(name);
+                found.ok_or_else(|| wrong((0, format!("'{name}', which belongs to it, is left out"))))
+            };
+            let array = match self.packed.get(field.name()) {
+                Some(linked) => with_moved_packed(array, other(linked)?, &moved).map_err(wrong)?,
+                None if has_links(array.data_type()) => with_moved(array, &moved).map_err(wrong)?,
+                None => Arc::clone(array),
+            };
+            let own = self.columns.get(field.name()).and_then(|(number, part)| Some((kept.get(*number)?, part)));
+            match own {
+                None => Ok(array),
+                Some((kept, Part::Elements)) => kept.filter(&array, field.name(), entries),
+                Some((kept, Part::Store)) => kept.filter_members(&array, field.name(), entries),
+                Some((kept, Part::Ends(items))) => {
+                    let ends = kept.ends(&array, other(items)?).map_err(wrong)?;
+                    kept.filter(&ends, field.name(), entries)
+                }
+                Some((kept, Part::Items(ends))) => kept.items(&array, other(ends)?).map_err(wrong),
             }
         };
         entries.batch().columns().iter().zip(schema.fields()).map(column).collect()
@@ -94,6 +112,39 @@ impl Thinning {
         }
         Ok(())
     }
+}
+
+/// Lists of elements, their offsets, the elements, and the bounds of the items of each.
+type Jagged = (LargeListArray, OffsetBuffer<i64>, ArrayRef, Vec<(usize, usize)>);
+
+#[cold]
+fn no_lists() -> Wrong {
+    (0, "it has no ends of lists".to_owned())
+}
+
+/// Packed links to the new places of elements: those to elements that are left out are null links.
+fn with_moved_packed(
+    values: &ArrayRef,
+    containers: &ArrayRef,
+    moved: &BTreeMap<u32, Moved>,
+) -> std::result::Result<ArrayRef, Wrong> {
+    let unlisted = || (0, "its containers are not listed".to_owned());
+    let (ends, others) = containers.as_list_opt::<i64>().map(from_zero).ok_or_else(unlisted)?;
+    let keys = key_numbers(&others).ok_or_else(unlisted)?;
+    let packed = |values: &ArrayRef, entries: &[usize]| {
+        let numbers = plain_numbers(values).ok_or_else(|| (0, "it does not consist of packed links".to_owned()))?;
+        let new = numbers.values().iter().zip(entries).map(|(&packed, &entry)| {
+            match moved.get(&key_of(packed, entry, &ends, &keys)?) {
+                Some(target) => {
+                    let index = target.place(entry, index_of(packed)).map_err(|what| (entry, what))?;
+                    Ok(with_index(packed, index))
+                }
+                None => Ok(packed),
+            }
+        });
+        Ok(with_plain_numbers(values, new.collect::<std::result::Result<_, Wrong>>()?))
+    };
+    in_items(values, &(0..values.len()).collect::<Vec<_>>(), &packed)
 }
 
 #[cold]
@@ -145,6 +196,70 @@ impl Kept {
         Ok(Arc::new(LargeListArray::try_new(Arc::clone(item), offsets, items, list.nulls().cloned())?))
     }
 
+    /// The ends of the lists of the elements that are kept, in those of all elements.
+    fn ends(&self, ends: &ArrayRef, items: &ArrayRef) -> std::result::Result<ArrayRef, Wrong> {
+        let (list, offsets, elements, bounds) = self.jagged(ends, items)?;
+        let DataType::LargeList(item) = ends.data_type() else { return Err(no_lists()) };
+        let mut numbers = vec![0; elements.len()];
+        for range in offsets.windows(2) {
+            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+            let mut sum = 0;
+            for element in (start..end).filter(|&element| self.is_kept(element)) {
+                let (begin, end) = bounds.get(element).copied().unwrap_or((0, 0));
+                sum += end - begin;
+                if let Some(number) = numbers.get_mut(element) {
+                    *number = u32::try_from(sum).unwrap_or(u32::MAX);
+                }
+            }
+        }
+        let elements = with_plain_numbers(&elements, numbers);
+        let lists = LargeListArray::try_new(Arc::clone(item), offsets, elements, list.nulls().cloned());
+        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
+    }
+
+    /// The items of the lists of the elements that are kept.
+    fn items(&self, items: &ArrayRef, ends: &ArrayRef) -> std::result::Result<ArrayRef, Wrong> {
+        let (_, offsets, _, bounds) = self.jagged(ends, items)?;
+        let (Some(list), DataType::LargeList(item)) = (items.as_list_opt::<i64>(), items.data_type()) else {
+            return Err(no_lists());
+        };
+        let (_, values) = from_zero(list);
+        let mut mask = vec![false; values.len()];
+        let mut lengths = Vec::with_capacity(list.len());
+        for range in offsets.windows(2) {
+            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+            let mut count = 0;
+            for element in (start..end).filter(|&element| self.is_kept(element)) {
+                let (begin, end) = bounds.get(element).copied().unwrap_or((0, 0));
+                mask.get_mut(begin..end).into_iter().flatten().for_each(|it| *it = true);
+                count += end - begin;
+            }
+            lengths.push(count);
+        }
+        let values = filter(&values, &BooleanArray::from(mask)).map_err(|error| (0, error.to_string()))?;
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let lists = LargeListArray::try_new(Arc::clone(item), offsets, values, list.nulls().cloned());
+        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
+    }
+
+    /// Lists of elements with the bounds of their items.
+    fn jagged(&self, ends: &ArrayRef, items: &ArrayRef) -> std::result::Result<Jagged, Wrong> {
+        let (Some(list), Some(others)) = (ends.as_list_opt::<i64>(), items.as_list_opt::<i64>()) else {
+            return Err(no_lists());
+        };
+        let (offsets, elements) = from_zero(list);
+        if offsets != self.offsets {
+            return Err((0, format!("it has another number of values than '{}' has elements", self.name)));
+        }
+        let numbers = plain_numbers(&elements).ok_or_else(no_lists)?;
+        let bounds = item_bounds(&offsets, &numbers, &from_zero(others).0)?;
+        Ok((list.clone(), offsets, elements, bounds))
+    }
+
+    fn is_kept(&self, element: usize) -> bool {
+        element < self.elements.len() && self.elements.value(element)
+    }
+
     /// A store whose variables have the elements that are kept.
     fn filter_members(&self, array: &ArrayRef, column: &str, entries: &Entries) -> Result<ArrayRef> {
         let Some(store) = array.as_struct_opt() else { return Err(not_for_elements(column, array)) };
@@ -168,7 +283,7 @@ impl Kept {
             let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
             let mut next = 0;
             for element in start..end {
-                let is_kept = self.elements.value(element);
+                let is_kept = self.is_kept(element);
                 places.push(is_kept.then_some(next));
                 next += u32::from(is_kept);
             }
