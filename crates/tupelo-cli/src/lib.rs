@@ -17,12 +17,14 @@
 //! | `parse` | sizes, entry ranges, field lists |
 //! | `table` | tables, sizes and counts |
 //! | `formats` | files of other formats, written and read |
+//! | `help` | the list of subcommands, completions, manual pages |
 //! | `commands` | the subcommands, one file each |
 
 mod commands;
 mod console;
 mod failure;
 mod formats;
+mod help;
 mod inputs;
 mod interrupt;
 mod json;
@@ -34,8 +36,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 pub use commands::{Events, OutputOptions};
 use console::Console;
@@ -73,22 +75,28 @@ struct Cli {
 ///
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    start(args, |cli: &Cli| (&cli.common, cli.metrics), |cli, console| cli.command.run(console))
+    let command = help::by_task(Cli::command());
+    let run = |cli: Cli, console: &Console| cli.command.run(Cli::command(), console);
+    start(args, command, |cli: &Cli| (&cli.common, cli.metrics), run)
 }
 
 /// Runs a program that writes [`Events`], as [`run`] does.
 pub fn write<P: Parser + Events>(args: impl IntoIterator<Item = OsString>) -> u8 {
-    start(args, |program: &P| (&program.output().common, false), |program, console| commands::write(&program, console))
+    let run = |program, console: &Console| commands::write(&program, console);
+    start(args, P::command(), |program: &P| (&program.output().common, false), run)
 }
 
 fn start<P: Parser>(
     args: impl IntoIterator<Item = OsString>,
+    command: clap::Command,
     options: impl FnOnce(&P) -> (&commands::Common, bool),
     run: impl FnOnce(P, &Console) -> Result<(), Failure>,
 ) -> u8 {
     interrupt::handle_size_limits();
     let args: Vec<OsString> = args.into_iter().collect();
-    let program = match P::try_parse_from(&args) {
+    let mut command = command;
+    let parsed = command.try_get_matches_from_mut(&args).and_then(|matches| P::from_arg_matches(&matches));
+    let program = match parsed.map_err(|error| error.format(&mut command)) {
         Ok(program) => program,
         Err(answer) => {
             let answer = with_tip(answer, &args);
@@ -186,7 +194,22 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn each_subcommand_has_a_task() {
+        let mut command = Cli::command();
+        command.build();
+        let known: Vec<&str> = help::names_by_task().collect();
+        for subcommand in command.get_subcommands() {
+            assert_eq!(
+                known.iter().filter(|name| **name == subcommand.get_name()).count(),
+                1,
+                "{}",
+                subcommand.get_name()
+            );
+        }
+        assert_eq!(known.len(), command.get_subcommands().count());
     }
 }

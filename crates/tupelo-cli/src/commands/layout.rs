@@ -15,7 +15,8 @@ use crate::text::{DIM, RED};
 /// Offsets and sizes are in bytes; the sizes add up to the size of the file. For an ntuple in an object store, lists
 /// the regions of each object; the summary shows the mapping or, in DAOS, the object class.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  tupelo layout events.root
   tupelo layout events.root | less")]
 pub(crate) struct Args {
     /// File, or URI of an ntuple in an object store

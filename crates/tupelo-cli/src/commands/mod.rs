@@ -37,6 +37,7 @@ pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console, Watch};
 use crate::failure::Failure;
+use crate::help;
 use crate::inputs::{check_not_standard_output, repeated};
 use crate::parse::{Bytes, Entries};
 use crate::table::things;
@@ -84,10 +85,13 @@ pub(crate) enum Command {
     Gc(changes::gc::Args),
     Cost(cost::Args),
     Tune(tune::Args),
+    Completions(help::Completions),
+    Man(help::Manual),
 }
 
 impl Command {
-    pub(crate) fn run(self, console: &Console) -> Result<(), Failure> {
+    /// Runs it. `own` is the whole command.
+    pub(crate) fn run(self, own: clap::Command, console: &Console) -> Result<(), Failure> {
         match self {
             Self::Ls(args) => ls::run(&args, console),
             Self::Schema(args) => schema::run(&args, console),
@@ -114,6 +118,8 @@ impl Command {
             Self::Gc(args) => changes::gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
+            Self::Completions(args) => help::complete(&args, own, console),
+            Self::Man(args) => help::manual(&args, own, console),
         }
     }
 }

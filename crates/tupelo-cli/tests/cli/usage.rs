@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::objects::plots;
+use super::objects::{histogram, plots};
 use super::{Place, command, tupelo};
 
 /// Exit status and stderr with `TUPELO_THREADS` set.
@@ -166,33 +166,135 @@ fn empty_results_of_cuts_are_reported() {
     assert!(run.stderr.contains("0 entries"), "{}", run.stderr);
 }
 
+/// The files that the examples of the help name.
+#[cfg(unix)]
+fn example_files() -> Place {
+    let place = Place::new();
+    let [events, tree, scores] = ["events.root", "tree.root", "scores.root"].map(|name| place.path(name));
+    let named = |file: &str, name: &str| format!("{}:{name}", place.path(file));
+    tupelo(&["generate", "nanoaod", "--events", "500", &events]).ok();
+    for name in ["run1.root", "run2.root", "more.root", "a.root", "b.root", "ntuple.root"] {
+        std::fs::copy(&events, place.path(name)).expect("a file");
+    }
+    let daod = ["--fields", "Jet_pt", "--rename", "Jet_pt=JetsAuxDyn:pt"];
+    tupelo(&[&["copy", "-q", &events, &named("DAOD_PHYSLITE.root", "EventData")], &daod[..]].concat()).ok();
+    let score = ["--fields", "run,event", "--define", "score=MET_pt / (MET_pt + 1)"];
+    tupelo(&[&["copy", "-q", &events, &format!("{scores}:Scores")], &score[..]].concat()).ok();
+    tupelo(&["export", "-q", &events, &tree, "--skip-unreadable"]).ok();
+    tupelo(&["export", "-q", &events, &named("daod.root", "CollectionTree"), "--skip-unreadable"]).ok();
+    std::fs::copy(&tree, place.path("nano.root")).expect("a file");
+    let b2hhh = place.b2hhh();
+    tupelo(&["export", "-q", &b2hhh, &place.path("lhcb.root")]).ok();
+    std::fs::remove_file(b2hhh).expect("a file");
+    tupelo(&["merge", "-q", &place.path("merged.root"), &place.path("run1.root"), &place.path("run2.root")]).ok();
+    tupelo(&["dump", "-q", &events, "--fields", "MET_pt", "-o", &place.path("events.parquet")]).ok();
+    std::fs::write(place.path("run1.csv"), "run,started\n1,2026-01-02T03:04:05\n").expect("a file");
+    tupelo(&["copy", "-q", &events, &format!("ntpl+file:{}", place.path("test-1"))]).ok();
+    plots(&place, &["mass", "dir/mass", "pt"]);
+    let file = tupelo::update(&events).expect("a file");
+    for name in ["histograms/old_pt", "calibration/scale", "h_pt", "old", "new"] {
+        file.object(name, "", &histogram(name), tupelo::Compression::DEFAULT).expect("an object");
+    }
+    file.finish().expect("a file");
+    for name in ["copy.root", "before.root", "after.root", "one-thread.root", "many-threads.root"] {
+        std::fs::copy(&events, place.path(name)).expect("a file");
+    }
+    place
+}
+
+#[cfg(unix)]
+fn shell(directory: &std::path::Path, line: &str) -> std::process::Output {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("tupelo() {{ \"$0\" \"$@\"; }}; {line}"), env!("CARGO_BIN_EXE_tupelo")]);
+    shell.current_dir(directory).output().expect("a shell")
+}
+
 /// Defect: the examples used fields that generated events do not have.
 #[test]
 #[cfg(unix)]
 fn examples_of_the_help_run_on_generated_events() {
-    let place = Place::new();
-    let events = place.path("events.root");
-    tupelo(&["generate", "nanoaod", "--events", "500", &events]).ok();
-    for name in ["run1.root", "run2.root", "more.root"] {
-        std::fs::copy(&events, place.path(name)).expect("a file");
-    }
-    let daod = format!("{}:CollectionTree", place.path("daod.root"));
-    tupelo(&["export", "-q", &events, &daod, "--skip-unreadable"]).ok();
-    plots(&place, &["mass", "dir/mass", "pt"]);
-    let mut examples = 0;
-    for name in ["schema", "head", "hist", "show", "dump", "copy", "gc", "cost", "tune"] {
+    let files = example_files();
+    let (mut examples, mut failed) = (0, Vec::new());
+    for name in subcommands().iter().filter(|name| *name != "help") {
         let help = tupelo(&[name, "--help"]).ok();
-        for line in help.lines().map(str::trim).filter(|line| line.starts_with("tupelo ") && !line.contains('|')) {
-            let mut shell = std::process::Command::new("sh");
-            shell.args(["-c", &format!("tupelo() {{ \"$0\" \"$@\"; }}; {line}"), env!("CARGO_BIN_EXE_tupelo")]);
-            let output = shell.current_dir(&place.directory).output().expect("a shell");
-            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        let (_, text) = help.split_once("Examples:\n").expect(name);
+        // Lines are wrapped.
+        let lines = text.trim().replace("\n  tupelo ", "\0tupelo ").replace('\n', "");
+        let mut place = None;
+        for line in lines.split('\0').map(str::trim).filter(|line| !line.contains('|')) {
+            // Those of `copy` go on with what the ones before wrote.
+            let directory = place.take().filter(|_| name == "copy").unwrap_or_else(|| {
+                let fresh = Place::new();
+                let copied = shell(files.directory.path(), &format!("cp -r . '{}'", fresh.directory.path().display()));
+                assert!(copied.status.success(), "{copied:?}");
+                fresh
+            });
+            if name == "gc" {
+                let stored = format!("ntpl+file:{}", directory.path("events"));
+                tupelo(&["copy", "-q", &directory.path("run1.root"), &stored]).ok();
+            }
+            // They write what others read.
+            for (writer, file) in [("import", "events.root"), ("export", "tree.root")] {
+                if name == writer {
+                    std::fs::remove_file(directory.path(file)).expect("a file");
+                }
+            }
+            let output = shell(directory.directory.path(), line);
+            if !output.status.success() {
+                failed.push(format!("{line}: {}", String::from_utf8_lossy(&output.stderr)));
+            }
             examples += 1;
+            place = Some(directory);
+        }
+        if let Some(place) = place.filter(|_| name == "copy") {
+            let pairs = tupelo(&["ls", &place.path("dimuons.root"), "--json"]).json()["ntuples"][0]["entries"].clone();
+            assert!(pairs.as_u64() > Some(0) && pairs != json!(500), "{pairs}");
         }
     }
-    assert!(examples >= 12, "{examples} examples");
-    let pairs = tupelo(&["ls", &place.path("dimuons.root"), "--json"]).json()["ntuples"][0]["entries"].clone();
-    assert!(pairs.as_u64() > Some(0) && pairs != json!(500), "{pairs}");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(examples > 70, "{examples} examples");
+}
+
+/// The names of the subcommands in the help of the command.
+fn subcommands() -> Vec<String> {
+    let help = tupelo(&["--help"]).ok();
+    let (list, _) = help.split_once("\nOptions:").expect("options");
+    let (_, list) = list.split_once("\nUsage: ").expect("usage");
+    let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    list.lines().filter(is_name).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn shells_complete_subcommands_and_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = tupelo(&["completions", shell]).ok();
+        assert!(script.contains("salvage") && script.contains("repack"), "{shell}");
+    }
+    let place = Place::new();
+    let script = place.path("tupelo.bash");
+    std::fs::write(&script, tupelo(&["completions", "bash"]).ok()).expect("a file");
+    let complete = format!(
+        "source '{script}'; COMP_WORDS=(tupelo ver); COMP_CWORD=1; _tupelo tupelo ver tupelo; echo \"${{COMPREPLY[@]}}\""
+    );
+    // A machine may lack the shell.
+    if let Ok(done) = std::process::Command::new("bash").args(["-c", &complete]).output() {
+        assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "verify", "{done:?}");
+    }
+    tupelo(&["completions", "tcsh"]).fails(2);
+}
+
+#[test]
+fn each_subcommand_has_a_page() {
+    let place = Place::new();
+    let folder = place.path("man/man1");
+    tupelo(&["man", "--out", &folder]).ok();
+    for name in subcommands().iter().filter(|name| *name != "help") {
+        let page = std::fs::read_to_string(format!("{folder}/tupelo-{name}.1")).expect("a page");
+        assert!(page.contains(&format!(".TH tupelo-{name} 1")) && page.contains("Examples"), "{page}");
+        assert_eq!(tupelo(&["man", name]).ok(), page);
+    }
+    assert_eq!(tupelo(&["man"]).ok(), std::fs::read_to_string(format!("{folder}/tupelo.1")).expect("a page"));
+    assert!(tupelo(&["man", "cpy"]).fails(1).contains("'copy'"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ enum Kind {
 #[command(
     name = "tupelo-generate",
     version,
-    after_help = "Example:
+    after_help = "Examples:
   tupelo-generate b2hhh --events 2000000 --seed 1 b2hhh.root"
 )]
 struct Arguments {

@@ -51,8 +51,8 @@ const SAMPLE_ENTRIES: u64 = 1000;
 #[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
   tupelo import nano.root:Events events.root
-  tupelo import 'run*.root:Events' all.root:Events --compression zstd:5
-  tupelo import lhcb.root:DecayTree b2hhh.root --fields 'B_*,H1_*' --rename B_PX=B_px
+  tupelo import 'nano*.root:Events' all.root:Events --compression zstd:5
+  tupelo import lhcb.root:DecayTree b2hhh.root --fields 'B_*,H1_*' --rename B_VertexChi2=B_chi2
   tupelo import daod.root:CollectionTree daod-ntuple.root:EventData --validate full --report report.json
   tupelo import events.parquet events.root:Events
   tupelo import 'run*.csv' -o runs.root --as Runs --allow-loss started")]
