@@ -1,4 +1,4 @@
-"""Operations on files: merging and slimming beside `cat` and ROOT's merger, and comparing beside reading.
+"""Operations on files: merging and slimming beside `cat` and ROOT's merger, comparing beside reading, single entries.
 
 `make bench ROWS=operations` calls this; `ROWS=operations-merge*` does some rows. The answers are compared: what is
 merged has the values of its parts. Exit status 1 if they differ or a contestant fails, not if a target is missed.
@@ -30,7 +30,12 @@ MANY_FILES = 1000
 MANY_FILES_LIMITS = (256 << 20, 10)
 """Its memory in bytes, and open files besides those of any program."""
 COMMON_FILES = 16
-SLIM = "Jet_*,Muon_*"
+SLIM = "H*"
+"""Fields of the simulated decays that slimming keeps, nearly all of them."""
+TAKEN, TAKES = 100, 31
+"""Random entries of a call, and calls of `take`, each with other entries."""
+TAKE_SIZES = {"as written": [], "for single entries": ["--page-bytes", "16KiB", "--compression", "lz4:4"]}
+"""How the events are written that `take` reads: with the options that `tupelo tune --takes` recommends, too."""
 CAT_FACTOR, HADD_FACTOR, DIFF_FACTOR = 0.9, 3.0, 0.5
 JOB_SECONDS = 900
 
@@ -155,9 +160,46 @@ def merge(rows: Rows, inputs: list[Path], row: str = "operations-merge") -> None
         out.unlink(missing_ok=True)
 
 
-def slim(rows: Rows, inputs: list[Path]) -> None:
-    """Copying some fields of one file."""
-    source, out, plain = str(inputs[0]), rows.scratch / "slim.root", rows.scratch / "cat.root"
+def decays(rows: Rows, name: str, *sizes: str) -> Path:
+    """Simulated decays with 26 flat columns."""
+    path = DATA / f"operations-{rows.options.events}-{name}.root"
+    if not path.exists() or rows.options.fresh:
+        generate = str(rows.options.binaries / "tupelo-generate")
+        what = ["b2hhh", "--events", str(4 * rows.options.events), *sizes, "--force", str(path)]
+        subprocess.run([generate, *what], check=True, stderr=subprocess.DEVNULL)
+    return path
+
+
+def take(rows: Rows) -> None:
+    """Single entries of all columns, beside Lance and Vortex: open files, warm caches, equal values."""
+    plain = decays(rows, "take-plain", "--compression", "none")
+    paths = {f"Tupelo, {name}": decays(rows, f"take-{len(sizes)}", *sizes) for name, sizes in TAKE_SIZES.items()}
+    script = str(Path(__file__).with_name("taking.py"))
+    command = [sys.executable, script, str(TAKEN), str(TAKES), str(plain), str(rows.scratch)]
+    done = subprocess.run(
+        [*command, json.dumps({name: str(path) for name, path in paths.items()})],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=JOB_SECONDS,
+    )
+    if done.returncode:
+        rows.failed.append(f"operations-take: {done.stderr.strip()[-400:]}")
+        return
+    found = json.loads(done.stdout)
+    for name, why in found["missing"].items():
+        rows.lines.append(f"| operations-take | {name} | | {why} |")
+    times = found["seconds"]
+    for name, seconds in times.items():
+        rows.lines.append(f"| operations-take | {name} | {seconds:.4f} | {TAKEN / seconds:.0f} entries/s |")
+    own = f"Tupelo, {list(TAKE_SIZES)[-1]}"
+    for rival in set(times) - set(paths):
+        rows.target("operations-take", times, own, rival, 1.0)
+
+
+def slim(rows: Rows, _: list[Path]) -> None:
+    """Copying most fields of one file."""
+    source, out, plain = str(decays(rows, "slim")), rows.scratch / "slim.root", rows.scratch / "cat.root"
     rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM)
     size = out.stat().st_size
     kept = rows.scratch / "kept.root"
@@ -232,6 +274,8 @@ def run(options: argparse.Namespace) -> int:
                 row(rows, inputs)
         if rows.wanted("operations-many"):
             many(rows)
+        if rows.wanted("operations-take"):
+            take(rows)
     about = machine()
     head = [
         f"# Operations on files, {datetime.now(UTC):%Y-%m-%d}\n",
