@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 import tupelo
+from tupelo._queries.columns import ColumnReader
+from tupelo._queries.polars import _Source
 from tupelo.fields import _select
-from tupelo.ntuple import _scan
 
 ENTRIES = 4000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -167,12 +168,8 @@ def test_sparse_and_dense_selections_are_equal(ntuple: tupelo.Ntuple) -> None:
 
 def test_requests_of_polars_are_honored(ntuple: tupelo.Ntuple) -> None:
     """Calls the source without the optimizer of polars."""
-    source = _scan._Source(
-        ntuple,
-        {"i": ["i"], "x": ["x"], "name": ["name"]},
-        [_select.Request(entry_start=10, entry_stop=3000)],
-        whole(ntuple).schema,
-    )
+    request = _select.Request(["i", "x", "name"], entry_start=10, entry_stop=3000)
+    source = _Source(ColumnReader(ntuple, request, [request]))
     frame = whole(ntuple)[10:3000].select("i", "x", "name")
     assert [piece.height for piece in source.frames(None, None, None, 1000)] == [1000, 1000, 990]
     assert pl.concat(source.frames(["name", "i"], None, 77, 10)).equals(frame.head(77).select("name", "i"))
@@ -251,7 +248,7 @@ def test_strings_that_are_not_utf8() -> None:
     assert ntuple.scan().select("i").collect().height == 3
     with pytest.raises(tupelo.UnsupportedError, match="not UTF-8; read them with binary strings"):
         ntuple.scan().collect()
-    with pytest.raises(pl.exceptions.PolarsError):
+    with pytest.raises(tupelo.UnsupportedError, match="not UTF-8; read them with binary strings"):
         ntuple.scan().filter(i > 1).collect()
 
 
@@ -268,9 +265,8 @@ def test_damage_is_reported(ntuple: tupelo.Ntuple) -> None:
 
 
 def test_a_query_can_be_pickled(ntuple: tupelo.Ntuple) -> None:
-    source = pickle.loads(
-        pickle.dumps(_scan._Source(ntuple, {"i": ["i"]}, [_select.Request(entry_stop=100)], {"i": pl.Int32()}))
-    )
+    request = _select.Request(["i"], entry_stop=100)
+    source = pickle.loads(pickle.dumps(_Source(ColumnReader(ntuple, request, [request]))))
     assert pl.concat(source.frames(None, i > 90, None, None)).get_column("i").to_list() == list(range(91, 100))
 
 

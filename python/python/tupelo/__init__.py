@@ -49,6 +49,8 @@ if _typing.TYPE_CHECKING:
     from ._many.partition import Partition, PartitionReport
     from ._many.planning import partitions
     from ._many.verbs import concatenate, hist, iterate, num_entries, scan
+    from ._queries.dataset import Dataset
+    from ._sql.query import sql
     from ._to_arrow.cpp import record
     from .fields._fields import Field
     from .fields._objects import Instance, OpaqueObject
@@ -79,6 +81,7 @@ __all__ = [
     "ChangedFileError",
     "CorruptError",
     "CutOffError",
+    "Dataset",
     "Efficiency",
     "Error",
     "ExistingFileError",
@@ -134,6 +137,7 @@ __all__ = [
     "recreate",
     "scan",
     "set_threads",
+    "sql",
     "threads",
     "update",
 ]
@@ -144,6 +148,7 @@ _MODULE_OF = {
     "AttributeSetWriter": "writing._attributes",
     "Chain": "reading._chain",
     "ChainPart": "reading._chain",
+    "Dataset": "_queries.dataset",
     "Efficiency": "histogram._efficiency",
     "Field": "fields._fields",
     "File": "reading._file",
@@ -187,6 +192,7 @@ _MODULE_OF = {
     "record": "_to_arrow.cpp",
     "recreate": "writing._creating",
     "scan": "_many.verbs",
+    "sql": "_sql.query",
     "update": "writing._creating",
 }
 

@@ -1,4 +1,4 @@
-"""The command ``tupelo``, which the wheel installs. ``python -m tupelo`` is the same."""
+"""The commands of the engine."""
 
 import os
 import signal

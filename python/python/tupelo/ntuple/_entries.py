@@ -17,6 +17,9 @@ from .._base.progress import Progress, is_silent, steps
 from .._base.sizes import parse_bytes
 from .._from_arrow.awkward import AwkwardOptions
 from .._from_arrow.libraries import to_library
+from .._queries import polars
+from .._queries.columns import ColumnReader
+from .._queries.entry_batches import EntryBatch, split_entry_numbers, with_entry_numbers
 from .._to_arrow import declarations
 from ..errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from ..fields import _select, _virtual
@@ -24,15 +27,15 @@ from ..fields._fields import Fields
 from ..fields._select import Filter
 from ..histogram import _filling
 from ..writing._copying import copy
-from . import _scan
 from ._columns import Columns
-from ._entry_batches import EntryBatch, split_entry_numbers, with_entry_numbers
 from ._options import ArrayOptions, ReadOptions, SelectOptions, complete, takes
 from ._rules import ReadRule
 from ._stream import Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .._queries.dataset import Dataset
 
 DEFAULT_STEP = "100 MiB"
 """Size in memory of a batch of `Ntuple.iterate`."""
@@ -317,9 +320,44 @@ class Entries(Fields):
         """
         chosen = {"filter_name": filter_name, "filter_typename": filter_typename}
         request = self._request(names, None, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
-        _scan.check_fields(request)
+        polars.check_fields(request)
         request.binary_strings = binary_strings
-        return _scan.scan(self, request, self._pieces(request))
+        return polars.scan(ColumnReader(self, request, self._pieces(request)))
+
+    @takes(SelectOptions)
+    def dataset(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        binary_strings: bool = False,
+        **options: "Unpack[SelectOptions]",
+    ) -> "Dataset":
+        """The same as `arrays`, as a `Dataset` of PyArrow: DuckDB, polars, DataFusion and Ibis query it with SQL or
+        with their own expressions.
+
+        A query reads only its columns. Columns of the filter that the library passes are read first; of the others,
+        only pages with matching entries. Nothing is read before. Arguments are those of `stream`; computed expressions
+        are columns too, named by their text or by ``aliases``.
+
+        Raises the errors of `arrays`.
+
+        >>> import duckdb, tupelo
+        >>> with tupelo.recreate("dataset.root") as file:
+        ...     file["Events"] = {"pt": [31.5, 7.25, 12.0], "run": [1, 1, 2], "charge": [1, -1, 1]}
+        >>> events = tupelo.open("dataset.root:Events").dataset()
+        >>> duckdb.sql("select run, sum(pt) from events where charge = 1 group by run order by run").fetchall()
+        [(1, 31.5), (2, 12.0)]
+        """
+        # PyArrow's datasets take longer to import than most reads.
+        from .._queries.dataset import Dataset
+
+        chosen = complete("dataset", options, SelectOptions)
+        request = self._request(expressions, cut, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
+        request.binary_strings = binary_strings
+        return Dataset(ColumnReader(self, request, self._pieces(request), self._pieces_of_files(request)))
 
     def hist(
         self,

@@ -46,6 +46,7 @@ class Ntuple(Entries):
     take = Entries.take
     stream = Entries.stream
     scan = Entries.scan
+    dataset = Entries.dataset
     hist = Entries.hist
     copy = Entries.copy
 

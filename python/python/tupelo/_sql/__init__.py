@@ -1,0 +1,1 @@
+"""SQL over ntuples and trees, by DuckDB."""

@@ -1,0 +1,110 @@
+"""Queries in SQL whose tables are ntuples and trees."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .. import _core
+from .._base import optional
+from .._base.checks import check_name, check_text
+from .._base.messages import short_repr
+from ..errors import InvalidArgumentError, UnsupportedError
+from ..ntuple._entries import Entries
+from ..reading._file import File
+from ..reading._opening import open
+
+
+def sql(query: str, /, **tables: Any) -> Any:
+    """Runs a query of DuckDB over ntuples and trees, and returns its relation.
+
+    A table in quotes is opened as by `open` if it names a ROOT file: ``'f.root:Events'``, ``'https://…/f.root:Events'``,
+    ``'run*.root:Events'``, and ``'f.root'`` if it has only one ntuple or tree. ``tables`` are others by name: ntuples,
+    trees and chains, which were opened with options of `open`, a `Dataset` of selected fields, or anything else that
+    DuckDB reads, such as data frames. Only the columns of the query are read, as with `Ntuple.dataset`.
+
+    The relation is not run before it is used: its methods ``fetchall``, ``df``, ``arrow``, ``pl`` and ``show`` return
+    or print the rows, and ``write_parquet`` writes them. The query also sees tables of DuckDB's default connection,
+    and files that DuckDB reads (``'weights.parquet'``), but no variables of the program.
+
+    Raises `ImportError` if DuckDB is not installed, the errors of `open`, `UnsupportedError` for a statement in which
+    DuckDB does not find the tables, and the errors of DuckDB.
+
+    >>> import tupelo
+    >>> with tupelo.recreate("sql.root") as file:
+    ...     file["Events"] = {"run": [1, 1, 2], "met": [31.5, 7.25, 12.0]}
+    >>> tupelo.sql("select run, max(met) from 'sql.root:Events' group by run order by run").fetchall()
+    [(1, 31.5), (2, 12.0)]
+    >>> events = tupelo.open("sql.root:Events")
+    >>> tupelo.sql("select count(*) from events where run = 1", events=events).fetchone()
+    (2,)
+    """
+    check_text(query, "a query")
+    duckdb = optional.load("duckdb", "tupelo.sql()", "duckdb")
+    # Its own connection to the same database: names of files are not registered for other queries.
+    connection = duckdb.default_connection().cursor()
+    # DuckDB would find the variables of this function.
+    connection.execute("set session python_enable_replacements = false")
+    for name, table in tables.items():
+        check_name(name, "a table")
+        connection.register(name, table.dataset() if isinstance(table, Entries) else table)
+    given = {name.casefold() for name in tables}
+    opened: dict[str, str] = {}
+    for name in dict.fromkeys(_table_names(duckdb, connection, query)):
+        if name.casefold() in given or not _is_root_file(name):
+            continue
+        if (other := opened.setdefault(name.casefold(), name)) != name:
+            raise UnsupportedError(
+                f"{short_repr(other)} and {short_repr(name)} are one name in SQL; give one of the tables another name: "
+                "sql(query, other=ntuple)"
+            )
+        connection.register(name, _open_table(name).dataset())
+    return connection.sql(query)
+
+
+def _table_names(duckdb: Any, connection: Any, query: str) -> Iterator[str]:
+    """The names of tables in a query.
+
+    Raises `UnsupportedError` if DuckDB does not find them.
+    """
+    ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
+    parsed = json.loads(text)
+    if not parsed["error"]:
+        yield from _tables_below(parsed)
+        return
+    # It does that for SELECT only.
+    for statement in connection.extract_statements(query):
+        try:
+            yield from connection.get_table_names(statement.query)
+        except (duckdb.BinderException, duckdb.InvalidInputException) as error:
+            raise UnsupportedError(
+                f"DuckDB does not find the tables of {short_repr(statement.query)} ({error}); give them by name: "
+                "sql(query, events=ntuple)"
+            ) from None
+
+
+def _tables_below(node: Any) -> Iterator[str]:
+    """The tables of a query in the form of DuckDB's JSON."""
+    below = [node]
+    while below:
+        node = below.pop()
+        if isinstance(node, list):
+            below += node
+        elif isinstance(node, dict):
+            below += node.values()
+            if node.get("type") == "BASE_TABLE" and not node["schema_name"]:
+                yield node["table_name"]
+
+
+def _is_root_file(name: str) -> bool:
+    """Whether the name of a table is that of a ROOT file or of an ntuple in an object store."""
+    place = _core.parse_location(name)
+    return place.object is not None or place.file.endswith(".root") or _core.is_object_uri(place.file)
+
+
+def _open_table(name: str) -> Entries:
+    opened = open(name)
+    if isinstance(opened, File):
+        opened = opened.only()
+    if not isinstance(opened, Entries):
+        raise InvalidArgumentError(f"{_core.display_name(name)}: {short_repr(opened)} is not an ntuple or a tree")
+    return opened
