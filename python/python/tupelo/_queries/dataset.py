@@ -36,7 +36,7 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
     demand. Filters are expressions of `pyarrow.compute`, and are evaluated by Arrow.
 
     The methods of pyarrow have these differences: keywords that only tune reading have no effect; `sort_by`, `join` and
-    `join_asof` read everything into memory first; `get_fragments` returns a dataset for each file. pyarrow's functions
+    `join_asof` read everything into memory first; `get_fragments` returns datasets of one file each. pyarrow's functions
     that pass a dataset to C++, such as ``Scanner.from_dataset``, raise an `OSError`.
 
     >>> import pyarrow.compute as pc, tupelo
@@ -68,14 +68,9 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
         return pc.scalar(True)
 
     @property
-    def children(self) -> "list[Dataset]":
-        """A dataset for each file."""
+    def children(self) -> "list[Fragment]":
+        """The same as `get_fragments`."""
         return list(self.get_fragments())
-
-    @property
-    def physical_schema(self) -> Any:
-        """The same as `schema`, as a fragment has it."""
-        return self.schema
 
     def scanner(
         self,
@@ -115,18 +110,18 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """Number of entries for which ``filter`` is true; only its columns are read."""
-        return self.scanner([], filter, **options).count_rows()
+        return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def filter(self, expression: Any) -> "Dataset":
         """The dataset of the entries for which an expression is also true."""
         ArrowCondition(expression, self.schema)
         return Dataset(self._reader, expression if self._filter is None else self._filter & expression)
 
-    def get_fragments(self, filter: Any = None) -> "Iterator[Dataset]":
-        """A dataset for each file."""
+    def get_fragments(self, filter: Any = None) -> "Iterator[Fragment]":
+        """The entries of each file. None is left out: ``filter`` is for datasets that know values of whole files."""
         if filter is not None:
             ArrowCondition(filter, self.schema)
-        return (Dataset(reader, self._filter) for reader in self._reader.of_files())
+        return (Fragment(reader, self._filter) for reader in self._reader.of_files())
 
     def sort_by(self, sorting: Any, **options: Any) -> Any:
         """Reads everything and sorts it, as pyarrow does: a `pyarrow.dataset.InMemoryDataset`."""
@@ -154,9 +149,34 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
         return self.scanner().__arrow_c_stream__(requested_schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self._reader, self._filter)
+        return type(self), (self._reader, self._filter)
 
     def __repr__(self) -> str:
         table = self._reader.table
         names = truncate(", ".join(self.schema.names), MAX_CHARACTERS)
-        return f"<tupelo.Dataset of {table.object_path!r} ({names}; {self._reader.num_entries} entries)>"
+        return f"<tupelo.{type(self).__name__} of {table.object_path!r} ({names}; {self._reader.num_entries} entries)>"
+
+
+class Fragment(Dataset):
+    """The entries of one file of a `Dataset`, with the methods of a `pyarrow.dataset.Fragment`."""
+
+    @property
+    def physical_schema(self) -> Any:
+        """The same as `schema`."""
+        return self.schema
+
+    def scanner(  # type: ignore[override]
+        self,
+        schema: Any = None,
+        columns: Iterable[str] | Mapping[str, Any] | None = None,
+        filter: Any = None,
+        batch_size: SupportsIndex = _DEFAULT_BATCH_SIZE,
+        **hints: object,
+    ) -> Scanner:
+        """What a query reads; see `Dataset.scanner`.
+
+        Raises `UnsupportedError` for another schema than that of the dataset.
+        """
+        if schema is not None and not self.schema.equals(schema):
+            self.replace_schema(schema)
+        return super().scanner(columns, filter, batch_size, **hints)

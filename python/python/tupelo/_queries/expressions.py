@@ -30,7 +30,11 @@ class ArrowCondition:
 
     def __init__(self, expression: Any, schema: Any) -> None:
         check_expression(expression, "filter")
-        _check_fits(expression, schema, {"filter": expression})
+        kind = _type_of(expression, schema)
+        if not pa.types.is_boolean(kind):
+            raise InvalidArgumentError(
+                f"{short_repr(str(expression))} cannot be a filter: it is of type {kind}, not bool"
+            )
         self._expression = expression
         self.columns = _needed_columns([expression], schema)
 
@@ -48,21 +52,24 @@ class ArrowProjection:
     def __init__(self, columns: Mapping[str, Any], schema: Any) -> None:
         for name, expression in columns.items():
             check_expression(expression, f"column {short_repr(name)}")
-            _check_fits(expression, schema, {"columns": {name: expression}})
+            _type_of(expression, schema)
         self._columns = dict(columns)
         self.columns = _needed_columns(list(columns.values()), schema)
         self.schema = _without_files(schema).scanner(columns=self._columns).projected_schema
 
     def computed(self, batch: Any) -> Any:
         """The columns of a `pyarrow.RecordBatch`."""
-        (result,) = _evaluated(batch, self._columns, None).to_batches() or [self.schema.empty_table().to_batches()[0]]
+        (result,) = _evaluated(batch, self._columns, None).to_batches()
         return result
 
 
-def _check_fits(expression: Any, schema: Any, use: Mapping[str, Any]) -> None:
-    """Raises `InvalidArgumentError` for an expression that does not fit the schema."""
+def _type_of(expression: Any, schema: Any) -> Any:
+    """The type of the values of an expression.
+
+    Raises `InvalidArgumentError` for an expression that does not fit the schema.
+    """
     try:
-        _without_files(schema).scanner(**use)
+        return _without_files(schema).scanner(columns={"": expression}).projected_schema.field(0).type
     except (pa.ArrowException, TypeError) as error:
         text = " ".join(str(error).split())
         raise InvalidArgumentError(f"{short_repr(str(expression))} cannot be evaluated: {text}") from None

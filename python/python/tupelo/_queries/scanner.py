@@ -118,6 +118,8 @@ class Scanner:
 
     def _batches(self, reader: ColumnReader) -> Iterator[Any]:
         for batch in reader.batches(self._columns, self._condition):
+            if batch.num_rows == 0:
+                continue
             made = batch if self._projection is None else self._projection.computed(batch)
             for start in range(0, made.num_rows, self._batch_size):
                 yield made.slice(start, self._batch_size)

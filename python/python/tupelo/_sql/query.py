@@ -48,15 +48,16 @@ def sql(query: str, /, **tables: Any) -> Any:
         check_name(name, "a table")
         connection.register(name, table.dataset() if isinstance(table, Entries) else table)
     given = {name.casefold() for name in tables}
-    opened: dict[str, str] = {}
-    for name in dict.fromkeys(_table_names(duckdb, connection, query)):
+    files: dict[str, str] = {}
+    for name in _table_names(duckdb, connection, query):
         if name.casefold() in given or not _is_root_file(name):
             continue
-        if (other := opened.setdefault(name.casefold(), name)) != name:
+        if (other := files.setdefault(name.casefold(), name)) != name:
             raise UnsupportedError(
                 f"{short_repr(other)} and {short_repr(name)} are one name in SQL; give one of the tables another name: "
                 "sql(query, other=ntuple)"
             )
+    for name in files.values():
         connection.register(name, _open_table(name).dataset())
     return connection.sql(query)
 

@@ -1,0 +1,240 @@
+"""SQL over files by their names: `tupelo.sql`, and the command `tupelo sql`."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from http_server import Server
+
+import tupelo
+
+EVENTS = {"run": [1, 1, 2, 2], "met": [31.5, 7.25, 12.0, float("nan")], "pt": [[1.0], [], [2.0, 3.0], []]}
+
+
+@pytest.fixture(autouse=True)
+def _files() -> None:
+    with tupelo.recreate("f.root") as file:
+        file["dir/Events"] = EVENTS
+        file["Scores"] = {"run": [1, 2], "score": [0.5, 0.25]}
+    for number in 1, 2:
+        with tupelo.recreate(f"run{number}.root") as file:
+            file["Events"] = {"run": [number, number], "x": [1, 2]}
+
+
+def rows(query: str, /, **tables: Any) -> Any:
+    return tupelo.sql(query, **tables).fetchall()
+
+
+def test_tables_are_files() -> None:
+    assert rows("select count(*), max(run) from 'f.root:dir/Events'") == [(4, 2)]
+    assert rows('select sum(len(pt)) from "f.root:dir/Events" where run = 2') == [(2,)]
+    assert rows("select run, sum(x) from 'run*.root:Events' group by run order by run") == [(1, 3), (2, 3)]
+    assert rows("select count(*) from 'run1.root'") == [(2,)]
+    assert rows("select count(*) from 'run*.root'") == [(4,)]
+    assert rows(f"select count(*) from '{Path.cwd()}/run1.root:Events'") == [(2,)]
+    query = "select score, met from 'f.root:dir/Events' join 'f.root:Scores' using (run) where met < 13 order by met"
+    assert rows(query) == [(0.5, 7.25), (0.25, 12.0)]
+    query = "with t as (from 'run1.root') select (select max(run) from 'run2.root:Events'), count(*) from t, t as u"
+    assert rows(query) == [(2, 4)]
+    assert rows("from 'run1.root' limit 1; select sum(x) from 'run2.root'") == [(3,)]
+    assert rows("describe 'run1.root'")[0][:2] == ("run", "BIGINT")
+
+
+def test_given_tables() -> None:
+    events = tupelo.open("f.root:dir/Events")
+    assert rows("select count(*) from events where run = 1", events=events) == [(2,)]
+    assert rows("select count(*) from Events", events=events.dataset(cut="run == 2")) == [(2,)]
+    weights = pd.DataFrame({"run": [1, 2], "weight": [2.0, 4.0]})
+    query = "select sum(weight) from events join weights using (run) join 'f.root:Scores' using (run)"
+    assert rows(query, events=events, weights=weights) == [(12.0,)]
+    # A given name is not opened.
+    assert rows("select count(*) from 'g.root:Events'", **{"g.root:Events": events}) == [(4,)]
+    tree = tupelo.open(["run1.root:Events", "run2.root:Events"])
+    assert rows("select count(*) from query, connection", query=tree, connection=tree) == [(16,)]
+
+
+def test_variables_are_not_tables() -> None:
+    for name in "query", "tables", "connection", "events":
+        with pytest.raises(duckdb.CatalogException, match=f"{name} does not exist"):
+            tupelo.sql(f"select * from {name}")
+
+
+def test_tables_of_duckdb() -> None:
+    duckdb.sql("create or replace table good_runs as select 2 as run")
+    try:
+        assert rows("select count(*) from 'f.root:dir/Events' semi join good_runs using (run)") == [(2,)]
+    finally:
+        duckdb.sql("drop table good_runs")
+    pq.write_table(pa.table({"run": [1]}), "runs.parquet")
+    assert rows("select count(*) from 'f.root:dir/Events' semi join 'runs.parquet' using (run)") == [(2,)]
+    # Names of files stay in their query.
+    with pytest.raises(duckdb.Error):
+        duckdb.sql("select * from 'f.root:Scores'")
+
+
+def test_relations() -> None:
+    relation = tupelo.sql("select run, met from 'f.root:dir/Events' where run = 1")
+    assert relation.filter("met > 10").fetchall() == [(1, 31.5)]
+    assert relation.df().to_dict("list") == {"run": [1, 1], "met": [31.5, 7.25]}
+    assert relation.pl().rows() == [(1, 31.5), (1, 7.25)]
+    assert relation.arrow().read_all().num_rows == 2
+    # A statement that is not a query runs immediately.
+    tupelo.sql("copy (select met from 'f.root:dir/Events') to 'met.parquet'")
+    assert pq.read_table("met.parquet").num_rows == 4
+
+
+def test_only_the_columns_of_the_query_are_read() -> None:
+    with tupelo.recreate("wide.root", compression="none") as file:
+        file["Events"] = {f"c{k}": np.arange(10_000) for k in range(10)}
+    events = tupelo.open("wide.root:Events", metrics=True)
+    assert isinstance(events, tupelo.Ntuple)
+    tupelo.sql("select avg(c3) from events where c4 < 0", events=events).fetchall()
+    assert events.metrics is not None
+    assert events.metrics.unpacked_bytes == 80_000
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_remote_files(server: Server) -> None:
+    assert rows(f"select sum(x) from '{server.url}/run1.root:Events'") == [(3,)]
+    assert rows(f"select sum(x) from '{server.url}/run1.root'") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        ("select * from 'nope.root:Events'", tupelo.MissingFileError, r"nope\.root"),
+        ("select * from 'nope*.root:Events'", tupelo.MissingFileError, r"nope\*\.root"),
+        ("select * from 'f.root:Event'", tupelo.NotFoundError, "no ntuple named 'Event'"),
+        ("select * from 'f.root'", tupelo.InvalidArgumentError, "Scores"),
+        ("select * from 'run1.root:Events/x'", tupelo.InvalidArgumentError, "is not an ntuple or a tree"),
+        ("select * from 'f.root:Scores' a, 'F.root:Scores' b", tupelo.UnsupportedError, "are one name in SQL"),
+        (
+            "copy (from 'run1.root' join 'run2.root' using (x)) to 'x.csv'",
+            tupelo.UnsupportedError,
+            r"does not find the tables of .*; give them by name: sql\(query, events=ntuple\)",
+        ),
+        ("selec", duckdb.ParserException, "syntax error"),
+        ("select zz from 'run1.root'", duckdb.BinderException, "zz"),
+        ("insert into nowhere from 'run1.root'", duckdb.CatalogException, "nowhere"),
+        (7, tupelo.InvalidArgumentError, "expected a query to be a string, not 7"),
+    ],
+)
+def test_errors(query: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        tupelo.sql(query)
+
+
+def test_duckdb_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ImportError, match=r"tupelo\.sql\(\) needs duckdb.*pip install duckdb"):
+        tupelo.sql("select 1")
+
+
+def command(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "tupelo", "sql", *arguments]
+    return subprocess.run(program, capture_output="stdout" not in how, text=True, check=False, **how)
+
+
+def test_the_command_prints() -> None:
+    query = "select run, x from 'run1.root' order by x"
+    done = command(query)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "│     1 │     2 │" in done.stdout
+    assert command(query, "--format", "csv").stdout == "run,x\n1,1\n1,2\n"
+    for name in "jsonl", "json":
+        assert command(query, "--format", name).stdout == '{"run":1,"x":1}\n{"run":1,"x":2}\n'
+    assert command("select pt from 'f.root:dir/Events' limit 1", "-o", "-", "--format", "csv").stdout == "pt\n[1.0]\n"
+    assert command("create table t as from 'run1.root'").returncode == 0
+
+
+def test_the_command_goes_on_where_stdout_is() -> None:
+    for name in "csv", "arrow", "parquet":
+        with open("out", "w+b") as out:
+            out.write(b"before")
+            out.flush()
+            assert command("from 'run1.root'", "--format", name, stdout=out).returncode == 0
+        content = Path("out").read_bytes()
+        assert content.startswith(b"before")
+        if name == "arrow":
+            assert pa.ipc.open_stream(content[6:]).read_all().num_rows == 2
+        if name == "parquet":
+            assert pq.read_table(pa.BufferReader(content[6:])).num_rows == 2
+
+
+@pytest.mark.parametrize("extension", ["csv", "jsonl", "json", "parquet", "arrow", "feather"])
+def test_the_command_writes_files(extension: str) -> None:
+    path = f"it's.{extension}"
+    for _ in range(2):
+        done = command("from 'run1.root'", "-o", path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    if extension in ("arrow", "feather"):
+        assert pa.ipc.open_file(path).read_all().to_pydict() == {"run": [1, 1], "x": [1, 2]}
+    else:
+        connection = duckdb.connect()
+        assert connection.sql(f"""select run, x from "{path}" order by x""").fetchall() == [(1, 1), (1, 2)]
+    assert sorted(one.name for one in Path().iterdir() if "it" in one.name) == [path]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "the following arguments are required: QUERY"),
+        (["from 'run1.root'", "-o", "x.foo"], 2, "the format of x.foo is unknown; choose one with --format"),
+        (["from 'run1.root'", "--format", "xml"], 2, "invalid choice"),
+        (["selec"], 1, "tupelo: error: Parser Error"),
+        (["from 'nope.root'"], 1, "tupelo: error: cannot open nope.root"),
+        (["from 'run1.root'", "-o", "nowhere/x.csv"], 1, "nowhere/x.csv"),
+        (["from 'run1.root'", "-o", "nowhere/x.arrow"], 1, "nowhere/x.arrow"),
+        (["select 1 // 0 + 'a'"], 1, "tupelo: error: "),
+    ],
+)
+def test_the_command_fails(arguments: list[str], status: int, message: str) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_reports_damage() -> None:
+    with tupelo.recreate("damaged.root", compression="none") as file:
+        file["Events"] = {"x": range(10_000)}
+    content = bytearray(Path("damaged.root").read_bytes())
+    content[5000] ^= 1
+    Path("damaged.root").write_bytes(content)
+    for how in "table", "csv", "arrow":
+        done = command("select sum(x) from 'damaged.root'", "--format", how)
+        assert done.returncode == 1
+        assert "damaged.root: ntuple 'Events': field 'x'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_command_ends_when_its_reader_does() -> None:
+    for how in "csv", "arrow":
+        program = [sys.executable, "-m", "tupelo", "sql", "from range(10_000_000)", "--format", how]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.read(10)
+            process.stdout.close()
+            assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
+def test_the_command_does_not_write_to_a_closed_stdout() -> None:
+    """A file that is opened later would have its number."""
+    before = Path("run1.root").read_bytes()
+    program = f'"{sys.executable}" -m tupelo sql "from \'run1.root\'" --format csv >&-'
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "stdout is closed" in done.stderr
+    assert Path("run1.root").read_bytes() == before
