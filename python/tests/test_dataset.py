@@ -62,6 +62,11 @@ def whole(ntuple: Any, *fields: str) -> pa.Table:
     return ntuple.arrays(list(fields) or None, library="arrow")
 
 
+def queried(events: Any, query: str) -> Any:
+    """The rows of a query of DuckDB, which finds the variable ``events``."""
+    return duckdb.sql(query).fetchall()
+
+
 def unpacked(ntuple: tupelo.Ntuple, read: Callable[[], Any]) -> int:
     """Bytes of the pages that a call decodes."""
     assert ntuple.metrics is not None
@@ -183,15 +188,13 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries_of_duckdb(ntuple: tupelo.Ntuple, query: str) -> None:
-    def run(events: Any) -> Any:
-        return duckdb.sql(query).fetchall()
-
-    expected = run(whole(ntuple))
+    expected = queried(whole(ntuple), query)
     for source in ntuple, chain():
-        # Twice: a relation may be run again.
         dataset = source.dataset()
-        assert repr(run(dataset)) == repr(expected)
-        assert repr(run(dataset)) == repr(expected)
+        assert repr(queried(dataset, query)) == repr(expected)
+        assert repr(queried(dataset, query)) == repr(expected)
+    # An ntuple is a stream, which is read completely.
+    assert repr(queried(ntuple, query)) == repr(expected)
 
 
 POLARS: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
@@ -391,7 +394,7 @@ def test_every_member_can_be_used(ntuple: tupelo.Ntuple) -> None:
         lambda events: ds.Scanner.from_dataset(events).to_table(),
         lambda events: ds.UnionDataset(events.schema, [events]).to_table(),
         lambda events: ds.dataset(pa.table({"i": pa.array([1], pa.int32())})).join(events, "i"),
-        lambda events: list(events._get_fragments(None))[0].to_table(),
+        lambda events: next(iter(events._get_fragments(None))).to_table(),
     ],
 )
 def test_functions_of_cplusplus_raise_an_error(ntuple: tupelo.Ntuple, use: Callable[[Any], Any]) -> None:
@@ -422,8 +425,8 @@ def test_strings_that_are_not_utf8() -> None:
 def test_names_with_wildcards_in_them() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"a[0]": [1, 2, 3], "a0": [4, 5, 6], "{b}": [7, 8, 9]}
-    events = tupelo.open("f.root:Events").dataset()
-    assert duckdb.sql('select "{b}", a0 from events where "a[0]" > 1').fetchall() == [(8, 5), (9, 6)]
+    found = queried(tupelo.open("f.root:Events").dataset(), 'select "{b}", a0 from events where "a[0]" > 1')
+    assert found == [(8, 5), (9, 6)]
 
 
 def test_no_entries_and_no_fields() -> None:
@@ -478,13 +481,11 @@ def files(tmp_path: Path) -> Path:
 def test_remote(server: Server) -> None:
     ntuple = tupelo.open(f"{server.url}/wide.root:Events", metrics=True)
     assert isinstance(ntuple, tupelo.Ntuple)
-    events = ntuple.dataset()
     assert ntuple.metrics is not None
     before = ntuple.metrics
     local = tupelo.open("wide.root:Events").arrays("c3", library="np")["c3"]
-    assert duckdb.sql("select max(c3), count(*) from events where c3 < 0.5").fetchall() == [
-        (local[local < 0.5].max(), (local < 0.5).sum())
-    ]
+    found = queried(ntuple.dataset(), "select max(c3), count(*) from events where c3 < 0.5")
+    assert found == [(local[local < 0.5].max(), (local < 0.5).sum())]
     # One of twenty columns, and the gaps that are not worth a request.
     size = Path("wide.root").stat().st_size
     assert ntuple.metrics.page_bytes < size / 19

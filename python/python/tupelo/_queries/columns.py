@@ -1,6 +1,6 @@
 """Reading columns by name, and some of them only for the entries that match a condition on others."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -94,8 +94,8 @@ class ColumnReader:
 
         The columns of the condition are read first. The others are read only for the entries that match.
         """
-        first = list(columns if condition is None else condition.columns) or list(columns)
-        others = [name for name in columns if name not in first]
+        first = dict.fromkeys(columns if condition is None else condition.columns) or dict.fromkeys(columns)
+        others = {name: None for name in columns if name not in first}
         step_bytes = None if batch_entries else _core.DEFAULT_BATCH_BYTES
         for piece in self.pieces:
             reading = self._reading(piece, first)
@@ -117,7 +117,7 @@ class ColumnReader:
                 entries = rows.astype(np.uint64) + np.uint64(read.entry_start) if numbers is None else numbers[rows]
                 yield from self._completed(batch, columns, others, entries)
 
-    def take(self, columns: Sequence[str], entries: Any) -> Any:
+    def take(self, columns: Collection[str], entries: Any) -> Any:
         """Columns of single entries as a `pyarrow.RecordBatch`.
 
         Raises `UnsupportedError` for strings that are not UTF-8.
@@ -137,7 +137,7 @@ class ColumnReader:
         schema = self.chosen(columns)
         return pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema)
 
-    def _completed(self, batch: Any, columns: Sequence[str], others: list[str], entries: Any) -> Iterator[Any]:
+    def _completed(self, batch: Any, columns: Sequence[str], others: Collection[str], entries: Any) -> Iterator[Any]:
         """Entries in the order of the columns, after the others were read for them."""
         schema, start, count = self.chosen(columns), 0, _FIRST_ROWS
         while start < len(entries):
@@ -149,7 +149,7 @@ class ColumnReader:
             # Many entries may match in a batch of a narrow column, and the others may be wide.
             count = max(1, _core.DEFAULT_BATCH_BYTES * rest.num_rows // max(1, rest.nbytes))
 
-    def _reading(self, piece: _select.Request, columns: Sequence[str]) -> _select.Request:
+    def _reading(self, piece: _select.Request, columns: Collection[str]) -> _select.Request:
         """The request for columns; each pattern appears once."""
         patterns = dict.fromkeys(pattern for name in columns for pattern in self._patterns.get(name, []))
         computed = [(name, text) for name, text in piece.computed if name in columns]

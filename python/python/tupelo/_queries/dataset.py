@@ -35,9 +35,9 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
     of a filter that they pass are read first, and of the others only pages with entries that match. Batches are read on
     demand. Filters are expressions of `pyarrow.compute`, and are evaluated by Arrow.
 
-    The methods of pyarrow have these differences: keywords that only tune reading have no effect; `sort_by`, `join` and
-    `join_asof` read everything into memory first; `get_fragments` returns datasets of one file each. pyarrow's functions
-    that pass a dataset to C++, such as ``Scanner.from_dataset``, raise an `OSError`.
+    The methods of PyArrow have these differences: keywords that only tune reading have no effect; `sort_by`, `join` and
+    `join_asof` read everything into memory first; `get_fragments` returns datasets of one file each. Functions of
+    PyArrow that read a dataset in C++, such as ``Scanner.from_dataset``, raise an `OSError`.
 
     >>> import pyarrow.compute as pc, tupelo
     >>> with tupelo.recreate("dataset.root") as file:

@@ -35,8 +35,8 @@ def sql(query: str, /, **tables: Any) -> Any:
     >>> tupelo.sql("select run, max(met) from 'sql.root:Events' group by run order by run").fetchall()
     [(1, 31.5), (2, 12.0)]
     >>> events = tupelo.open("sql.root:Events")
-    >>> tupelo.sql("select count(*) from events where run = 1", events=events).fetchone()
-    (2,)
+    >>> tupelo.sql("select count(*) from events where run = 1", events=events).fetchall()
+    [(2,)]
     """
     check_text(query, "a query")
     duckdb = optional.load("duckdb", "tupelo.sql()", "duckdb")

@@ -268,9 +268,9 @@ class Entries(Fields):
     ) -> Stream:
         """Reads the same as `arrays`, as a stream of Arrow batches.
 
-        An ntuple is itself a stream of all its fields: DuckDB, for instance, reads all of them whatever the query
-        needs, and fails for types that it does not support. This stream has only the selected fields, and the ``cut``
-        skips pages. Arguments are those of `arrays`; ``binary_strings`` is that of `iterate`.
+        An ntuple is itself a stream of all its fields. This stream has only the selected fields, and the ``cut`` skips
+        pages. Libraries read all of a stream; for queries that choose the columns themselves see `dataset`.
+        Arguments are those of `arrays`; ``binary_strings`` is that of `iterate`.
 
         Raises the errors of `arrays`. Errors while reading are raised by the consumer of the stream.
 

@@ -27,7 +27,7 @@ class Ntuple(Entries):
 
     It can be shared between threads and pickled; a pickle contains its location, not its data. It has Arrow's
     ``__arrow_c_stream__``, so ``pyarrow.table(ntuple)``, ``polars.DataFrame(ntuple)``, ``pandas.DataFrame.from_arrow``
-    and DuckDB read it directly.
+    and DuckDB read all of it directly. `dataset` and `scan` are for queries, which read only what they need.
 
     >>> import tupelo
     >>> with tupelo.recreate("events.root") as file:
