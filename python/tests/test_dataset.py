@@ -1,5 +1,6 @@
 """Ntuples, trees and chains as datasets of PyArrow, compared with the same entries in memory."""
 
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import tupelo
 from tupelo._queries import columns as reading
 
 ENTRIES = 4000
+DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 
 def data() -> dict[str, Any]:
@@ -490,3 +492,25 @@ def test_remote(server: Server) -> None:
     size = Path("wide.root").stat().st_size
     assert ntuple.metrics.page_bytes < size / 19
     assert ntuple.metrics.read_bytes - before.read_bytes < size / 4
+
+
+def test_real_files() -> None:
+    """All fields equal those of arrays, where they are read as columns and where they are read for matching entries."""
+    for path in sorted(DATA.glob("*.root")):
+        try:
+            tables = list(tupelo.open(path).values())
+        except tupelo.Error:
+            continue
+        for table in tables:
+            names = table.keys(recursive=False) if isinstance(table, tupelo.Ntuple) else []
+            if not names:
+                continue
+            events = table.dataset(entry_stop=500, binary_strings=True)
+            expected = table.stream(entry_stop=500, binary_strings=True)
+            expected = pa.RecordBatchReader.from_stream(expected).read_all()
+            found = events.to_table()
+            assert found.schema.equals(expected.schema)
+            assert repr(found.to_pydict()) == repr(expected.to_pydict()), path
+            # All other columns are read for single entries.
+            found = events.to_table(filter=pc.field(events.schema.names[0]).is_valid())
+            assert repr(found.to_pydict()) == repr(expected.to_pydict()), path
