@@ -191,6 +191,7 @@ def test_the_command_writes_files(extension: str) -> None:
     [
         ([], 2, "the following arguments are required: QUERY"),
         (["from 'run1.root'", "-o", "x.foo"], 2, "the format of x.foo is unknown; choose one with --format"),
+        (["from 'run1.root'", "-o", "run1.root", "--format", "csv"], 2, "run1.root would not be a ROOT file"),
         (["from 'run1.root'", "--format", "xml"], 2, "invalid choice"),
         (["selec"], 1, "tupelo: error: Parser Error"),
         (["from 'nope.root'"], 1, "tupelo: error: cannot open nope.root"),

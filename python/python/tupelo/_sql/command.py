@@ -92,6 +92,9 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     given.output = None if given.output == "-" else given.output
     extension = os.path.splitext(given.output or "")[1].lower()
     given.format = {"json": "jsonl"}.get(given.format, given.format) or _FORMATS.get(extension, "table")
+    if extension == ".root":
+        # It may be the file that is read.
+        parser.error(f"{given.output} would not be a ROOT file; write a .parquet file, which tupelo import reads")
     if given.output is not None and given.format == "table":
         parser.error(f"the format of {given.output} is unknown; choose one with --format")
     if sys.stdout is None:
