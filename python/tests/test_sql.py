@@ -158,6 +158,13 @@ def test_the_command_prints() -> None:
     assert command("create table t as from 'run1.root'").returncode == 0
 
 
+def test_options_of_all_commands_are_known() -> None:
+    for options in ["-q"], ["--threads", "1"]:
+        program = [sys.executable, "-m", "tupelo", *options, "sql", "select 1 as one", "--format", "csv"]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "one\n1\n", "")
+
+
 def test_the_command_goes_on_where_stdout_is() -> None:
     for name in "csv", "arrow", "parquet":
         with open("out", "w+b") as out:
@@ -189,10 +196,10 @@ def test_the_command_writes_files(extension: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([], 2, "the following arguments are required: QUERY"),
+        ([], 2, "<QUERY>"),
         (["from 'run1.root'", "-o", "x.foo"], 2, "the format of x.foo is unknown; choose one with --format"),
         (["from 'run1.root'", "-o", "run1.root", "--format", "csv"], 2, "run1.root would not be a ROOT file"),
-        (["from 'run1.root'", "--format", "xml"], 2, "invalid choice"),
+        (["from 'run1.root'", "--format", "xml"], 2, "invalid value 'xml'"),
         (["selec"], 1, "tupelo: error: Parser Error"),
         (["from 'nope.root'"], 1, "tupelo: error: cannot open nope.root"),
         (["from 'run1.root'", "-o", "nowhere/x.csv"], 1, "nowhere/x.csv"),

@@ -113,6 +113,11 @@ impl Console {
         }
     }
 
+    /// Whether to print only errors.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether to collect read statistics.
     pub(crate) fn has_metrics(&self) -> bool {
         self.watch.files.is_some()

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// Subcommands by task. Each is in one of them.
 const TASKS: [(&str, &[&str]); 6] = [
-    ("Look at data", &["ls", "schema", "head", "count", "hist", "show", "dump"]),
+    ("Look at data", &["ls", "schema", "head", "count", "hist", "show", "dump", "sql"]),
     ("Copy and convert", &["copy", "merge", "join", "append", "import", "export"]),
     ("Check and compare", &["verify", "diff"]),
     ("Change files", &["rm", "mv", "mkdir", "repack", "gc"]),

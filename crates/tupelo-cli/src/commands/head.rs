@@ -4,6 +4,7 @@ pub(super) mod count;
 mod drawing;
 pub(super) mod hist;
 pub(super) mod show;
+pub(super) mod sql;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

@@ -215,7 +215,8 @@ fn shell(directory: &std::path::Path, line: &str) -> std::process::Output {
 fn examples_of_the_help_run_on_generated_events() {
     let files = example_files();
     let (mut examples, mut failed) = (0, Vec::new());
-    for name in subcommands().iter().filter(|name| *name != "help") {
+    // Those of `sql` need the Python package, and run with the pages of the guide.
+    for name in subcommands().iter().filter(|name| !["help", "sql"].contains(&name.as_str())) {
         let help = tupelo(&[name, "--help"]).ok();
         let (_, text) = help.split_once("Examples:\n").expect(name);
         // Lines are wrapped.
@@ -319,4 +320,33 @@ fn options_of_other_programs_are_translated() {
     }
     let error = tupelo(&["head", &file, "--qqq"]).fails(2);
     assert!(!error.contains("as a value"), "{error}");
+}
+
+#[test]
+fn sql_says_what_it_needs() {
+    let run = |python: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tupelo"));
+        let output = command.args(["sql", "select 1"]).env("TUPELO_PYTHON", python).output().expect("the command");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (status, error) = run("no-such-python");
+    assert_eq!(status, Some(1));
+    assert!(
+        error.contains("sql needs Python, and no-such-python was not found") && error.contains("duckdb"),
+        "{error}"
+    );
+    // A program that answers as Python without the package does.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = Place::new();
+        let python = place.path("python");
+        std::fs::write(&python, "#!/bin/sh\nexit 77\n").expect("a program");
+        std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("a program");
+        let (status, error) = run(&python);
+        assert_eq!(status, Some(1));
+        assert!(error.contains("sql needs the Python package tupelo"), "{error}");
+    }
+    tupelo(&["sql"]).fails(2);
+    assert!(tupelo(&["sql", "select 1", "--format", "xml"]).fails(2).contains("parquet"));
 }

@@ -1,4 +1,4 @@
-"""The command ``tupelo sql``."""
+"""What the command ``tupelo sql`` runs."""
 
 import argparse
 import os
@@ -29,27 +29,24 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 """Formats by the extension of a file, as for ``tupelo dump``."""
-_FAILED, _INTERRUPTED = 1, 130
-_DESCRIPTION = """Run a statement of DuckDB over ntuples and trees; only the columns that it uses are read.
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
-A table is 'FILE:NAME' in quotes. FILE may be a URL or have wildcards; NAME is optional if the file has only one
-ntuple or tree. DuckDB reads other files itself: 'weights.parquet'."""
 
-_EXAMPLES = """Examples:
-  tupelo sql "select avg(MET_pt) from 'events.root:Events'"
-  tupelo sql "select run, count(*) as n from 'run*.root:Events' group by run" -o runs.csv
-  tupelo sql "select * from 'a.root' join 'b.root' using (run, event)" --format parquet | cat > joined.parquet"""
+class _UsageError(Exception):
+    """An invalid command line."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command and returns its exit status, with errors on stderr."""
-    given = _parsed(arguments)
     try:
+        given = _parsed(arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if given.quiet else "always", TupeloWarning)
             warnings.showwarning = _show_warning
             _write(sql(given.query), given.format, given.output)
             sys.stdout.flush()
+    except _UsageError as error:
+        return _fail(str(error), _USAGE)
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
@@ -69,39 +66,26 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "tupelo sql",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("query", metavar="QUERY", help="the statement, in the SQL of DuckDB")
-    parser.add_argument(
-        "--format",
-        choices=("table", "csv", "jsonl", "json", "arrow", "parquet"),
-        help="output format: a table of the first and last rows, or all rows in another format; json is jsonl "
-        "[default: by the extension of OUT (.csv, .jsonl .ndjson .json, .arrow .arrows .feather .ipc, .parquet), "
-        "otherwise table]",
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="OUT", help="output file, replaced if it exists, or - for stdout [default: -]"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print only errors to stderr: no warnings")
+    """The arguments, which the command has checked as far as it can."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("query")
+    parser.add_argument("--format")
+    parser.add_argument("--output")
+    parser.add_argument("--quiet", action="store_true")
     given = parser.parse_args(arguments)
     given.output = None if given.output == "-" else given.output
     extension = os.path.splitext(given.output or "")[1].lower()
     given.format = {"json": "jsonl"}.get(given.format, given.format) or _FORMATS.get(extension, "table")
     if extension == ".root":
         # It may be the file that is read.
-        parser.error(f"{given.output} would not be a ROOT file; write a .parquet file, which tupelo import reads")
+        raise _UsageError(f"{given.output} would not be a ROOT file; write a .parquet file, which tupelo import reads")
     if given.output is not None and given.format == "table":
-        parser.error(f"the format of {given.output} is unknown; choose one with --format")
+        raise _UsageError(f"the format of {given.output} is unknown; choose one with --format")
     if sys.stdout is None:
         # The next file that is opened would have its number.
-        parser.error("stdout is closed; write to a file with -o OUT and open stdout, for instance as /dev/null")
+        raise _UsageError("stdout is closed; write to a file with -o OUT and open stdout, for instance as /dev/null")
     if given.output is None and given.format in ("arrow", "parquet") and sys.stdout.isatty():
-        parser.error("refusing to write binary data to the terminal; write to a file with -o OUT, or to a pipe")
+        raise _UsageError("refusing to write binary data to the terminal; write to a file with -o OUT, or to a pipe")
     return given
 
 
