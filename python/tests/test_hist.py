@@ -134,6 +134,68 @@ def test_weights(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
     assert ntuple.hist("w", bins=3, weight="w").sum().value == pytest.approx(data["w"].sum())
 
 
+def test_many_histograms_in_one_pass(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    """Each as if it was filled alone; what several need is read once."""
+    jets = data["jets"]
+    requests: dict[str, Any] = {
+        "x": "x",
+        "map": {"expressions": ["x", "w"], "range": [(-3, 3), (-3, 3)]},
+        "some": {"expressions": "jets.pt", "cut": "len(jets.pt) > 1", "bins": 20, "range": (0, 100)},
+        "weighted": {"expressions": ("jets.pt",), "weight": "w", "cut": "n > 0", "bins": [0, 10, 50]},
+        "profile": {"expressions": "x", "sample": "w", "cut": "flag", "bins": 4, "range": (-2, 2)},
+        "weighted profile": {"expressions": "x", "sample": "n", "weight": "w", "bins": 3, "range": (-1, 1)},
+    }
+    before = ntuple.metrics.unpacked_bytes
+    found = ntuple.hist(requests, bins=30, range=(-3, 3), cut="n > -4", step_size=500)
+    assert list(found) == list(requests)
+    chosen = data["n"] > -4
+    several = chosen & (np.asarray(ak.num(jets)) > 1)
+    x, w, n = (data[name][chosen] for name in ("x", "w", "n"))
+    assert np.array_equal(found["x"].values(), np.histogram(x, 30, (-3, 3))[0])
+    assert np.array_equal(found["map"].values(), np.histogram2d(x, w, 30, [(-3, 3)] * 2)[0])
+    assert np.array_equal(
+        found["some"].values(), np.histogram(np.asarray(ak.flatten(jets.pt[several])), 20, (0, 100))[0]
+    )
+    positive = data["n"] > 0
+    weights = np.asarray(ak.flatten(ak.broadcast_arrays(data["w"], jets.pt)[0][positive]))
+    expected = np.histogram(np.asarray(ak.flatten(jets.pt[positive])), [0, 10, 50], weights=weights)[0]
+    assert np.allclose(found["weighted"].values(), expected)
+    flag = data["flag"][chosen]
+    for low, mean, variance in zip(
+        range(-2, 2), found["profile"].values(), found["profile"].view().variance, strict=True
+    ):
+        inside = w[flag & (x >= low) & (x < low + 1)]
+        assert np.allclose((mean, variance), (inside.mean(), inside.var(ddof=1)))
+    inside = (x >= -1) & (x < -1 / 3)
+    assert np.isclose(found["weighted profile"].values()[0], np.average(n[inside], weights=w[inside]))
+    together = ntuple.metrics.unpacked_bytes - before
+    for name, request in requests.items():
+        alone = ntuple.hist({name: request}, bins=30, range=(-3, 3), cut="n > -4", step_size=500)[name]
+        assert np.allclose(alone.view(flow=True).tolist(), found[name].view(flow=True).tolist(), equal_nan=True)
+    assert ntuple.metrics.unpacked_bytes - before - together > 2 * together
+    measured = ntuple.hist({"a": "x", "b": {"expressions": "x", "cut": "x < 0"}}, bins=5)
+    assert measured["a"].axes[0].edges[-1] == data["x"].max()
+    assert np.isclose(measured["b"].axes[0].edges[-1], data["x"][data["x"] < 0].max())
+    assert measured["b"].sum(flow=True) == (data["x"] < 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        ({"a": {"bins": 3}}, r"histogram 'a': 'expressions' is missing"),
+        ({"a": {"expressions": "x", "colour": 1}}, r"histogram 'a': unknown key 'colour'; expected bins, cut"),
+        ({"a": []}, "histogram 'a': a histogram needs at least one expression"),
+        ({"a": {"expressions": "x", "cut": "n"}}, "the cut 'n' has the type int32; expected one boolean"),
+        ({"a": {"expressions": "jets.pt", "cut": "jets.pt > 1"}}, "expected one boolean for each entry"),
+        ({}, "no histogram is named"),
+        ({1: "x"}, "expected names of histograms as strings, not 1"),
+    ],
+)
+def test_invalid_requests_are_rejected(ntuple: tupelo.Ntuple, requests: Any, message: str) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=message):
+        ntuple.hist(requests)
+
+
 def test_given_axes(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
     logarithmic = hist.axis.Regular(5, 1, 100, transform=hist.axis.transform.log, name="pt", label="$p_T$")
     histogram = ntuple.hist("jets.pt", bins=logarithmic)

@@ -127,17 +127,18 @@ def concatenate(
 @takes(FileOptions)
 def hist(
     files: Files | Ntuple | Iterable[Ntuple],
-    *expressions: str,
+    *expressions: str | Mapping[str, Any],
     bins: Any = _filling.DEFAULT_BINS,
     range: Any = None,
     cut: str | None = None,
     weight: str | None = None,
+    sample: str | None = None,
     aliases: Mapping[str, str] | None = None,
     step_size: SupportsIndex | str = _filling.DEFAULT_STEP,
     progress: Progress = None,
     **options: "Unpack[FileOptions]",
 ) -> Any:
-    """Fills one histogram from the entries of many files, like `Ntuple.hist` for one file.
+    """Fills one histogram, or several in one pass, from the entries of many files, like `Ntuple.hist` for one file.
 
     ``files`` and ``allow_missing`` are those of `iterate`; the other arguments are those of `Ntuple.hist`.
 
@@ -152,7 +153,7 @@ def hist(
     """
     chain = open_chain(files, complete("hist", options, FileOptions))
     reading = _filling.Reading(chain, cut, aliases, 0, chain.num_entries, step_size)
-    return _filling.fill_histogram(reading, expressions, bins, range, weight, progress)
+    return _filling.fill_histogram(reading, expressions, bins, range, weight, sample, progress)
 
 
 @takes(FileOptions)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any, Protocol, SupportsIndex
 
@@ -75,9 +75,15 @@ class Reading:
         batches = self.entries._joined_batches(list(dict.fromkeys(expressions)), self.cut, options, how)
         return batches
 
-    def columns(self, batch: Any, expressions: Sequence[str]) -> list[Any]:
-        """The values of a batch as flat Awkward arrays of equal length, without missing values."""
-        return flatten_together([self._column(batch, expression) for expression in expressions], expressions)
+    def columns(self, batch: Any, expressions: Sequence[str], cut: str | None) -> list[Any]:
+        """The values of a batch as flat Awkward arrays of equal length, without missing values and those of entries for
+        which ``cut`` is false.
+        """
+        columns = [self._column(batch, expression) for expression in expressions]
+        if cut is not None:
+            kept = _kept(self._column(batch, cut), cut)
+            columns = [column[kept] for column in columns]
+        return flatten_together(columns, expressions)
 
     def _column(self, batch: Any, expression: str) -> Any:
         """The values of an expression in a batch; those of ``jets.pt`` are in ``jets``."""
@@ -86,6 +92,18 @@ class Reading:
         if expression in self.entries:
             return batch[tuple(self.entries[expression]._names())]
         raise InvalidArgumentError(f"{short_repr(expression)} selects several fields; an axis needs a single column")
+
+
+def _kept(answers: Any, cut: str) -> Any:
+    """Which entries a cut keeps; those without an answer are left out."""
+    import awkward as ak
+
+    kept = ak.fill_none(answers, False)
+    layout = ak.to_packed(kept).layout
+    if not layout.is_numpy or layout.purelist_depth > 1 or layout.dtype != np.bool_:
+        what = f"the cut {short_repr(cut)} has the type {answers.type.content}; expected one boolean for each entry"
+        raise InvalidArgumentError(what)
+    return ak.to_numpy(kept)
 
 
 def _label(expression: str) -> str:
@@ -132,55 +150,145 @@ class Dimension:
         return np.where(values == self.limits[1], axis.centers[-1], values)
 
 
+@dataclass(frozen=True)
+class Request:
+    """A histogram to fill."""
+
+    expressions: tuple[str, ...]
+    bins: Any = DEFAULT_BINS
+    range: Any = None
+    cut: str | None = None
+    weight: str | None = None
+    sample: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.expressions:
+            raise InvalidArgumentError("a histogram needs at least one expression")
+        for expression in (*self.wanted, *([] if self.cut is None else [self.cut])):
+            if not isinstance(expression, str):
+                raise InvalidArgumentError(f"expected expressions as strings, not {short_repr(expression)}")
+
+    @property
+    def wanted(self) -> list[str]:
+        """The expressions of axes, then sample and weight, whose values go together."""
+        return [*self.expressions, *(one for one in (self.sample, self.weight) if one is not None)]
+
+    def dimensions(self) -> "list[Dimension]":
+        """The axes to create."""
+        per_axis = (_per_axis(self.bins, self.expressions, "bins"), _per_axis(self.range, self.expressions, "range"))
+        names = iter(_names(self.expressions))
+        given = zip(self.expressions, *per_axis, strict=True)
+        dimensions = [Dimension(e, _bins(own, e), _limits(pair, e), next(names)) for e, own, pair in given]
+        for dimension in dimensions:
+            if dimension.limits is not None and not isinstance(dimension.bins, int):
+                what = f"the axis of {short_repr(dimension.expression)} has explicit edges; remove its range"
+                raise InvalidArgumentError(what)
+        return dimensions
+
+    def columns(self, reading: Reading, batch: Any) -> list[Any]:
+        """The values of a batch as flat arrays of equal length, those of the entries that the cut keeps."""
+        return reading.columns(batch, self.wanted, self.cut)
+
+    def storage(self) -> Any:
+        """The storage of the library."""
+        storage = _boost_histogram().storage
+        if self.sample is not None:
+            return storage.Mean() if self.weight is None else storage.WeightedMean()
+        return storage.Double() if self.weight is None else storage.Weight()
+
+    def fill(self, histogram: Any, columns: list[Any], dimensions: "Sequence[Dimension]", axes: Sequence[Any]) -> None:
+        """Fills the values of a batch."""
+        values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
+        rest = iter(columns[len(axes) :])
+        how = {
+            name: _to_fill_values(next(rest), expression, None)
+            for name, expression in (("sample", self.sample), ("weight", self.weight))
+            if expression is not None
+        }
+        histogram.fill(*values, **how)
+
+
 def fill_histogram(
-    reading: Reading, expressions: Sequence[str], bins: Any, limits: Any, weight: str | None, progress: Progress
+    reading: Reading,
+    expressions: Sequence[Any],
+    bins: Any,
+    limits: Any,
+    weight: str | None,
+    sample: str | None,
+    progress: Progress,
 ) -> Any:
-    """Fills a histogram; see `Ntuple.hist`."""
-    storage = _boost_histogram().storage
-    if not expressions:
-        raise InvalidArgumentError("a histogram needs at least one expression")
-    wanted = [*expressions, *([] if weight is None else [weight])]
-    for expression in wanted:
-        if not isinstance(expression, str):
-            raise InvalidArgumentError(f"expected expressions as strings, not {short_repr(expression)}")
-    given = zip(expressions, _per_axis(bins, expressions, "bins"), _per_axis(limits, expressions, "range"), strict=True)
-    names = iter(_names(expressions))
-    dimensions = [Dimension(e, _bins(own, e), _limits(pair, e), next(names)) for e, own, pair in given]
-    for dimension in dimensions:
-        if dimension.limits is not None and not isinstance(dimension.bins, int):
-            what = f"the axis of {short_repr(dimension.expression)} has explicit edges; remove its range"
+    """Fills a histogram, or several in one pass; see `Ntuple.hist`."""
+    if len(expressions) != 1 or not isinstance(expressions[0], Mapping):
+        return _fill([Request(tuple(expressions), bins, limits, None, weight, sample)], reading, progress)[0]
+    if not expressions[0]:
+        raise InvalidArgumentError("no histogram is named: the mapping is empty")
+    defaults = {"bins": bins, "range": limits, "weight": weight, "sample": sample}
+    requests = {name: _request(name, given, defaults) for name, given in expressions[0].items()}
+    return dict(zip(requests, _fill(list(requests.values()), reading, progress), strict=True))
+
+
+def _request(name: object, given: Any, defaults: Mapping[str, Any]) -> Request:
+    """The request for one of several histograms: an expression, a list of them, or a mapping."""
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"expected names of histograms as strings, not {short_repr(name)}")
+    own = dict(given) if isinstance(given, Mapping) else {"expressions": given}
+    known = {one.name for one in fields(Request)}
+    for key in own:
+        if key not in known:
+            what = f"histogram {short_repr(name)}: unknown key {short_repr(key)}; expected {', '.join(sorted(known))}"
             raise InvalidArgumentError(what)
+    if "expressions" not in own:
+        raise InvalidArgumentError(f"histogram {short_repr(name)}: 'expressions' is missing")
+    expressions = own.pop("expressions")
+    axes = (expressions,) if isinstance(expressions, str) else tuple(expressions)
+    if "bins" in own and as_integer(own["bins"]) is None:
+        # Edges have no other range.
+        defaults = {**defaults, "range": None}
+    try:
+        return Request(axes, **{**defaults, **own})
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"histogram {short_repr(name)}: {error}") from None
+
+
+def _fill(requests: list[Request], reading: Reading, progress: Progress) -> list[Any]:
+    """Fills all histograms while the entries are read once, or twice to determine limits."""
+    wanted = [one for request in requests for one in (*request.wanted, *([] if request.cut is None else [request.cut]))]
+    dimensions = [request.dimensions() for request in requests]
     total = reading.stop - reading.start
     with report_progress(progress) as tell:
         before = 0
-        if any(dimension.is_open for dimension in dimensions):
-            dimensions = _find_limits(dimensions, reading, lambda done, _: tell(done, 2 * total))
+        if any(dimension.is_open for own in dimensions for dimension in own):
+            dimensions = _find_limits(requests, dimensions, reading, lambda done, _: tell(done, 2 * total))
             before = total
-        axes = [dimension.axis() for dimension in dimensions]
-        _check_bins(math.prod(axis.extent for axis in axes))
+        axes = [[dimension.axis() for dimension in own] for own in dimensions]
+        for own in axes:
+            _check_bins(math.prod(axis.extent for axis in own))
 
-        def fill_batch(histogram: Any, batch: Any) -> None:
-            columns = reading.columns(batch, wanted)
-            values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
-            histogram.fill(*values, weight=None if weight is None else _to_fill_values(columns[-1], weight, None))
+        def fill_batch(histograms: list[Any], batch: Any) -> None:
+            for request, own_dimensions, own_axes, histogram in zip(
+                requests, dimensions, axes, histograms, strict=True
+            ):
+                request.fill(histogram, request.columns(reading, batch), own_dimensions, own_axes)
+
+        def make() -> list[Any]:
+            return [_histogram(own, request.storage()) for own, request in zip(axes, requests, strict=True)]
 
         batches = reading.batches(wanted, lambda done, _: tell(before + done, before + total))
-        made = storage.Double if weight is None else storage.Weight
-        return _fill_in_parallel(lambda: _histogram(axes, made()), fill_batch, batches, _num_parallel_fills(axes))
+        return _fill_in_parallel(make, fill_batch, batches, _num_parallel_fills(axes))
 
 
-def _num_parallel_fills(axes: Sequence[Any]) -> int:
-    """The number of histograms to fill in parallel: one for each thread, unless they are large or growing."""
-    is_fixed = not any(axis.traits.growth for axis in axes)
-    is_small = math.prod(axis.extent for axis in axes) <= MAX_PARALLEL_BINS
+def _num_parallel_fills(axes: Sequence[Sequence[Any]]) -> int:
+    """How often all histograms are filled in parallel: one for each thread, unless they are large or growing."""
+    is_fixed = not any(axis.traits.growth for own in axes for axis in own)
+    is_small = sum(math.prod(axis.extent for axis in own) for own in axes) <= MAX_PARALLEL_BINS
     return min(_core.threads(), MAX_PARALLEL_FILLS) if is_fixed and is_small else 1
 
 
 def _fill_in_parallel(
-    make: Callable[[], Any], fill_batch: Callable[[Any, Any], None], batches: Iterator[Any], count: int
-) -> Any:
-    """The sum of ``count`` histograms, each filled by one thread. Batches are distributed round-robin, so sums depend
-    on the number of threads but not on their timing.
+    make: Callable[[], list[Any]], fill_batch: Callable[[list[Any], Any], None], batches: Iterator[Any], count: int
+) -> list[Any]:
+    """The sums of ``count`` histograms of each, each filled by one thread. Batches are distributed round-robin, so sums
+    depend on the number of threads but not on their timing.
     """
     parts = [make() for _ in range(count)]
     if count == 1:
@@ -196,11 +304,19 @@ def _fill_in_parallel(
             waiting.append(threads[index % count].submit(fill_batch, parts[index % count], batch))
         for future in waiting:
             future.result()
+    return [_sum(own) for own in zip(*parts, strict=True)]
+
+
+def _sum(parts: Sequence[Any]) -> Any:
+    """The sum of histograms of the same axes."""
     total = parts[0]
     for part in parts[1:]:
-        # Adding histograms would lose the variances.
-        bins = total.view(flow=True)
-        bins += part.view(flow=True)
+        if total.kind == "MEAN":
+            total += part
+        else:
+            # Adding histograms would lose the variances.
+            bins = total.view(flow=True)
+            bins += part.view(flow=True)
     return total
 
 
@@ -254,21 +370,34 @@ def _to_fill_values(column: Any, expression: str, axis: Any) -> Any:
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
 
-def _find_limits(dimensions: list[Dimension], reading: Reading, tell: Callback) -> list[Dimension]:
+def _find_limits(
+    requests: list[Request], dimensions: "list[list[Dimension]]", reading: Reading, tell: Callback
+) -> "list[list[Dimension]]":
     """Determines unknown limits as the range of the finite values; without values, those of NumPy."""
-    open_ones = [dimension for dimension in dimensions if dimension.is_open]
-    lows, highs = np.full(len(open_ones), np.inf), np.full(len(open_ones), -np.inf)
-    expressions = [dimension.expression for dimension in open_ones]
-    for batch in reading.batches(expressions, tell):
-        columns = reading.columns(batch, expressions)
-        for index, (dimension, column) in enumerate(zip(open_ones, columns, strict=True)):
-            values = _to_fill_values(column, dimension.expression, None)
+    # Axes that differ in their bins only have the same limits.
+    open_ones = {
+        (dimension.expression, request.cut)
+        for request, own in zip(requests, dimensions, strict=True)
+        for dimension in own
+        if dimension.is_open
+    }
+    extremes = dict.fromkeys(open_ones, (np.inf, -np.inf))
+    wanted = [one for expression, cut in open_ones for one in (expression, *([] if cut is None else [cut]))]
+    for batch in reading.batches(wanted, tell):
+        for (expression, cut), (low, high) in extremes.items():
+            (column,) = reading.columns(batch, [expression], cut)
+            values = _to_fill_values(column, expression, None)
             values = values[np.isfinite(values)]
             if len(values):
-                lows[index] = min(lows[index], values.min())
-                highs[index] = max(highs[index], values.max())
-    found = iter([_limits_from_extremes(float(low), float(high)) for low, high in zip(lows, highs, strict=True)])
-    return [replace(d, limits=next(found), is_measured=True) if d.is_open else d for d in dimensions]
+                extremes[expression, cut] = min(low, values.min()), max(high, values.max())
+    limits = {key: _limits_from_extremes(float(low), float(high)) for key, (low, high) in extremes.items()}
+
+    def measured(dimension: Dimension, request: Request) -> Dimension:
+        if not dimension.is_open:
+            return dimension
+        return replace(dimension, limits=limits[dimension.expression, request.cut], is_measured=True)
+
+    return [[measured(one, request) for one in own] for request, own in zip(requests, dimensions, strict=True)]
 
 
 def _limits_from_extremes(low: float, high: float) -> tuple[float, float]:

@@ -361,18 +361,20 @@ class Entries(Fields):
 
     def hist(
         self,
-        *expressions: str,
+        *expressions: str | Mapping[str, Any],
         bins: Any = _filling.DEFAULT_BINS,
         range: Any = None,
         cut: str | None = None,
         weight: str | None = None,
+        sample: str | None = None,
         aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         step_size: SupportsIndex | str = _filling.DEFAULT_STEP,
         progress: Progress = None,
     ) -> Any:
-        """Fills a histogram with one axis for each expression, reading the data in batches like `iterate`.
+        """Fills a histogram with one axis for each expression, or several histograms in one pass, reading the data in
+        batches like `iterate`.
 
         Returns a `hist.Hist` if hist is installed, else a `boost_histogram.Histogram`. Both have a text representation
         and implement UHI, so mplhep and other libraries can plot them. With a ``weight``, bins have values and
@@ -388,7 +390,11 @@ class Entries(Fields):
         Each item of a collection is one value. Collections must have equal lengths in each entry; a value per entry,
         such as a weight, applies to every item. Values that are missing on one axis, or have no weight, are skipped.
         ``cut``, ``aliases`` and the range of entries are those of `arrays`, ``step_size`` and ``progress`` those of
-        `iterate`.
+        `iterate`. With ``sample``, bins have the mean of its values and their variance: a profile.
+
+        Many histograms are a mapping of names to expressions, to lists of them, or to mappings with ``expressions``
+        and own ``bins``, ``range``, ``cut``, ``weight`` and ``sample``; the result is a mapping of the names to
+        histograms. Each expression is read and computed once. The cut of a histogram applies in addition to ``cut``.
 
         Raises `ImportError` if neither hist nor boost-histogram is installed, `InvalidArgumentError` for invalid bins
         and ranges, collections of different lengths and values that are not numbers, and the errors of `iterate`.
@@ -401,10 +407,13 @@ class Entries(Fields):
         [1.0, 1.0, 0.0, 1.0]
         >>> ntuple.hist("pt", bins=[0, 10, 50], weight="weight").values().tolist()
         [1.0, 1.5]
+        >>> both = ntuple.hist({"all": "pt", "two": {"expressions": "pt", "cut": "len(pt) > 1"}}, bins=2, range=(0, 40))
+        >>> {name: histogram.values().tolist() for name, histogram in both.items()}
+        {'all': [2.0, 1.0], 'two': [1.0, 1.0]}
         """
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         reading = _filling.Reading(self, cut, aliases, start, stop, step_size)
-        return _filling.fill_histogram(reading, expressions, bins, range, weight, progress)
+        return _filling.fill_histogram(reading, expressions, bins, range, weight, sample, progress)
 
     def copy(
         self,
