@@ -143,3 +143,17 @@ def test_copies_keep_pages(tmp_path: Path) -> None:
     for name in ("kept", "packed"):
         copied = tupelo.open(f"{tmp_path}/{name}.root:Events")["x"].array(library="np")
         assert (copied == np.arange(100_000)).all()
+
+
+def test_a_counter_of_a_list_that_a_file_lacks_is_a_field(tmp_path: Path) -> None:
+    """Defect: the merge failed where the field counts other things, or lists of another file."""
+    with tupelo.recreate(tmp_path / "a.root") as file:
+        file.mktree("t", {"x": "std::vector<float>", "y": "int"}).extend({"x": [[1.5], [], [2.5, 3.5]], "y": [1, 2, 3]})
+    with tupelo.recreate(tmp_path / "b.root") as file:
+        file.mktree("t", {"nx": "int", "y": "int"}).extend({"nx": [2, 0], "y": [4, 5]})
+    for first, second in ("a", "b"), ("b", "a"):
+        out = tmp_path / f"{first}{second}.root"
+        tupelo.merge([f"{tmp_path}/{first}.root", f"{tmp_path}/{second}.root"], out, mode="union")
+        merged = {one["y"]: one for one in tupelo.open(out)["t"].arrays().tolist()}
+        assert [merged[y]["x"] for y in range(1, 6)] == [[1.5], [], [2.5, 3.5], [], []]
+        assert [merged[y]["nx"] for y in range(1, 6)] == [1, 0, 2, 2, 0]

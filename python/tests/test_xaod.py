@@ -225,3 +225,19 @@ def test_trees_and_ntuples_have_the_same_stores(tmp_path: Path) -> None:
             expected.append(found)
         assert ak.to_list(event.resolve(links, ["d0"])["d0"]) == expected
         assert sum(len(electron) for electrons in expected for electron in electrons) > 10
+
+
+def test_elements_of_many_links_stay_within_the_budget(tmp_path: Path) -> None:
+    """Defect: each link took a copy of an element of any size."""
+    path = tmp_path / "events.root"
+    names = ["Tracks"]
+    table = {"m_branchNames": names, "m_classNames": names, "m_parentNames": names, "m_branchHashes": [7]}
+    with tupelo.recreate(path) as file:
+        types = {"TracksAuxDyn:hits": "std::vector<std::vector<float>>", "PairsAuxDyn:link": pa.large_list(LINK)}
+        events = {"TracksAuxDyn:hits": [[[0.5] * 1000]], "PairsAuxDyn:link": [[link(7, 0)] * 1000]}
+        file.mkrntuple("EventData", types).extend(events)
+        file.mkrntuple("MetaData", {"EventFormat": FORMAT}).extend({"EventFormat": [table]})
+    assert ak.count(tupelo.xaod.open(path).resolve("Pairs.link")["hits"]) == 1_000_000
+    event = tupelo.xaod.open(path, memory_budget=1_000_000)
+    with pytest.raises(tupelo.LimitError, match="links refer to take over 1000000 bytes"):
+        event.resolve("Pairs.link")

@@ -1,6 +1,6 @@
 //! Reading containers and objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
+use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
 
 use crate::keys::Keys;
@@ -93,7 +94,7 @@ impl Event {
         for copy in self.stores.containers() {
             let Some(path) = copy.parent_link().filter(|_| self.entries() > 0) else { continue };
             let batch = self.table.read([path])?.entries(0..1).to_batch()?;
-            let keys = key_numbers(&value_at(&batch, path)?);
+            let keys = key_numbers(&Columns::of(&batch).at(path)?);
             let key = keys.and_then(|keys| keys.values().first().copied());
             let store = key.map(|key| Ok::<_, Error>(self.keys()?.name(key).and_then(container_of).map(str::to_owned)));
             found.extend(store.transpose()?.flatten().map(|parent| (copy.name().to_owned(), parent)));
@@ -197,15 +198,16 @@ impl Event {
         let first = entries.start;
         let read = if paths.is_empty() { None } else { Some(self.table.read(&paths)?.entries(entries).to_batch()?) };
         let count = read.as_ref().map_or(usize::try_from(count).unwrap_or(0), RecordBatch::num_rows);
-        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        let columns = read.as_ref().map(Columns::of);
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for selection in selections {
             let container = self.stores.container(&selection.container)?;
-            let column = records(container, &selection.variables, read.as_ref(), first)?;
+            let column = records(container, &selection.variables, columns.as_ref(), first)?;
             fields.push(ArrowField::new(container.name(), column.data_type().clone(), false));
-            columns.push(column);
+            arrays.push(column);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?)
     }
 
     /// What the links of a variable refer to, in a range of entries: in the form of the links, with structs of `variables` of the
@@ -227,7 +229,7 @@ impl Event {
         let first = entries.start;
         let paths: Vec<&str> = paths_of(variable).collect();
         let batch = self.table.read(paths)?.entries(entries.clone()).to_batch()?;
-        let values = value_of(container, variable, &batch, first)?;
+        let values = value_of(container, variable, &Columns::of(&batch), first)?;
         let named = format!("variable '{}' of '{}'", variable.name(), container.name());
         let keys = self.keys()?;
         let found =
@@ -246,26 +248,38 @@ impl Event {
         for ((key, selection), column) in wanted.iter().zip(read.columns()) {
             targets.insert(*key, Targets::of(selection.container(), column.as_list::<i64>()));
         }
-        found.resolve(&targets, variables, keys, dangling).map_err(|error| error.of(&named))
+        let budget = self.file.as_ref().map_or(DEFAULT_MEMORY_BUDGET_BYTES, File::memory_budget);
+        found.resolve(&targets, variables, keys, (dangling, budget)).map_err(|error| error.of(&named))
     }
 }
 
-/// The array at a dotted path in a batch whose fields are cut to what was chosen.
-fn value_at(batch: &RecordBatch, path: &str) -> Result<ArrayRef> {
-    let missing = || Error::unsupported(format!("'{path}' was not read"));
-    let schema = batch.schema();
-    // The longest name of a field that the path begins with.
-    let names = schema.fields().iter().enumerate().filter_map(|(at, field)| {
-        let rest = path.strip_prefix(tupelo::schema::escaped(field.name()).as_str())?;
-        (rest.is_empty() || rest.starts_with('.')).then_some((field.name().len(), at, rest))
-    });
-    let (_, at, rest) = names.max().ok_or_else(missing)?;
-    let mut value = Arc::clone(batch.columns().get(at).ok_or_else(missing)?);
-    for member in rest.split('.').filter(|member| !member.is_empty()) {
-        let record = value.as_struct_opt().ok_or_else(missing)?;
-        value = Arc::clone(record.column_by_name(member).ok_or_else(missing)?);
+/// The columns of a batch by the names of their fields.
+struct Columns<'b> {
+    batch: &'b RecordBatch,
+    places: HashMap<String, usize>,
+}
+
+impl<'b> Columns<'b> {
+    fn of(batch: &'b RecordBatch) -> Self {
+        let names = batch.schema_ref().fields().iter().enumerate();
+        let places = names.map(|(at, field)| (tupelo::schema::escaped(field.name()), at)).collect();
+        Self { batch, places }
     }
-    Ok(value)
+
+    /// The array at a dotted path, whose field is cut to what was chosen.
+    fn at(&self, path: &str) -> Result<ArrayRef> {
+        let missing = || Error::unsupported(format!("'{path}' was not read"));
+        // The longest name of a field that the path begins with.
+        let mut ends = std::iter::once(path.len()).chain(path.rmatch_indices('.').map(|(at, _)| at));
+        let found = ends.find_map(|end| Some((*self.places.get(path.get(..end)?)?, path.get(end..)?)));
+        let (at, rest) = found.ok_or_else(missing)?;
+        let mut value = Arc::clone(self.batch.columns().get(at).ok_or_else(missing)?);
+        for member in rest.split('.').filter(|member| !member.is_empty()) {
+            let record = value.as_struct_opt().ok_or_else(missing)?;
+            value = Arc::clone(record.column_by_name(member).ok_or_else(missing)?);
+        }
+        Ok(value)
+    }
 }
 
 /// The paths of the fields that a variable is read from.
@@ -274,10 +288,10 @@ fn paths_of(variable: &Variable) -> impl Iterator<Item = &str> {
 }
 
 /// The values of a variable, together with those that belong to them.
-fn value_of(container: &Container, variable: &Variable, batch: &RecordBatch, first: u64) -> Result<ArrayRef> {
-    let values = value_at(batch, variable.path())?;
+fn value_of(container: &Container, variable: &Variable, columns: &Columns<'_>, first: u64) -> Result<ArrayRef> {
+    let values = columns.at(variable.path())?;
     let (Some(linked), Some(list)) = (variable.linked(), values.as_list_opt::<i64>()) else { return Ok(values) };
-    let joined = joined(list, &value_at(batch, &linked.path)?, linked.kind);
+    let joined = joined(list, &columns.at(&linked.path)?, linked.kind);
     let joined = joined.map_err(|(entry, what)| {
         let (container, variable, entry) = (container.name(), variable.name(), first + entry as u64);
         Error::unsupported(format!("container '{container}', variable '{variable}', entry {entry}: {what}"))
@@ -286,13 +300,13 @@ fn value_of(container: &Container, variable: &Variable, batch: &RecordBatch, fir
 }
 
 /// The variables of a container as lists of structs, or of an object as structs.
-fn records(container: &Container, variables: &[String], batch: Option<&RecordBatch>, first: u64) -> Result<ArrayRef> {
+fn records(container: &Container, variables: &[String], batch: Option<&Columns<'_>>, first: u64) -> Result<ArrayRef> {
     let missing = || Error::unsupported(format!("'{}' has neither elements nor variables", container.name()));
     let batch = batch.ok_or_else(missing)?;
     let mut offsets: Option<(OffsetBuffer<i64>, String)> = None;
-    let mut count = batch.num_rows();
+    let mut count = batch.batch.num_rows();
     if let Some(interface) = container.interface() {
-        let own = value_at(batch, interface)?;
+        let own = batch.at(interface)?;
         let own = own.as_list_opt::<i64>().ok_or_else(missing)?.offsets().clone();
         offsets = Some((own, String::new()));
     }

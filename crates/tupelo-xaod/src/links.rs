@@ -15,7 +15,7 @@ use arrow_select::take::take;
 use tupelo::Error;
 
 use crate::keys::Keys;
-use crate::lists::{Wrong, fixed_items, from_zero};
+use crate::lists::{Wrong, bytes_of, fixed_items, from_zero};
 
 /// Members of the class of links.
 pub(crate) const KEY: &str = "m_persKey";
@@ -112,8 +112,9 @@ impl Links {
         targets: &BTreeMap<u32, Targets>,
         variables: &[String],
         keys: &Keys,
-        dangling: Dangling,
+        (dangling, budget): (Dangling, u64),
     ) -> std::result::Result<ArrayRef, Failure> {
+        let mut bytes = 0_u64;
         let mut starts = BTreeMap::new();
         let mut total = 0_u64;
         for (key, target) in targets {
@@ -128,14 +129,23 @@ impl Links {
             entry_before = entry;
             let found = match (key, targets.get(&key)) {
                 (0, _) => Ok(None),
-                (_, Some(target)) => {
-                    target.place(entry, index).map(|place| starts.get(&key).map(|start| start + place))
-                }
+                (_, Some(target)) => target.place(entry, index).map(|place| {
+                    let element = usize::try_from(place).unwrap_or(0);
+                    bytes = bytes.saturating_add(bytes_of(&target.items, element..element + 1));
+                    starts.get(&key).map(|start| start + place)
+                }),
                 (_, None) => Err(match keys.name(key) {
                     Some(name) => format!("its container '{name}' is not in the event"),
                     None => format!("its key {key} is not in the metadata of the file"),
                 }),
             };
+            if bytes > budget {
+                let what = format!(
+                    "the elements that links refer to take over {budget} bytes, the memory budget; choose fewer variables or \
+                     entries"
+                );
+                return Err(Failure::Other(Error::limit(what)));
+            }
             places.push(match (found, dangling) {
                 (Ok(place), _) => place,
                 (Err(_), Dangling::Null) => None,
@@ -357,7 +367,9 @@ mod tests {
         let outer: ArrayRef = Arc::new(lists(Arc::new(inner), &[1, 1, 1, 1]));
         let found = Links::of(&outer.slice(1, 3), 5).unwrap();
         assert_eq!(found.keys(), BTreeSet::from([7]));
-        let Ok(resolved) = found.resolve(&targets, &[], &Keys::default(), Dangling::Refused) else { panic!() };
+        let Ok(resolved) = found.resolve(&targets, &[], &Keys::default(), (Dangling::Refused, u64::MAX)) else {
+            panic!()
+        };
         let resolved = resolved.as_list::<i64>();
         let inner = resolved.values().as_list::<i64>();
         assert_eq!(inner.offsets().lengths().collect::<Vec<_>>(), [2, 0, 2]);
@@ -367,7 +379,8 @@ mod tests {
         assert!(elements.is_null(2));
         // The third entry has two elements.
         let wrong: ArrayRef = Arc::new(lists(links(vec![7, 7], vec![1, 2]), &[0, 0, 2]));
-        let Err(failure) = Links::of(&wrong, 5).unwrap().resolve(&targets, &[], &Keys::default(), Dangling::Refused)
+        let Err(failure) =
+            Links::of(&wrong, 5).unwrap().resolve(&targets, &[], &Keys::default(), (Dangling::Refused, u64::MAX))
         else {
             panic!()
         };

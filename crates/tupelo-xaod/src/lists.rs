@@ -1,6 +1,7 @@
 //! Lists without what is before and behind a slice.
 
 use std::iter::repeat_n;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -28,6 +29,36 @@ pub(crate) fn from_zero(list: &LargeListArray) -> (OffsetBuffer<i64>, ArrayRef) 
 pub(crate) fn fixed_items(list: &FixedSizeListArray) -> (usize, ArrayRef) {
     let size = usize::try_from(list.value_length()).unwrap_or(0);
     (size, list.values().slice(list.offset() * size, list.len() * size))
+}
+
+/// Bytes of the values of an element, those in its lists and texts included.
+pub(crate) fn bytes_of(values: &ArrayRef, range: Range<usize>) -> u64 {
+    let count = range.len() as u64;
+    let inside = |offsets: &[i64]| {
+        let bound = |at: usize| position(offsets.get(at).copied().unwrap_or(0));
+        bound(range.start)..bound(range.end)
+    };
+    match values.data_type() {
+        DataType::LargeList(_) => {
+            let list = values.as_list::<i64>();
+            size_of::<i64>() as u64 * count + bytes_of(list.values(), inside(list.offsets()))
+        }
+        DataType::FixedSizeList(_, size) => {
+            let (list, size) = (values.as_fixed_size_list(), usize::try_from(*size).unwrap_or(0));
+            let first = list.offset();
+            bytes_of(list.values(), (first + range.start) * size..(first + range.end) * size)
+        }
+        DataType::Struct(_) => values.as_struct().columns().iter().map(|it| bytes_of(it, range.clone())).sum(),
+        DataType::LargeUtf8 => {
+            let bytes = inside(values.as_string::<i64>().offsets());
+            size_of::<i64>() as u64 * count + bytes.len() as u64
+        }
+        DataType::LargeBinary => {
+            let bytes = inside(values.as_binary::<i64>().offsets());
+            size_of::<i64>() as u64 * count + bytes.len() as u64
+        }
+        data_type => data_type.primitive_width().unwrap_or(1) as u64 * count,
+    }
 }
 
 /// The place of an entry, and what is wrong with it.

@@ -102,6 +102,8 @@ pub struct Container {
     parent: Option<String>,
     fields: Vec<String>,
     variables: Vec<Variable>,
+    /// The places of variables by name.
+    places: HashMap<String, usize>,
 }
 
 impl Container {
@@ -181,7 +183,7 @@ impl Container {
     /// # Errors
     /// Not found, with near names.
     pub fn variable(&self, name: &str) -> Result<&Variable> {
-        let found = self.variables.iter().find(|variable| variable.name == name);
+        let found = self.places.get(name).and_then(|&at| self.variables.get(at));
         found.ok_or_else(|| {
             let known = self.variables.iter().map(Variable::name);
             Error::no_such(&format!("variable of '{}'", self.name), name, known)
@@ -235,6 +237,7 @@ impl Stores {
             let Some(copy) = self.by_name.get(copy).and_then(|&at| self.containers.get_mut(at)) else { continue };
             let known: BTreeSet<String> = copy.variables.iter().map(|variable| variable.name.clone()).collect();
             copy.variables.extend(inherited.into_iter().filter(|variable| !known.contains(&variable.name)));
+            copy.places = places(&copy.variables);
             copy.parent = Some(parent.clone());
         }
         self
@@ -343,8 +346,13 @@ fn container(name: &str, found: &Found<'_>) -> Container {
         parent_link,
         parent: None,
         fields,
+        places: places(&variables),
         variables,
     }
+}
+
+fn places(variables: &[Variable]) -> HashMap<String, usize> {
+    variables.iter().enumerate().map(|(at, variable)| (variable.name.clone(), at)).collect()
 }
 
 /// Variables without those that belong to others, which know them.

@@ -195,8 +195,9 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// More memory than allowed; also for the faces over this crate.
     #[cold]
-    pub(crate) fn limit(message: impl Into<String>) -> Self {
+    pub fn limit(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, message)
     }
 

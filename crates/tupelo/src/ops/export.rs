@@ -70,8 +70,17 @@ pub fn export(
     counters
         .retain(|(list, counter)| [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name)));
     let mut uncounted = Vec::new();
+    // A list is empty, or its counter 0, in the entries of a file that lacks one of them.
+    let source = read.source().schema();
+    for (list, counter) in counters.clone() {
+        let is_partial = source.lacking(&list).is_some() || source.lacking(&counter).is_some();
+        if is_partial && !has_counts(&read, &list, &counter)? {
+            counters.retain(|(known, _)| *known != list);
+            uncounted.push(list);
+        }
+    }
     for (list, counter) in if options.takes_usual_counters() { usual_counters(&schema) } else { Vec::new() } {
-        let is_known = counters.iter().any(|(known, _)| *known == list);
+        let is_known = counters.iter().any(|(known, _)| *known == list) || uncounted.contains(&list);
         if !is_known && !has_counts(&read, &list, &counter)? {
             uncounted.push(list);
         }

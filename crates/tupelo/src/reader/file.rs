@@ -266,6 +266,11 @@ impl File {
         })
     }
 
+    /// The memory budget in bytes; see [`File::with_memory_budget`].
+    pub fn memory_budget(&self) -> u64 {
+        self.session().budget().limit_bytes()
+    }
+
     /// The same file for one operation on all of its ntuples; see [`source::File::with_work_limit`].
     pub(crate) fn with_work_limit(self) -> Self {
         self.with(|container| match container {

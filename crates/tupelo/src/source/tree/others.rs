@@ -9,7 +9,7 @@ use tupelo_storage::adapter::{Meter, MeteredSource};
 use tupelo_storage::{ByteSource, Storage, display_name, local_path};
 
 use super::super::File;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// More files of the branches of one file are refused.
 const MAX_OTHER_FILES: usize = 256;
@@ -46,6 +46,8 @@ pub(in crate::source) struct OtherFiles {
     origin: Option<Origin>,
     meter: Option<Arc<Meter>>,
     opened: Mutex<HashMap<String, Arc<dyn ByteSource>>>,
+    /// Servers that could not be reached, and why: asking one again for each branch would take the time of all attempts.
+    unreached: Mutex<HashMap<String, String>>,
 }
 
 impl OtherFiles {
@@ -55,7 +57,7 @@ impl OtherFiles {
 
     /// The same files, whose reads are counted.
     pub(in crate::source) fn with_meter(&self, meter: &Arc<Meter>) -> Self {
-        Self { origin: self.origin.clone(), meter: Some(Arc::clone(meter)), opened: Mutex::default() }
+        Self { origin: self.origin.clone(), meter: Some(Arc::clone(meter)), ..Self::default() }
     }
 
     fn opened(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn ByteSource>>> {
@@ -73,7 +75,7 @@ impl OtherFiles {
                 return Err(Error::limit(format!("branches are in more than {MAX_OTHER_FILES} files")));
             }
             let unknown = || Error::unsupported("it cannot be found, because this file was not opened by path or URL");
-            let source = self.origin.as_ref().ok_or_else(unknown)?.open(name)?;
+            let source = self.open_reached(self.origin.as_ref().ok_or_else(unknown)?, name)?;
             Ok(match &self.meter {
                 Some(meter) => Arc::new(MeteredSource::new(source, meter)),
                 None => source,
@@ -83,6 +85,19 @@ impl OtherFiles {
             open().map_err(|error: Error| error.within(format!("its baskets are in another file, '{name}'")))?;
         opened.insert(name.to_owned(), Arc::clone(&source));
         Ok(source)
+    }
+
+    fn open_reached(&self, origin: &Origin, name: &str) -> Result<Arc<dyn ByteSource>> {
+        let Some(server) = server(&place(&origin.name, name)?) else { return origin.open(name) };
+        let mut unreached = self.unreached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = unreached.get(&server) {
+            return Err(Error::unsupported(format!("{server} could not be reached for another file: {why}")));
+        }
+        origin.open(name).inspect_err(|error| {
+            if error.kind() == ErrorKind::Storage {
+                unreached.insert(server, error.to_string());
+            }
+        })
     }
 
     /// The file with a name, if it is open.
@@ -108,6 +123,13 @@ fn place(own: &str, name: &str) -> Result<String> {
         Some(_) => Ok(name.to_owned()),
         None => place_on_server(own, name),
     }
+}
+
+/// The server of a URL, without user and password; `None` for local paths.
+fn server(place: &str) -> Option<String> {
+    let (scheme, rest) = place.split_once("://").filter(|_| local_path(place).is_none())?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    Some(format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default()))
 }
 
 fn place_on_server(own: &str, name: &str) -> Result<String> {
@@ -152,6 +174,18 @@ mod tests {
         for name in ["/data/other.root", "root://host//other.root", "https://host/other.root"] {
             assert_eq!(place(own, name).unwrap(), name);
         }
+    }
+
+    /// Defect: each branch of a file asked a server again that did not answer, for seven seconds each.
+    #[test]
+    fn servers_that_do_not_answer_are_asked_once() {
+        let others = OtherFiles::of(Origin::new("main.root", &Storage::default()));
+        let why = Mutex::new(HashMap::from([("http://host:1".to_owned(), "connection refused".to_owned())]));
+        let others = OtherFiles { unreached: why, ..others };
+        let error = others.open("http://user:secret@host:1/e01").unwrap_err().to_string();
+        assert!(error.contains("http://host:1 could not be reached for another file: connection refused"), "{error}");
+        assert_eq!(server("root://host:1094//a/b"), Some("root://host:1094".to_owned()));
+        assert_eq!(server("/data/a.root"), None);
     }
 
     #[test]

@@ -493,6 +493,22 @@ mod tests {
         assert!(other.class_name.starts_with("other_record_"), "{other:?}");
     }
 
+    /// Defect: the layout of the source, which a file may forge, was written for a class with other members.
+    #[test]
+    fn layouts_of_the_source_are_of_the_same_members() {
+        let number = |name: &str| Element::new(name, "float", Basic::F32.code(), ElementKind::Basic);
+        let own = Record::new("D", 1, vec![("d".to_owned(), Form::Number(Basic::F32))]).info();
+        let forged = ClassInfo { elements: vec![number("d"), number("e")], ..own.clone() };
+        for (source, count) in [(forged, 1), (ClassInfo { elements: vec![number("d")], ..own.clone() }, 1)] {
+            let classes = HashMap::from([("D".to_owned(), vec![Arc::new(source)])]);
+            let options = TreeOptions { classes, ..TreeOptions::default() };
+            let mut infos = tupelo_format::streamer::StreamerInfos::default();
+            infos.push(own.clone());
+            let described = options.as_described(&infos);
+            assert_eq!(described.newest("D").map(|class| class.elements.len()), Some(count));
+        }
+    }
+
     #[test]
     fn members_that_no_branch_can_hold_are_named() {
         let text = |name: &str| Field::new(name, "std::string", Kind::String);

@@ -10,6 +10,7 @@ use tupelo_ttree::Branch;
 pub use tupelo_ttree::write::Jagged;
 use tupelo_ttree::write::{Planning, ROOT_OBJECT};
 
+use super::described::is_like;
 use crate::reader::Tree;
 use crate::schema::Layouts;
 use crate::{Error, Result};
@@ -174,7 +175,9 @@ impl TreeOptions {
         let mut described = StreamerInfos::default();
         for info in infos.classes() {
             let is_same = |known: &&Arc<ClassInfo>| {
-                (&known.name, known.checksum, known.version) == (&info.name, info.checksum, info.version)
+                let is_named =
+                    (&known.name, known.checksum, known.version) == (&info.name, info.checksum, info.version);
+                is_named && is_like(known, info)
             };
             let known = self.classes.get(&normalised(&info.name)).into_iter().flatten().find(is_same);
             described.push(known.map_or(info, |known| &**known).clone());
