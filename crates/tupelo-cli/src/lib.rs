@@ -176,7 +176,7 @@ fn other_option(invalid: &str) -> Option<String> {
         "--branch" | "--branches" | "--column" | "--columns" | "--field" | "--filter-name" | "--select" => "--fields",
         "--filter" | "--query" | "--selection" => "--cut",
         "--alias" | "--aliases" => "--define",
-        "--codec" => "--compression",
+        "--codec" | "--recompress" => "--compression",
         _ => return None,
     };
     Some(format!("the option is '{option}'"))

@@ -318,6 +318,8 @@ fn options_of_other_programs_are_translated() {
         let error = tupelo(&["head", &file, option, "x"]).fails(2);
         assert!(error.contains(&format!("the option is '{name}'")), "{error}");
     }
+    let error = tupelo(&["merge", &place.path("all.root"), &file, "--recompress"]).fails(2);
+    assert!(error.contains("the option is '--compression'"), "{error}");
     let error = tupelo(&["head", &file, "--qqq"]).fails(2);
     assert!(!error.contains("as a value"), "{error}");
 }
