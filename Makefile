@@ -94,7 +94,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 ##@ Work on it
 
 .PHONY: check test lint format fuzz mutants sanitize big test-daos clean help
-test: announce-test begin lint servers test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
+test: announce-test begin lint servers test-rust build stubs docs-site test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 check: lint ## What to run on each change: lint and the unit tests of Rust
 	$(say) 'tests: units'
@@ -145,7 +145,7 @@ help: ## This list
 
 ##@ Single steps of test
 
-.PHONY: announce-demo announce-test begin check-format layers imports tidy clippy types docs test-rust stubs reference test-python summary
+.PHONY: announce-demo announce-test begin check-format layers imports tidy clippy types docs test-rust stubs docs-site test-python summary
 announce-demo:
 	@echo 'make demo: on two cores the first run takes about 8 minutes and 1.5 GiB of disk, later ones less than a minute'
 
@@ -197,9 +197,10 @@ stubs: package ## The stubs say what the extension module has
 	$(say) 'stubs: stubtest'
 	@cd python && ../.ci/progress stubtest $(PYTHON) -m mypy.stubtest tupelo._core
 
-reference: package ## The reference of the Python package as HTML, in target/python-docs; every warning an error
-	$(say) 'docs: pdoc'
-	$(run) pdoc $(PYTHON) -W error -m pdoc --output-directory target/python-docs tupelo
+docs-site: package command $(VENV)/.stamp-requirements ## The site of docs/ with the reference of command and package, in target/docs-site; every warning an error
+	$(say) 'docs: sphinx'
+	$(run) sphinx $(PYTHON) -m sphinx --fail-on-warning --keep-going --quiet -c docs/site docs target/docs-site
+	@if [ -n "$${LINKS:-}" ]; then $(run) 'links of other sites' $(PYTHON) -m sphinx --quiet --builder linkcheck -c docs/site docs target/docs-links; fi
 
 test-python: build standin wheel root ## Python: the package, and the judges in conformance/
 	$(say) 'tests: Python'

@@ -62,7 +62,7 @@ def test_the_readme_has_a_place_for_the_table_of_the_benchmark(monkeypatch: pyte
     assert report.between_markers(text, "bench", table) == text
 
 
-@pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals"])
+@pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals", "docs/reference"])
 def test_every_page_is_listed(folder: str) -> None:
     listed = (ROOT / folder / "README.md").read_text(encoding="utf-8")
     pages = [path.name for path in (ROOT / folder).glob("*.md") if path.name != "README.md"]

@@ -101,42 +101,62 @@ class Dataset(pads.UnionDataset):  # type: ignore[misc]
         return self.scanner(*how, **options).to_table()
 
     def head(self, num_rows: SupportsIndex, *how: Any, **options: Any) -> Any:
-        """Reads the first rows as a `pyarrow.Table`; the other arguments are those of `scanner`."""
+        """Reads the first ``num_rows`` rows as a `pyarrow.Table`; the other arguments are those of `scanner`."""
         return self.scanner(*how, **options).head(num_rows)
 
     def take(self, indices: Iterable[SupportsIndex], *how: Any, **options: Any) -> Any:
-        """Reads single rows as a `pyarrow.Table`, in the given order; the other arguments are those of `scanner`."""
+        """Reads the rows with the numbers ``indices`` as a `pyarrow.Table`, in their order; others are those of
+        `scanner`.
+        """
         return self.scanner(*how, **options).take(indices)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """Number of entries for which ``filter`` is true; only its columns are read."""
+        """Number of entries for which ``filter`` is true; only its columns are read. Options are those of `scanner`."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def filter(self, expression: Any) -> "Dataset":
-        """The dataset of the entries for which an expression is also true."""
+        """The dataset of the entries for which ``expression`` is also true.
+
+        Raises the errors of `scanner`.
+        """
         ArrowCondition(expression, self.schema)
         return Dataset(self._reader, expression if self._filter is None else self._filter & expression)
 
     def get_fragments(self, filter: Any = None) -> "Iterator[Fragment]":
-        """The entries of each file. None is left out: ``filter`` is for datasets that know values of whole files."""
+        """The entries of each file. None is left out: ``filter`` is for datasets that know values of whole files.
+
+        Raises the errors of `scanner`.
+        """
         if filter is not None:
             ArrowCondition(filter, self.schema)
         return (Fragment(reader, self._filter) for reader in self._reader.of_files())
 
     def sort_by(self, sorting: Any, **options: Any) -> Any:
-        """Reads everything and sorts it, as pyarrow does: a `pyarrow.dataset.InMemoryDataset`."""
+        """Reads everything and sorts it by ``sorting``, as `pyarrow.Table.sort_by` does: a
+        `pyarrow.dataset.InMemoryDataset`.
+
+        Raises the errors of `to_table`.
+        """
         return pads.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def join(self, right_dataset: Any, *how: Any, **options: Any) -> Any:
-        """Reads everything and joins it, as pyarrow does: a `pyarrow.dataset.InMemoryDataset`."""
+        """Reads everything and joins it with ``right_dataset``, as `pyarrow.Table.join` does, which has the arguments
+        ``how``: a `pyarrow.dataset.InMemoryDataset`.
+
+        Raises the errors of `to_table`.
+        """
         return pads.InMemoryDataset(self.to_table().join(right_dataset.to_table(), *how, **options))
 
     def join_asof(self, right_dataset: Any, *how: Any, **options: Any) -> Any:
-        """Reads everything and joins it, as pyarrow does: a `pyarrow.dataset.InMemoryDataset`."""
+        """Reads everything and joins it with ``right_dataset``, as `pyarrow.Table.join_asof` does, which has the
+        arguments ``how``: a `pyarrow.dataset.InMemoryDataset`.
+
+        Raises the errors of `to_table`.
+        """
         return pads.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *how, **options))
 
     def replace_schema(self, schema: Any) -> NoReturn:
-        """Raises `UnsupportedError`."""
+        """Raises `UnsupportedError`, whatever the ``schema``."""
         raise UnsupportedError(
             "the schema of a tupelo.Dataset cannot be replaced; select other fields with dataset(), or cast the "
             "columns of a query"

@@ -56,7 +56,7 @@ def install() -> None:
     ``import tupelo.uproot`` calls it. It does nothing if the environment variable ``TUPELO_UPROOT`` is ``off``. A
     function of uproot whose signature is not the known one stays as it is, with a warning.
 
-    Raises `InvalidArgumentError` for other values of the variable than ``off`` and ``strict``.
+    Raises `tupelo.InvalidArgumentError` for other values of the variable than ``off`` and ``strict``.
     """
     if (mode := _mode()) == "off":
         return

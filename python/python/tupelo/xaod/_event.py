@@ -45,7 +45,7 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     or tree, which is by default ``EventData``, or ``CollectionTree``. ``options`` are those of `tupelo.open`. Of
     several files, all with the same containers, links are resolved by the metadata of the first one.
 
-    Raises `NotFoundError` if the file has no such ntuple or tree, and the errors of `tupelo.open`.
+    Raises `tupelo.NotFoundError` if the file has no such ntuple or tree, and the errors of `tupelo.open`.
 
     >>> import tupelo, tupelo.xaod
     >>> with tupelo.recreate("daod.root") as file:
@@ -133,8 +133,8 @@ class Event(Mapping[str, "Container"]):
         or None for all of them. The result has a record for each entry, with a list of records for each container, and
         a record for each object.
 
-        Raises `NotFoundError` with near names, and `UnsupportedError` with container, variable and entry, where a
-        variable has another number of values than its container has elements.
+        Raises `tupelo.NotFoundError` with near names, and `tupelo.UnsupportedError` with container, variable and
+        entry, where a variable has another number of values than its container has elements.
         """
         check_library(library)
         if library not in ("ak", "arrow"):
@@ -178,8 +178,9 @@ class Event(Mapping[str, "Container"]):
         ``"AnalysisElectrons.trackParticleLinks"``. Links may refer to several containers if their ``variables`` have
         the same types.
 
-        Raises `InvalidArgumentError` for other variables, and with entry and link for an unknown key, a container that
-        is not in the file and an index that is too large, unless ``dangling="null"``.
+        Raises `tupelo.InvalidArgumentError` for other variables, and with entry and link for an unknown key, a
+        container that is not in the file and an index that is too large, unless ``dangling="null"``; and
+        `tupelo.LimitError` if the elements take more than the memory budget.
         """
         if dangling not in ("error", "null"):
             raise InvalidArgumentError(f"expected dangling to be 'error' or 'null', not {short_repr(dangling)}")
@@ -226,9 +227,9 @@ class Event(Mapping[str, "Container"]):
         that of `tupelo.Ntuple.iterate`. An existing file is replaced when the new one is complete. A warning names what
         is not in the new file.
 
-        Raises `NotFoundError` with near names; `InvalidArgumentError` for new variables whose names are taken or that
-        have another number of values than the container has elements, for masks that are not booleans, and for links
-        to elements that do not exist, with the entry; the errors of reading and writing.
+        Raises `tupelo.NotFoundError` with near names; `tupelo.InvalidArgumentError` for new variables whose names are
+        taken or that have another number of values than the container has elements, for masks that are not booleans,
+        and for links to elements that do not exist, with the entry; the errors of reading and writing.
 
         >>> import tupelo, tupelo.xaod
         >>> with tupelo.recreate("daod.root") as file:
@@ -258,7 +259,7 @@ class Event(Mapping[str, "Container"]):
         """Adds variables to the ntuple in its own file and returns the event with them. ``variables`` are those of
         `derive`, for all entries; the values that the file has stay where they are.
 
-        Raises `UnsupportedError` for trees and for several files, which `derive` writes again, and the errors of
+        Raises `tupelo.UnsupportedError` for trees and for several files, which `derive` writes again, and the errors of
         `derive` and of `tupelo.WritableFile.append_fields`; the file is then as it was.
 
         >>> import tupelo, tupelo.xaod

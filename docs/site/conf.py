@@ -1,0 +1,100 @@
+"""The documentation site: `make docs-site` builds it of the pages in docs/, which stay as they are."""
+
+import html
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+
+import tupelo
+
+DOCS = Path(__file__).resolve().parents[1]
+COMMAND = os.environ["TUPELO_BUILD"] + "/tupelo"
+
+project = "Tupelo"
+copyright = "the Tupelo authors"
+release = version = tupelo.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+root_doc = "README"
+exclude_patterns = ["site"]
+html_theme = "furo"
+html_title = "Tupelo"
+html_show_sourcelink = False
+# Nothing is fetched when a page is read.
+html_theme_options = {"navigation_with_keys": True}
+
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]
+# Single backticks are names of the package in docstrings.
+default_role = "py:obj"
+nitpicky = True
+# Names of other packages have no pages here, nor have the types of annotations.
+OTHERS = "ak|boost_histogram|dask|dask_awkward|hist|io|np|numpy|pandas|pathlib|polars|pyarrow|repr|rich"
+nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", rf"({OTHERS})(\..*)?")]
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_maximum_signature_line_length = 88
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
+    """A README lists its pages: they become the contents, in its order."""
+    folder = (DOCS / name).parent
+    # What is not a page of the site is named without a link.
+    source[0] = re.sub(r"\[([^\]]*)\]\((\.\./)+(?!guide|internals|decisions|reference)[^)#]*\)", r"`\1`", source[0])
+    if Path(name).name != "README":
+        return
+    # Items of a list, or first cells of a table.
+    links = re.findall(r"^(?:- |\| )\[[^\]]*\]\(([^)#:]+\.md)\)", source[0], re.MULTILINE)
+    pages = [link for link in dict.fromkeys(links) if (folder / link).is_file() and not link.startswith("..")]
+    source[0] += "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
+
+
+class CommandHelp(Directive):
+    """The help of the command and of each subcommand, as the program prints it."""
+
+    def run(self) -> list[nodes.Node]:
+        """A section for each."""
+        found = [self._section("tupelo", ["--help"])]
+        overview = self._help(["--help"])
+        names = re.findall(r"^  ([a-z]+) ", overview.partition("\nOptions:")[0], re.MULTILINE)
+        found += [self._section(f"tupelo {name}", [name, "--help"]) for name in names if name != "help"]
+        return found
+
+    def _section(self, title: str, arguments: list[str]) -> nodes.section:
+        section = nodes.section(ids=[nodes.make_id(title)], names=[title])
+        section += nodes.title(text=title)
+        block = nodes.literal_block(text=self._help(arguments))
+        block["language"] = "text"
+        section += block
+        self.state.document.note_implicit_target(section)
+        return section
+
+    @staticmethod
+    def _help(arguments: list[str]) -> str:
+        done = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
+        return done.stdout
+
+
+def redirect(app: Sphinx, error: Exception | None) -> None:
+    """The folder opens with the first page."""
+    if error is None:
+        target = html.escape(f"{root_doc}.html")
+        text = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={target}">'
+        Path(app.outdir, "index.html").write_text(f'{text}<a href="{target}">Tupelo</a>\n', encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("source-read", add_contents)
+    app.connect("build-finished", redirect)
+    app.add_directive("command-help", CommandHelp)
+    return {"parallel_read_safe": True}
