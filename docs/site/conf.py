@@ -80,7 +80,9 @@ class CommandHelp(Directive):
 
     @staticmethod
     def _help(arguments: list[str]) -> str:
-        done = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
+        # The width of the text on a page.
+        wide = {**os.environ, "COLUMNS": "84"}
+        done = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True, env=wide)
         return done.stdout
 
 

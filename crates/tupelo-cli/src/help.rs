@@ -1,6 +1,7 @@
 //! What the command says of itself: its list of subcommands by task, `tupelo completions` and `tupelo man`.
 
 use std::collections::HashMap;
+use std::env;
 // FS: manual pages do not contain entries.
 use std::fs;
 use std::path::PathBuf;
@@ -70,7 +71,9 @@ pub(crate) fn by_task(command: Command) -> Command {
         .chain([("help".to_owned(), HELP.to_owned())])
         .collect();
     let indent = names_by_task().map(str::len).max().unwrap_or(0) + 4;
-    let width = terminal_width().unwrap_or(DEFAULT_WIDTH).saturating_sub(indent).max(20);
+    // As clap does for the rest of the help.
+    let columns = || env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = terminal_width().or_else(columns).unwrap_or(DEFAULT_WIDTH).saturating_sub(indent).max(20);
     let styles = command.get_styles();
     let (header, literal) = (*styles.get_header(), *styles.get_literal());
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
