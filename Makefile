@@ -93,8 +93,12 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 
 ##@ Work on it
 
-.PHONY: check test lint format fuzz mutants sanitize big test-daos clean help
+.PHONY: check test test-engines lint format fuzz mutants sanitize big test-daos clean help
 test: announce-test begin lint servers test-rust build stubs docs-site test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
+
+test-engines: package $(VENV)/.stamp-engines ## Spark and Ray started for real, after `make test`; Spark needs Java
+	$(say) 'tests: engines'
+	$(run) pytest $(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. python/engines
 
 check: lint ## What to run on each change: lint and the unit tests of Rust
 	$(say) 'tests: units'
@@ -249,6 +253,10 @@ $(VENV)/.stamp-requirements: python/requirements-dev.txt $(VENV)/.stamp-packages
 
 $(VENV)/.stamp-rivals: bench/requirements.txt $(VENV)/.stamp-requirements
 	$(run) 'installing the rivals' $(pip_install) --requirement $<
+	touch $@
+
+$(VENV)/.stamp-engines: python/requirements-engines.txt $(VENV)/.stamp-packages
+	$(run) 'installing Spark and Ray' $(pip_install) --requirement $<
 	touch $@
 
 # By itself, so that nothing else is resolved to a pre-release. It may fail, and is then tried again the next time.
