@@ -23,6 +23,8 @@ TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
 FILE ?=
 # make fuzz MINUTES=60
 MINUTES ?= 6
+# make docs-site LINKS=1 also requests the links to other sites
+LINKS ?=
 # make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'; make bench AGAINST=HEAD~10;
 # make bench ROWS=remote, or ROWS=remote-all*, reads over a network with latency
 ROWS ?=
@@ -201,10 +203,12 @@ stubs: package ## The stubs say what the extension module has
 	$(say) 'stubs: stubtest'
 	@cd python && ../.ci/progress stubtest $(PYTHON) -m mypy.stubtest tupelo._core
 
+# From nothing: Sphinx warns only of pages that it reads, and a second run would read no page again.
 docs-site: package command $(VENV)/.stamp-requirements ## The site of docs/ with the reference of command and package, in target/docs-site; every warning an error
 	$(say) 'docs: sphinx'
+	@rm -rf target/docs-site
 	$(run) sphinx $(PYTHON) -m sphinx --fail-on-warning --keep-going --quiet -c docs/site docs target/docs-site
-	@if [ -n "$${LINKS:-}" ]; then $(run) 'links of other sites' $(PYTHON) -m sphinx --quiet --builder linkcheck -c docs/site docs target/docs-links; fi
+	$(if $(LINKS),$(run) 'links to other sites' $(PYTHON) -m sphinx --fresh-env --quiet --builder linkcheck -c docs/site docs target/docs-links)
 
 test-python: build standin wheel root ## Python: the package, and the judges in conformance/
 	$(say) 'tests: Python'
