@@ -24,6 +24,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 root_doc = "README"
 exclude_patterns = ["site"]
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 html_title = "Tupelo"
 html_show_sourcelink = False
 # Nothing is fetched when a page is read.
@@ -48,8 +50,13 @@ copybutton_prompt_is_regexp = True
 def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
     """A README lists its pages: they become the contents, in its order."""
     folder = (DOCS / name).parent
-    # What is not a page of the site is named without a link.
-    source[0] = re.sub(r"\[([^\]]*)\]\((\.\./)+(?!guide|internals|decisions|reference)[^)#]*\)", r"`\1`", source[0])
+
+    def without_link(link: re.Match[str]) -> str:
+        # What is not in docs/ has no page: it is named.
+        inside = (folder / link[2]).resolve().is_relative_to(DOCS)
+        return link[0] if inside else f"`{link[1]}`"
+
+    source[0] = re.sub(r"\[([^\]]*)\]\((\.\./[^)#]*)[^)]*\)", without_link, source[0])
     if Path(name).name != "README":
         return
     # Items of a list, or first cells of a table.
