@@ -4,6 +4,7 @@ import html
 import os
 import re
 import subprocess
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,15 @@ suppress_warnings = ["myst.header"]
 default_role = "py:obj"
 nitpicky = True
 # Names of other packages have no pages here, nor have the types of annotations.
-OTHERS = "ak|boost_histogram|dask|dask_awkward|hist|io|np|numpy|pandas|pathlib|polars|pyarrow|repr|rich"
+OTHERS = "ak|boost_histogram|dask|dask_awkward|hist|io|np|numpy|pandas|pathlib|polars|pyarrow|ray|repr|rich"
 nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", rf"({OTHERS})(\..*)?")]
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {
+    "members": True,
+    # Members of these bases are not repeated: they are Python's, Arrow's or on the page of errors.
+    "inherited-members": "Mapping,MutableMapping,tuple,object,OSError,BaseException,Error,UnionDataset,Dataset",
+}
+# The site does not need them: they are large.
+autodoc_mock_imports = ["pyspark", "ray"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 88
@@ -63,6 +70,12 @@ def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
     links = re.findall(r"^(?:- |\| )\[[^\]]*\]\(([^)#:]+\.md)\)", source[0], re.MULTILINE)
     pages = [link for link in dict.fromkeys(links) if (folder / link).is_file() and not link.startswith("..")]
     source[0] += "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
+
+
+def hide_constructor(app: Sphinx, what: str, name: str, obj: Any, *_: object) -> tuple[str, None] | None:
+    """Programs get objects from functions and make only records, whose fields the signature lists."""
+    is_record = isinstance(obj, type) and (is_dataclass(obj) or issubclass(obj, tuple))
+    return ("", None) if what == "class" and not is_record else None
 
 
 class CommandHelp(Directive):
@@ -104,6 +117,7 @@ def redirect(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("source-read", add_contents)
+    app.connect("autodoc-process-signature", hide_constructor)
     app.connect("build-finished", redirect)
     app.add_directive("command-help", CommandHelp)
     return {"parallel_read_safe": True}

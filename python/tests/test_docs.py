@@ -62,11 +62,21 @@ def test_the_readme_has_a_place_for_the_table_of_the_benchmark(monkeypatch: pyte
     assert report.between_markers(text, "bench", table) == text
 
 
-@pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals", "docs/reference"])
+@pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals", "docs/decisions", "docs/reference"])
 def test_every_page_is_listed(folder: str) -> None:
     listed = (ROOT / folder / "README.md").read_text(encoding="utf-8")
     pages = [path.name for path in (ROOT / folder).glob("*.md") if path.name != "README.md"]
     assert [name for name in pages if f"]({name})" not in listed] == []
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
+    listed = re.findall(r"^\.\. auto(?:class|exception|function):: tupelo\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(listed) == sorted(name for name in tupelo.__all__ if name != "__version__")
+    modules = re.findall(r"^\.\. automodule:: tupelo\.(\w+)$", pages, re.MULTILINE)
+    found = {module.name for module in pkgutil.iter_modules(tupelo.__path__) if not module.name.startswith("_")}
+    # Those that dir lists only name again what is on the pages.
+    assert sorted(modules) == sorted(found.difference(dir(tupelo)))
 
 
 def test_the_block_that_starts_processes_works_as_a_script() -> None:
