@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import subprocess
@@ -19,10 +20,18 @@ NAMES = [module.name for module in pkgutil.walk_packages(tupelo.__path__, "tupel
 # The engine is not under uproot in most tests.
 MODULES = ["tupelo", *(name for name in NAMES if not name.startswith("tupelo.uproot."))]
 
+ENGINES = {"tupelo.ray": "ray", "tupelo.spark": "pyspark"}
+"""Modules that need what `make test-engines` installs."""
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name: str) -> None:
     options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    engine = ENGINES.get(name)
+    if engine and importlib.util.find_spec(engine) is None:
+        with pytest.raises(ImportError, match=f"{name} needs {engine}.*pip install"):
+            importlib.import_module(name)
+        return
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=options)
     assert failed == 0
 
