@@ -522,18 +522,20 @@ fn branch(object: &Object, parent: Option<usize>, memory: &Memory) -> Result<Bra
 
 /// Refuses baskets that share bytes: a small file could have any number of them.
 pub(crate) fn check_places(branches: &[Branch]) -> Result<()> {
-    let all =
-        branches.iter().flat_map(|branch| branch.baskets.iter().map(|basket| (branch.file_name.as_str(), basket)));
-    let mut places: Vec<(&str, Range<u64>)> = all
-        .filter_map(|(file, basket)| match basket.stored {
-            Stored::InFile { offset, bytes } => Some((file, offset..offset.saturating_add(bytes.into()))),
+    let mut files: HashMap<&str, Vec<Range<u64>>> = HashMap::new();
+    for branch in branches {
+        let places = branch.baskets.iter().filter_map(|basket| match basket.stored {
+            Stored::InFile { offset, bytes } => Some(offset..offset.saturating_add(bytes.into())),
             Stored::Embedded(_) => None,
-        })
-        .collect();
-    places.sort_unstable_by_key(|(file, place)| (*file, place.start, place.end));
-    for ((file, place), (of, next)) in places.iter().zip(places.iter().skip(1)) {
-        if file == of && next.start < place.end {
-            return Err(Error::corrupt("two baskets overlap").at(next.start));
+        });
+        files.entry(&branch.file_name).or_default().extend(places);
+    }
+    for places in files.values_mut() {
+        places.sort_unstable_by_key(|place| (place.start, place.end));
+        for (place, next) in places.iter().zip(places.iter().skip(1)) {
+            if next.start < place.end {
+                return Err(Error::corrupt("two baskets overlap").at(next.start));
+            }
         }
     }
     Ok(())
