@@ -14,6 +14,7 @@ use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
 use crate::keys::Keys;
 use crate::linked::joined;
 use crate::links::{self, Dangling, Targets, key_numbers};
+use crate::lists::{first_differing, from_zero};
 use crate::stores::{Container, Stores, Variable, container_of};
 
 /// Names of the ntuple or tree with the events in files of ATLAS, in the order in which they are looked for: of ntuples, of early
@@ -291,12 +292,10 @@ fn paths_of(variable: &Variable) -> impl Iterator<Item = &str> {
 fn value_of(container: &Container, variable: &Variable, columns: &Columns<'_>, first: u64) -> Result<ArrayRef> {
     let values = columns.at(variable.path())?;
     let (Some(linked), Some(list)) = (variable.linked(), values.as_list_opt::<i64>()) else { return Ok(values) };
-    let joined = joined(list, &columns.at(&linked.path)?, linked.kind);
-    let joined = joined.map_err(|(entry, what)| {
+    joined(list, &columns.at(&linked.path)?, linked.kind).map_err(|(entry, what)| {
         let (container, variable, entry) = (container.name(), variable.name(), first + entry as u64);
         Error::unsupported(format!("container '{container}', variable '{variable}', entry {entry}: {what}"))
-    })?;
-    Ok(Arc::new(joined))
+    })
 }
 
 /// The variables of a container as lists of structs, or of an object as structs.
@@ -304,11 +303,9 @@ fn records(container: &Container, variables: &[String], batch: Option<&Columns<'
     let missing = || Error::unsupported(format!("'{}' has neither elements nor variables", container.name()));
     let batch = batch.ok_or_else(missing)?;
     let mut offsets: Option<(OffsetBuffer<i64>, String)> = None;
-    let mut count = batch.batch.num_rows();
     if let Some(interface) = container.interface() {
         let own = batch.at(interface)?;
-        let own = own.as_list_opt::<i64>().ok_or_else(missing)?.offsets().clone();
-        offsets = Some((own, String::new()));
+        offsets = Some((from_zero(own.as_list_opt::<i64>().ok_or_else(missing)?).0, String::new()));
     }
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for name in variables {
@@ -319,26 +316,20 @@ fn records(container: &Container, variables: &[String], batch: Option<&Columns<'
                 let what = format!("variable '{name}' of '{}' has no list of values in each entry", container.name());
                 Error::unsupported(what)
             })?;
+            let (own, items) = from_zero(list);
             match &offsets {
-                Some((known, other)) => check(container, [name, other], [list.offsets(), known], first)?,
-                None => offsets = Some((list.offsets().clone(), name.clone())),
+                Some((known, other)) => check(container, [name, other], [&own, known], first)?,
+                None => offsets = Some((own, name.clone())),
             }
-            let (start, end) = bounds(list.offsets());
-            values = list.values().slice(start, end - start);
-            count = end - start;
+            values = items;
         }
         fields.push(ArrowField::new(name, values.data_type().clone(), values.is_nullable()));
         columns.push(values);
     }
-    if let Some((known, _)) = &offsets {
-        let (start, end) = bounds(known);
-        count = end - start;
-    }
+    let count = offsets.as_ref().map_or(batch.batch.num_rows(), |(known, _)| known.lengths().sum());
     let records = StructArray::try_new_with_length(Fields::from(fields), columns, None, count)?;
     match offsets {
         Some((offsets, _)) => {
-            let start = offsets.first().copied().unwrap_or(0);
-            let offsets = OffsetBuffer::new(offsets.iter().map(|offset| offset - start).collect());
             let item = Arc::new(ArrowField::new("item", records.data_type().clone(), false));
             Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
         }
@@ -347,19 +338,10 @@ fn records(container: &Container, variables: &[String], batch: Option<&Columns<'
     }
 }
 
-fn bounds(offsets: &OffsetBuffer<i64>) -> (usize, usize) {
-    let place = |offset: Option<&i64>| usize::try_from(offset.copied().unwrap_or(0)).unwrap_or(0);
-    (place(offsets.first()), place(offsets.last()))
-}
-
 /// Refuses a variable that has another number of values than another one, or than the container has elements.
 fn check(container: &Container, names: [&str; 2], offsets: [&OffsetBuffer<i64>; 2], first: u64) -> Result<()> {
     let [own, known] = offsets;
-    if own == known {
-        return Ok(());
-    }
-    let mut lengths = own.lengths().zip(known.lengths()).enumerate();
-    let Some((entry, (own, known))) = lengths.find(|(_, (own, known))| own != known) else { return Ok(()) };
+    let Some((entry, (own, known))) = first_differing(own, known) else { return Ok(()) };
     let [name, other] = names;
     let what = match other {
         "" => "the container has".to_owned(),

@@ -9,7 +9,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field as ArrowField};
 
 use crate::links::{INDEX, KEY, key_numbers};
-use crate::lists::{Wrong, from_zero, in_items, position};
+use crate::lists::{Wrong, entries_of_items, from_zero, in_items, list_of, position, ranges};
 use crate::stores::LinkedKind;
 
 /// Bits of the index of a packed link; the place of its container is above them.
@@ -20,16 +20,16 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 ///
 /// # Errors
 /// The place of an entry, and what is wrong with it.
-pub(crate) fn joined(values: &LargeListArray, linked: &ArrayRef, kind: LinkedKind) -> Result<LargeListArray, Wrong> {
+pub(crate) fn joined(values: &LargeListArray, linked: &ArrayRef, kind: LinkedKind) -> Result<ArrayRef, Wrong> {
     let linked = linked.as_list_opt::<i64>().ok_or_else(|| (0, "the linked variable has no lists".to_owned()))?;
     let (offsets, items) = from_zero(values);
     let (ends, others) = from_zero(linked);
     let items = match kind {
         LinkedKind::Containers => {
             let keys = key_numbers(&others).ok_or_else(|| (0, "the linked variable has no keys".to_owned()))?;
-            let entries = offsets.lengths().enumerate().flat_map(|(entry, count)| std::iter::repeat_n(entry, count));
+            let entries = entries_of_items(&(0..values.len()).collect::<Vec<_>>(), &offsets);
             let change = |values: &ArrayRef, entries: &[usize]| unpacked(values, entries, &ends, &keys);
-            in_items(&items, &entries.collect::<Vec<_>>(), &change)?
+            in_items(&items, &entries, &change)?
         }
         LinkedKind::Items => {
             let numbers = plain_numbers(&items).ok_or_else(|| (0, "its values are not ends of lists".to_owned()))?;
@@ -39,12 +39,11 @@ pub(crate) fn joined(values: &LargeListArray, linked: &ArrayRef, kind: LinkedKin
             let taken: Vec<u64> = bounds.iter().flat_map(|&(start, end)| start as u64..end as u64).collect();
             let taken = arrow_select::take::take(&others, &arrow_array::UInt64Array::from(taken), None);
             let lengths = OffsetBuffer::from_lengths(bounds.iter().map(|(start, end)| end - start));
-            let lists = taken.and_then(|taken| LargeListArray::try_new(item, lengths, taken, None));
-            Arc::new(lists.map_err(|error| (0, error.to_string()))?)
+            list_of(&item, lengths, taken.map_err(|error| (0, error.to_string()))?, None)?
         }
     };
     let item = Arc::new(ArrowField::new("item", items.data_type().clone(), items.is_nullable()));
-    LargeListArray::try_new(item, offsets, items, values.nulls().cloned()).map_err(|error| (0, error.to_string()))
+    list_of(&item, offsets, items, values.nulls())
 }
 
 /// The items of each element, as places among those of all entries.
@@ -54,11 +53,10 @@ pub(crate) fn item_bounds(
     ends: &OffsetBuffer<i64>,
 ) -> Result<Vec<(usize, usize)>, Wrong> {
     let mut found = Vec::with_capacity(numbers.len());
-    for (entry, range) in offsets.windows(2).enumerate() {
-        let [first, last] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+    for (entry, elements) in ranges(offsets).enumerate() {
         let [start, end] = [entry, entry + 1].map(|at| position(ends.get(at).copied().unwrap_or(0)));
         let mut begin = start;
-        for element in first..last {
+        for element in elements {
             let number = numbers.value(element);
             let own = start + number as usize;
             if number == 0 {

@@ -15,7 +15,7 @@ use arrow_select::take::take;
 use tupelo::Error;
 
 use crate::keys::Keys;
-use crate::lists::{Wrong, bytes_of, fixed_items, from_zero};
+use crate::lists::{Wrong, bytes_of, entries_of_items, fixed_items, from_zero, in_items, position};
 
 /// Members of the class of links.
 pub(crate) const KEY: &str = "m_persKey";
@@ -31,17 +31,37 @@ pub enum Dangling {
     Null,
 }
 
+/// The elements of a container, entry by entry.
+#[derive(Debug, Clone)]
+pub(crate) struct Elements {
+    pub(crate) name: String,
+    pub(crate) offsets: OffsetBuffer<i64>,
+}
+
+impl Elements {
+    /// The place of an element of an entry among all.
+    ///
+    /// # Errors
+    /// For an index that is too large, as the end of a sentence.
+    fn place(&self, entry: usize, index: u32) -> std::result::Result<usize, String> {
+        let bound = |at: usize| position(self.offsets.get(at).copied().unwrap_or(0));
+        let (start, end) = (bound(entry), bound(entry + 1));
+        let place = start.saturating_add(index as usize);
+        if place < end { Ok(place) } else { Err(out_of_range(index, &self.name, end - start)) }
+    }
+}
+
 /// The elements of a container that links may refer to.
 #[derive(Debug)]
 pub(crate) struct Targets {
-    name: String,
-    offsets: OffsetBuffer<i64>,
+    elements: Elements,
     items: ArrayRef,
 }
 
 impl Targets {
     pub(crate) fn of(name: &str, lists: &LargeListArray) -> Self {
-        Self { name: name.to_owned(), offsets: lists.offsets().clone(), items: Arc::clone(lists.values()) }
+        let elements = Elements { name: name.to_owned(), offsets: lists.offsets().clone() };
+        Self { elements, items: Arc::clone(lists.values()) }
     }
 }
 
@@ -92,8 +112,7 @@ impl Links {
         let mut entries: Vec<usize> = (0..values.len()).collect();
         while let Some(list) = values.as_list_opt::<i64>() {
             let (own, items) = from_zero(list);
-            let of_item = |(entry, count): (&usize, usize)| std::iter::repeat_n(*entry, count);
-            entries = entries.iter().zip(own.lengths()).flat_map(of_item).collect();
+            entries = entries_of_items(&entries, &own);
             levels.push(own);
             values = items;
         }
@@ -129,10 +148,9 @@ impl Links {
             entry_before = entry;
             let found = match (key, targets.get(&key)) {
                 (0, _) => Ok(None),
-                (_, Some(target)) => target.place(entry, index).map(|place| {
-                    let element = usize::try_from(place).unwrap_or(0);
-                    bytes = bytes.saturating_add(bytes_of(&target.items, element..element + 1));
-                    starts.get(&key).map(|start| start + place)
+                (_, Some(target)) => target.elements.place(entry, index).map(|place| {
+                    bytes = bytes.saturating_add(bytes_of(&target.items, place..place + 1));
+                    starts.get(&key).map(|start| start + place as u64)
                 }),
                 (_, None) => Err(match keys.name(key) {
                     Some(name) => format!("its container '{name}' is not in the event"),
@@ -177,19 +195,6 @@ impl Links {
     }
 }
 
-impl Targets {
-    /// The place of an element of an entry among all items.
-    fn place(&self, entry: usize, index: u32) -> std::result::Result<u64, String> {
-        let bound = |at: usize| self.offsets.get(at).and_then(|offset| u64::try_from(*offset).ok()).unwrap_or(0);
-        let (start, end) = (bound(entry), bound(entry + 1));
-        let place = start + u64::from(index);
-        match place < end {
-            true => Ok(place),
-            false => Err(out_of_range(index, &self.name, end - start)),
-        }
-    }
-}
-
 /// The keys and indices of links, which may be in a base class.
 fn members(links: &ArrayRef) -> Option<(UInt32Array, UInt32Array)> {
     let record: &StructArray = links.as_struct_opt()?;
@@ -204,9 +209,7 @@ fn members(links: &ArrayRef) -> Option<(UInt32Array, UInt32Array)> {
 /// Where the elements of a container go if others are left out.
 #[derive(Debug)]
 pub(crate) struct Moved {
-    pub(crate) name: String,
-    /// The end of the elements of each entry, from 0 on.
-    pub(crate) offsets: OffsetBuffer<i64>,
+    pub(crate) elements: Elements,
     /// The new index of each element in its entry; `None` if it is left out.
     pub(crate) places: Vec<Option<u32>>,
 }
@@ -228,7 +231,7 @@ fn is_link(fields: &Fields) -> bool {
 /// Values whose links refer to the new places of elements: those to elements that are left out are null links.
 ///
 /// # Errors
-/// For a link to an element that there is not, the place of its entry, and what is wrong.
+/// For a link whose index is too large, the place of its entry, and what is wrong.
 pub(crate) fn with_moved(values: &ArrayRef, moved: &BTreeMap<u32, Moved>) -> std::result::Result<ArrayRef, Wrong> {
     let entries: Vec<usize> = (0..values.len()).collect();
     moved_in(values, &entries, moved)
@@ -252,14 +255,7 @@ fn moved_in(
             let array = StructArray::try_new(fields.clone(), columns, record.nulls().cloned());
             built(array.map(|array| Arc::new(array) as ArrayRef))
         }
-        DataType::LargeList(item) => {
-            let list = values.as_list::<i64>();
-            let (offsets, items) = from_zero(list);
-            let of_items = entries.iter().zip(offsets.lengths()).flat_map(|(&entry, n)| std::iter::repeat_n(entry, n));
-            let items = moved_in(&items, &of_items.collect::<Vec<_>>(), moved)?;
-            let array = LargeListArray::try_new(Arc::clone(item), offsets, items, list.nulls().cloned());
-            built(array.map(|array| Arc::new(array) as ArrayRef))
-        }
+        DataType::LargeList(_) => in_items(values, entries, &|items, entries| moved_in(items, entries, moved)),
         DataType::FixedSizeList(item, width) => {
             let list = values.as_fixed_size_list();
             let (size, items) = fixed_items(list);
@@ -302,15 +298,10 @@ impl Moved {
     /// The new index of an element; `None` if it is left out.
     ///
     /// # Errors
-    /// What is wrong, if there is no such element.
+    /// For an index that is too large, as the end of a sentence.
     pub(crate) fn place(&self, entry: usize, index: u32) -> std::result::Result<Option<u32>, String> {
-        let bound = |at: usize| self.offsets.get(at).and_then(|it| u64::try_from(*it).ok()).unwrap_or(0);
-        let (start, end) = (bound(entry), bound(entry + 1));
-        let place = start + u64::from(index);
-        match usize::try_from(place).ok().filter(|_| place < end).and_then(|place| self.places.get(place)) {
-            Some(new) => Ok(*new),
-            None => Err(out_of_range(index, &self.name, end - start)),
-        }
+        let place = self.elements.place(entry, index)?;
+        Ok(self.places.get(place).copied().flatten())
     }
 }
 
@@ -322,13 +313,13 @@ pub(crate) fn key_numbers(links: &ArrayRef) -> Option<UInt32Array> {
 }
 
 #[cold]
-fn out_of_range(index: u32, container: &str, count: u64) -> String {
+fn out_of_range(index: u32, container: &str, count: usize) -> String {
     format!("its index is {index}, but '{container}' has {count} elements there")
 }
 
 #[cold]
 fn differing(targets: &BTreeMap<u32, Targets>) -> Error {
-    let names: Vec<String> = targets.values().map(|target| format!("'{}'", target.name)).collect();
+    let names: Vec<String> = targets.values().map(|target| format!("'{}'", target.elements.name)).collect();
     let what = format!("the variables differ in type between {}; choose others", names.join(", "));
     Error::invalid_argument(what)
 }
@@ -397,9 +388,8 @@ mod tests {
         let outer: ArrayRef = Arc::new(lists(Arc::new(inner), &[1, 1, 1, 1]).slice(1, 3));
         // The entries have two, no and two elements.
         let offsets = OffsetBuffer::from_lengths([2, 0, 2]);
-        let moved = |places: Vec<Option<u32>>| {
-            BTreeMap::from([(7, Moved { name: "T".to_owned(), offsets: offsets.clone(), places })])
-        };
+        let elements = Elements { name: "T".to_owned(), offsets };
+        let moved = |places: Vec<Option<u32>>| BTreeMap::from([(7, Moved { elements: elements.clone(), places })]);
         let found = with_moved(&outer, &moved(vec![None, Some(0), Some(0), None])).unwrap();
         assert_eq!(found.data_type(), outer.data_type());
         let inner = found.as_list::<i64>().values().as_list::<i64>();

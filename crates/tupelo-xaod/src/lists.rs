@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, LargeListArray};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::DataType;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, FieldRef};
 
 /// An offset as a position; offsets are never negative.
 pub(crate) fn position(offset: i64) -> usize {
@@ -25,10 +25,38 @@ pub(crate) fn from_zero(list: &LargeListArray) -> (OffsetBuffer<i64>, ArrayRef) 
     (own, list.values().slice(position(start), position(end - start)))
 }
 
+/// The places of the items of each list.
+pub(crate) fn ranges(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = Range<usize>> {
+    offsets.iter().zip(offsets.iter().skip(1)).map(|(&start, &end)| position(start)..position(end))
+}
+
+/// The first list that has another length than the one beside it, and both lengths.
+pub(crate) fn first_differing(own: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Option<(usize, (usize, usize))> {
+    own.lengths().zip(other.lengths()).enumerate().find(|(_, (own, other))| own != other)
+}
+
+/// The entry of each item.
+pub(crate) fn entries_of_items(entries: &[usize], offsets: &OffsetBuffer<i64>) -> Vec<usize> {
+    entries.iter().zip(offsets.lengths()).flat_map(|(&entry, count)| repeat_n(entry, count)).collect()
+}
+
+/// Lists of these items.
+pub(crate) fn list_of(
+    item: &FieldRef,
+    offsets: OffsetBuffer<i64>,
+    items: ArrayRef,
+    nulls: Option<&NullBuffer>,
+) -> Result<ArrayRef, Wrong> {
+    match LargeListArray::try_new(Arc::clone(item), offsets, items, nulls.cloned()) {
+        Ok(lists) => Ok(Arc::new(lists)),
+        Err(error) => Err((0, error.to_string())),
+    }
+}
+
 /// The items of a fixed-size list, those of a slice only.
 pub(crate) fn fixed_items(list: &FixedSizeListArray) -> (usize, ArrayRef) {
     let size = usize::try_from(list.value_length()).unwrap_or(0);
-    (size, list.values().slice(list.offset() * size, list.len() * size))
+    (size, list.values().slice(0, list.len() * size))
 }
 
 /// Bytes of the values of an element, those in its lists and texts included.
@@ -45,8 +73,7 @@ pub(crate) fn bytes_of(values: &ArrayRef, range: Range<usize>) -> u64 {
         }
         DataType::FixedSizeList(_, size) => {
             let (list, size) = (values.as_fixed_size_list(), usize::try_from(*size).unwrap_or(0));
-            let first = list.offset();
-            bytes_of(list.values(), (first + range.start) * size..(first + range.end) * size)
+            bytes_of(list.values(), range.start * size..range.end * size)
         }
         DataType::Struct(_) => values.as_struct().columns().iter().map(|it| bytes_of(it, range.clone())).sum(),
         DataType::LargeUtf8 => {
@@ -75,9 +102,7 @@ pub(crate) fn in_items(
         return change(values, entries);
     };
     let (offsets, items) = from_zero(list);
-    let of_items = entries.iter().zip(offsets.lengths()).flat_map(|(&entry, count)| repeat_n(entry, count));
-    let items = in_items(&items, &of_items.collect::<Vec<_>>(), change)?;
+    let items = in_items(&items, &entries_of_items(entries, &offsets), change)?;
     let item = Arc::new(item.as_ref().clone().with_data_type(items.data_type().clone()));
-    let lists = LargeListArray::try_new(item, offsets, items, list.nulls().cloned());
-    lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
+    list_of(&item, offsets, items, list.nulls())
 }

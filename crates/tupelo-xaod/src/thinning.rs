@@ -13,8 +13,8 @@ use tupelo::reader::Entries;
 use tupelo::{Error, Result};
 
 use crate::linked::{index_of, item_bounds, key_of, plain_numbers, with_index, with_plain_numbers};
-use crate::links::{Moved, has_links, key_numbers, with_moved};
-use crate::lists::{Wrong, from_zero, in_items, position};
+use crate::links::{Elements, Moved, has_links, key_numbers, with_moved};
+use crate::lists::{Wrong, first_differing, from_zero, in_items, list_of, ranges};
 
 /// The part of an event that a column is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +44,10 @@ pub(crate) struct Thinning {
 
 /// Which elements of a container some entries keep.
 struct Kept {
-    name: String,
-    /// The end of the elements of each entry, from 0 on.
-    offsets: OffsetBuffer<i64>,
-    elements: BooleanArray,
+    /// All of them, from 0 on.
+    elements: Elements,
+    mask: BooleanArray,
+    /// How many are kept in each entry.
     lengths: Vec<usize>,
 }
 
@@ -161,18 +161,14 @@ impl Kept {
         };
         let list = mask.as_list_opt::<i64>().ok_or_else(wrong)?;
         let (offsets, items) = from_zero(list);
-        let elements = items.as_boolean_opt().ok_or_else(wrong)?;
+        let mask = items.as_boolean_opt().ok_or_else(wrong)?;
         // A missing answer keeps nothing.
-        let elements = match elements.nulls() {
-            Some(nulls) => BooleanArray::new(elements.values() & nulls.inner(), None),
-            None => elements.clone(),
+        let mask = match mask.nulls() {
+            Some(nulls) => BooleanArray::new(mask.values() & nulls.inner(), None),
+            None => mask.clone(),
         };
-        let count = |range: &[i64]| {
-            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
-            elements.slice(start, end - start).true_count()
-        };
-        let lengths = offsets.windows(2).map(count).collect();
-        Ok(Self { name: name.to_owned(), offsets, elements, lengths })
+        let lengths = ranges(&offsets).map(|range| mask.slice(range.start, range.len()).true_count()).collect();
+        Ok(Self { elements: Elements { name: name.to_owned(), offsets }, mask, lengths })
     }
 
     /// A list with the elements that are kept.
@@ -181,17 +177,17 @@ impl Kept {
             return Err(not_for_elements(column, array));
         };
         let (offsets, items) = from_zero(list);
-        if offsets != self.offsets {
-            let differs = offsets.lengths().zip(self.offsets.lengths()).enumerate();
-            let differs = { differs }.find(|(_, (own, known))| own != known);
-            let (place, (found, expected)) = differs.unwrap_or((0, (offsets.len(), self.offsets.len())));
+        let known = &self.elements.offsets;
+        if offsets != *known {
+            let differing = first_differing(&offsets, known);
+            let (place, (found, expected)) = differing.unwrap_or((0, (offsets.len(), known.len())));
             return Err(Error::unsupported(format!(
                 "container '{}', variable '{column}', entry {}: found {found} values where the mask has {expected}",
-                self.name,
+                self.elements.name,
                 entries.number(place)
             )));
         }
-        let items = filter(&items, &self.elements)?;
+        let items = filter(&items, &self.mask)?;
         let offsets = OffsetBuffer::from_lengths(self.lengths.iter().copied());
         Ok(Arc::new(LargeListArray::try_new(Arc::clone(item), offsets, items, list.nulls().cloned())?))
     }
@@ -201,10 +197,9 @@ impl Kept {
         let (list, offsets, elements, bounds) = self.jagged(ends, items)?;
         let DataType::LargeList(item) = ends.data_type() else { return Err(no_lists()) };
         let mut numbers = vec![0; elements.len()];
-        for range in offsets.windows(2) {
-            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+        for range in ranges(&offsets) {
             let mut sum = 0;
-            for element in (start..end).filter(|&element| self.is_kept(element)) {
+            for element in range.filter(|&element| self.is_kept(element)) {
                 let (begin, end) = bounds.get(element).copied().unwrap_or((0, 0));
                 sum += end - begin;
                 if let Some(number) = numbers.get_mut(element) {
@@ -213,8 +208,7 @@ impl Kept {
             }
         }
         let elements = with_plain_numbers(&elements, numbers);
-        let lists = LargeListArray::try_new(Arc::clone(item), offsets, elements, list.nulls().cloned());
-        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
+        list_of(item, offsets, elements, list.nulls())
     }
 
     /// The items of the lists of the elements that are kept.
@@ -226,10 +220,9 @@ impl Kept {
         let (_, values) = from_zero(list);
         let mut mask = vec![false; values.len()];
         let mut lengths = Vec::with_capacity(list.len());
-        for range in offsets.windows(2) {
-            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+        for range in ranges(&offsets) {
             let mut count = 0;
-            for element in (start..end).filter(|&element| self.is_kept(element)) {
+            for element in range.filter(|&element| self.is_kept(element)) {
                 let (begin, end) = bounds.get(element).copied().unwrap_or((0, 0));
                 mask.get_mut(begin..end).into_iter().flatten().for_each(|it| *it = true);
                 count += end - begin;
@@ -237,9 +230,7 @@ impl Kept {
             lengths.push(count);
         }
         let values = filter(&values, &BooleanArray::from(mask)).map_err(|error| (0, error.to_string()))?;
-        let offsets = OffsetBuffer::from_lengths(lengths);
-        let lists = LargeListArray::try_new(Arc::clone(item), offsets, values, list.nulls().cloned());
-        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| (0, error.to_string()))
+        list_of(item, OffsetBuffer::from_lengths(lengths), values, list.nulls())
     }
 
     /// Lists of elements with the bounds of their items.
@@ -248,8 +239,8 @@ impl Kept {
             return Err(no_lists());
         };
         let (offsets, elements) = from_zero(list);
-        if offsets != self.offsets {
-            return Err((0, format!("it has another number of values than '{}' has elements", self.name)));
+        if offsets != self.elements.offsets {
+            return Err((0, format!("it has another number of values than '{}' has elements", self.elements.name)));
         }
         let numbers = plain_numbers(&elements).ok_or_else(no_lists)?;
         let bounds = item_bounds(&offsets, &numbers, &from_zero(others).0)?;
@@ -257,7 +248,7 @@ impl Kept {
     }
 
     fn is_kept(&self, element: usize) -> bool {
-        element < self.elements.len() && self.elements.value(element)
+        element < self.mask.len() && self.mask.value(element)
     }
 
     /// A store whose variables have the elements that are kept.
@@ -278,16 +269,15 @@ impl Kept {
 
     /// Where its elements go.
     fn moved(&self) -> Moved {
-        let mut places = Vec::with_capacity(self.elements.len());
-        for range in self.offsets.windows(2) {
-            let [start, end] = [range.first(), range.last()].map(|bound| position(bound.copied().unwrap_or(0)));
+        let mut places = Vec::with_capacity(self.mask.len());
+        for range in ranges(&self.elements.offsets) {
             let mut next = 0;
-            for element in start..end {
+            for element in range {
                 let is_kept = self.is_kept(element);
                 places.push(is_kept.then_some(next));
                 next += u32::from(is_kept);
             }
         }
-        Moved { name: self.name.clone(), offsets: self.offsets.clone(), places }
+        Moved { elements: self.elements.clone(), places }
     }
 }
