@@ -63,6 +63,53 @@ def test_merged_ntuples_are_read_by_others(merged: dict[str, tuple[str, Path]], 
 
 
 @pytest.fixture(scope="module")
+def mixed() -> dict[str, tuple[str, Path]]:
+    """Real ntuples, and files to which each is merged with one that is stored in another way, and itself again."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    made = {}
+    for number, (path, name) in enumerate(real_ntuples()):
+        uri = f"{path}:{name}"
+        codecs = stored(uri)
+        # Only pages that are compressed are encoded for it, too.
+        other, out = FOLDER / f"{number}-other.root", FOLDER / f"{number}-mixed.root"
+        codec = "zstd" if codecs == {"none"} else "none"
+        run("copy", "-q", uri, "-o", str(other), "--force", "--compression", codec)
+        run("merge", "-q", str(out), uri, str(other), uri, "--force")
+        run("verify", "-q", str(out))
+        # All pages stay as they are.
+        assert stored(f"{out}:{name}") == codecs | stored(f"{other}:{name}"), uri
+        made[uri] = (name, out)
+    if not made:
+        pytest.skip("no real files")
+    return made
+
+
+def stored(uri: str) -> set[str]:
+    """The codecs of the pages of an ntuple."""
+    found = re.findall(r'"codec": "([^"]*)"', run("ls", "--json", uri))
+    return {codec for codecs in found for codec in codecs.split(", ") if codec}
+
+
+@pytest.mark.parametrize("tool", ["root", "uproot"])
+def test_other_representations_are_read_by_others(
+    mixed: dict[str, tuple[str, Path]], tool: str, summary: list[str]
+) -> None:
+    """The judge reads the entries of the original three times, with pages of two codecs and encodings."""
+    if tool == "root" and (error := root_error()):
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    dumps = judge(tool, [{"file": str(out), "ntuple": name} for name, out in mixed.values()], "mixed")
+    found = {}
+    for uri, dump in zip(mixed, dumps, strict=True):
+        one = tupelo_dump(uri, "mixed")
+        thrice = one.with_suffix(".thrice")
+        thrice.write_bytes(one.read_bytes() * 3)
+        if tool != "uproot" or Path(uri.rpartition(":")[0]).name not in NOT_FOR_UPROOT:
+            found[uri] = dump.messages + agree(thrice, dump)
+    report(found)
+    summary.append(f"{len(found)} real ntuples merged with pages that are stored in two ways, read by {tool}")
+
+
+@pytest.fixture(scope="module")
 def widened() -> dict[str, tuple[str, Path]]:
     """Real ntuples, and files with the first half of their fields to which the others were added."""
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -426,7 +426,8 @@ impl ColumnWriter {
     pub(crate) fn take_stored(&mut self) -> StoredColumn {
         debug_assert!(self.packed.is_empty() && self.pages.is_empty(), "pages are left behind");
         self.end_cluster();
-        StoredColumn { pages: std::mem::take(&mut self.stored), compression: self.options.compression.setting() }
+        let compression = self.options.compression.setting();
+        StoredColumn { pages: std::mem::take(&mut self.stored), compression, representation: 0 }
     }
 
     /// Ends the cluster, whose pages are all sealed and none of them stored.
@@ -434,7 +435,7 @@ impl ColumnWriter {
         debug_assert!(self.packed.is_empty() && self.stored.is_empty(), "pages are left behind");
         self.end_cluster();
         let pages = self.pages.drain(..).flatten().collect();
-        SealedColumn { compression: self.options.compression.setting(), pages }
+        SealedColumn { compression: self.options.compression.setting(), pages, representation: 0 }
     }
 
     fn end_cluster(&mut self) {

@@ -16,6 +16,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, UInt8Array, UInt64Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
+use tupelo_format::encoding::Encoding;
 
 use self::column::Lengths;
 pub(crate) use self::column::{ColumnKind, ColumnWriter, Values};
@@ -31,6 +32,8 @@ pub(crate) struct FieldWriter {
     pub(crate) kind: Kind,
     /// Index of its first column among all that are written.
     pub(crate) column: usize,
+    /// How sealed pages of the first column may be encoded, too: each is a further representation, counted from 1.
+    pub(crate) others: Vec<Encoding>,
     pub(crate) children: Vec<FieldWriter>,
 }
 

@@ -135,6 +135,14 @@ pub(crate) struct StoredColumn {
     pub(crate) pages: Vec<PageInfo>,
     /// Compression setting.
     pub(crate) compression: u32,
+    /// Its number among the [representations](super::FieldWriter::others) of the field.
+    pub(crate) representation: usize,
+}
+
+impl StoredColumn {
+    pub(crate) fn elements(&self) -> u64 {
+        self.pages.iter().map(|page| u64::from(page.elements)).sum()
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub(crate) struct SealedColumn {
     /// Compression setting.
     pub(crate) compression: u32,
     pub(crate) pages: Vec<SealedPage>,
+    /// Its number among the [representations](super::FieldWriter::others) of the field.
+    pub(crate) representation: usize,
 }
 
 /// What is known of a whole cluster before its pages are read.

@@ -176,7 +176,13 @@ fn nulls_in_a_dictionary_are_nulls() {
     let values = Arc::new(StringArray::from(vec![Some("a"), None]));
     let array: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0, 1, 0]), values));
     let column = |kind, column_type| ColumnWriter::new(kind, options(column_type, 64));
-    let text = |column| FieldWriter { path: "text".to_owned(), kind: Kind::String, column, children: Vec::new() };
+    let text = |column| FieldWriter {
+        path: "text".to_owned(),
+        kind: Kind::String,
+        column,
+        others: Vec::new(),
+        children: Vec::new(),
+    };
     let mut columns =
         [column(ColumnKind::Indexes, ColumnType::Index64), column(ColumnKind::Fixed(1), ColumnType::Char)];
     let error = text(0).stage(&array, &mut columns).unwrap_err();
@@ -184,7 +190,8 @@ fn nulls_in_a_dictionary_are_nulls() {
 
     let field = Field::new("_0", "std::string", Kind::String);
     let kind = Kind::Optional(Box::new(field));
-    let optional = FieldWriter { path: "text".to_owned(), kind, column: 0, children: vec![text(1)] };
+    let optional =
+        FieldWriter { path: "text".to_owned(), kind, column: 0, others: Vec::new(), children: vec![text(1)] };
     let mut columns = [
         column(ColumnKind::Indexes, ColumnType::Index64),
         column(ColumnKind::Indexes, ColumnType::Index64),

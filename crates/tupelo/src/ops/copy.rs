@@ -3,6 +3,8 @@
 pub mod append;
 mod options;
 mod salvage;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -82,6 +84,7 @@ pub fn copy(
     };
     let options = options.with_extra_type_info(sidecar.extra_type_info().to_vec());
     let options = options.with_max_cluster_bytes(how.max_stored_bytes);
+    let options = options.with_kept_representations(how.pages == Pages::Keep);
     let schema = how.schema(&read)?;
     let writer = file.ntuple(path, &schema, options)?;
     Copier::new(file, writer, how, warnings).copy(&read, &schema, progress)
@@ -232,8 +235,8 @@ impl<'f> Copier<'f> {
         let range = read.range();
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.how.pages == Pages::Keep);
         while keeps_pages && next < range.end {
-            let Sealed { end, cluster, lacking } = read.sealed(order, &(next..range.end))?;
-            match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, lacking), pages)) {
+            let Sealed { end, cluster, missing } = read.sealed(order, &(next..range.end))?;
+            match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, missing), pages)) {
                 None => {}
                 // Other clusters of the file hardly have other encodings.
                 Some((Err(_), _)) => keeps_pages = false,

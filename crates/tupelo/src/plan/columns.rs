@@ -7,7 +7,7 @@ use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::encoding::Encoding;
 use tupelo_format::envelope::{ColumnPages, FeatureFlags};
 
-use super::Segment;
+use super::{ColumnOf, Segment};
 use crate::schema::{Field, Kind, Primitive};
 use crate::source::{BlobRange, Cluster, Metadata, PAGE_MEMORY, RequestMemory, packed_bytes};
 use crate::{Error, Result};
@@ -433,6 +433,28 @@ impl<'m> ColumnTable<'m> {
         }
         let ranges = (0..column.info.pages.len()).map(|page| column.range(metadata, page));
         Ok(Some((place, ranges.collect::<Result<_>>()?)))
+    }
+
+    /// Entries at the beginning of a cluster for which a field with these columns has no values, as it was added later;
+    /// `None` where its columns begin at different entries.
+    pub(crate) fn missing_entries(&mut self, columns: &[ColumnOf<'_>], cluster: &Cluster) -> Result<Option<u64>> {
+        let mut all = None;
+        for ColumnOf { field, k, per_entry } in columns {
+            let Some(times) = per_entry.filter(|times| *times > 0) else { continue };
+            let count = cluster.entries.saturating_mul(times);
+            let segment = Segment { cluster: *cluster, start: 0, count, total: Some(count), per_entry: Some(times) };
+            let missing = match self.extent(field, *k, &segment).map_err(|e| self.named(field, e))? {
+                Some(extent) => extent.missing,
+                None => {
+                    self.check_unlisted(field, *k, &segment).map_err(|e| self.named(field, e))?;
+                    count
+                }
+            };
+            if missing % times != 0 || *all.get_or_insert(missing / times) != missing / times {
+                return Ok(None);
+            }
+        }
+        Ok(Some(all.unwrap_or(0)))
     }
 
     /// Compression setting of the `k`-th column of a field in a cluster; 0 is none.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::mem::discriminant;
 
 use tupelo_format::descriptor::FieldId;
+use tupelo_format::encoding::Encoding;
 
 use super::{Field, Kind, Primitive, Schema};
 
@@ -19,6 +20,9 @@ pub enum FieldPolicy {
     /// that were added late, as by ROOT's merger.
     Defaults,
 }
+
+/// Most representations of a field. Each takes space in every cluster, and there may be thousands of sources.
+const MAX_REPRESENTATIONS: usize = 8;
 
 /// The fields of several sources as those of one.
 #[derive(Debug, Default)]
@@ -223,6 +227,14 @@ struct Difference {
     other: String,
 }
 
+/// How one or the other of the fields stores its first column.
+fn representations(own: &Field, other: &Field) -> Vec<Encoding> {
+    let mut all = own.representations.clone();
+    all.extend(other.representations.iter().filter(|encoding| !own.representations.contains(encoding)));
+    all.truncate(MAX_REPRESENTATIONS);
+    all
+}
+
 /// The field whose values both fields have. `missing` receives the members that one of them lacks.
 fn combined(
     own: &Field,
@@ -243,7 +255,13 @@ fn combined(
     };
     // Values that one source stores more exactly are not those of another encoding.
     let encoding = own.encoding.filter(|_| own.encoding == other.encoding);
-    let with = |kind: Kind| Field { kind, encoding, ..own.clone() };
+    let with = |kind: Kind| {
+        let representations = match own.is_stored_like(other) {
+            true => representations(own, other),
+            false => own.representations.clone(),
+        };
+        Field { kind, encoding, representations, ..own.clone() }
+    };
     // The type of a collection has that of its items in its name.
     let items = [own, other].map(Field::children);
     if let [[ours], [theirs]] = items

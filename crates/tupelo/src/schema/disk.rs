@@ -39,6 +39,7 @@ fn field(descriptor: &Descriptor, id: FieldId) -> Result<Field> {
         soa: record.soa,
         projected_from: record.source.map(|source| descriptor.path(FieldId::from(source))),
         encoding: columns.widest(),
+        representations: columns.first(),
         kind,
         hidden: false,
         id: Some(id),
@@ -74,6 +75,11 @@ impl Columns {
 
     fn is_empty(&self) -> bool {
         self.representations.is_empty()
+    }
+
+    /// The first column of each representation.
+    fn first(&self) -> Vec<Encoding> {
+        self.representations.iter().filter_map(|columns| columns.first().copied()).collect()
     }
 
     /// The first column of the most precise representation.

@@ -143,6 +143,8 @@ pub struct Field {
     pub projected_from: Option<String>,
     /// How the first column of the field itself is, or will be, stored; `None` leaves it to the defaults.
     pub encoding: Option<Encoding>,
+    /// How the first column is stored in any of the clusters that it is read from.
+    pub(crate) representations: Vec<Encoding>,
     /// The kind of the field.
     pub kind: Kind,
     /// See [`Field::is_hidden`].
@@ -164,6 +166,7 @@ impl Field {
             soa: false,
             projected_from: None,
             encoding: None,
+            representations: Vec::new(),
             kind,
             hidden: false,
             id: None,
@@ -181,6 +184,7 @@ impl Field {
             self.kind = Kind::Primitive(primitive);
             self.type_name = name.to_owned();
             self.encoding = None;
+            self.representations.clear();
         }
         self.children_mut().iter_mut().for_each(Self::store);
     }

@@ -64,14 +64,20 @@ pub(super) struct ClusterBuilder {
     pub(super) progress: WriteProgress,
 }
 
-/// Stores all pages of a cluster with this number, ordered by column.
-pub(super) fn store(sink: &dyn PageSink, cluster: u64, columns: &[SealedColumn]) -> Result<Vec<StoredColumn>> {
-    let numbered = (0u32..).zip(columns);
-    let pages = numbered.flat_map(|(column, own)| own.pages.iter().map(move |page| page.as_stored(column)));
+/// Stores all pages of a cluster with this number; `physical` has the numbers of the columns.
+pub(super) fn store(
+    sink: &dyn PageSink,
+    cluster: u64,
+    physical: &[usize],
+    columns: &[SealedColumn],
+) -> Result<Vec<StoredColumn>> {
+    let numbered = physical.iter().zip(columns);
+    let pages = numbered.flat_map(|(&column, own)| own.pages.iter().map(move |page| page.as_stored(column as u32)));
     let mut locators = sink.put_pages(cluster, &pages.collect::<Vec<_>>())?.into_iter();
     let stored = |column: &SealedColumn| {
         let pages = column.pages.iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator));
-        StoredColumn { pages: pages.collect(), compression: column.compression }
+        let (compression, representation) = (column.compression, column.representation);
+        StoredColumn { pages: pages.collect(), compression, representation }
     };
     Ok(columns.iter().map(stored).collect())
 }
@@ -266,24 +272,24 @@ impl ClusterBuilder {
     }
 
     /// Checks a cluster whose pages are sealed.
-    pub(super) fn check_sealed(&self, cluster: ListedCluster, lacking: Vec<usize>) -> Result<CheckedCluster> {
-        sealed::check(cluster, lacking, &self.fields, &self.columns)
+    pub(super) fn check_sealed(&self, cluster: ListedCluster, missing: Vec<(usize, u64)>) -> Result<CheckedCluster> {
+        sealed::check(cluster, missing, &self.fields, &self.columns)
     }
 
-    /// Adds the columns of a field of this type that a checked cluster lacks, after the open one was flushed, with default
-    /// values for all its entries. Returns their pages.
+    /// Adds default values for the first entries of a checked cluster to the columns of a field of this type, after the open
+    /// cluster was flushed. Returns their pages.
     pub(super) fn add_defaults(
         &mut self,
         cluster: &mut CheckedCluster,
-        field: usize,
-        data_type: &DataType,
+        (field, entries): (usize, u64),
+        (data_type, is_nullable): (&DataType, bool),
     ) -> Result<ReadPages> {
         let Some(writer) = self.fields.get(field).and_then(Option::as_ref) else { return Ok(Vec::new()) };
         let range = writer.all_columns();
-        let mut left = cluster.entries();
+        let mut left = entries;
         while left > 0 {
             let piece = left.min(MAX_VALIDATED_ENTRIES);
-            writer.stage(&default_values(data_type, piece as usize), &mut self.columns)?;
+            writer.stage(&default_values(data_type, is_nullable, piece as usize), &mut self.columns)?;
             left -= piece;
             for column in self.columns.get_mut(range.clone()).into_iter().flatten() {
                 column.append_staged()?;
@@ -299,10 +305,10 @@ impl ClusterBuilder {
         let mut pages = Vec::new();
         for place in range {
             let Some(column) = self.columns.get_mut(place) else { continue };
-            let (encoding, SealedColumn { compression, pages: sealed }) =
+            let (encoding, SealedColumn { compression, pages: sealed, .. }) =
                 (column.options().encoding, column.take_sealed());
             let listed = ListedColumn { encoding, compression, pages: sealed.iter().map(SealedPage::listed).collect() };
-            let own = cluster.add(listed, place);
+            let own = cluster.add_defaults(place, listed);
             pages.extend(sealed.into_iter().enumerate().map(|(number, page)| ((own, number), page)));
         }
         Ok(pages)

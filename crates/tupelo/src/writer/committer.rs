@@ -289,22 +289,25 @@ impl Committer {
         self.check_usable()?;
         let stored = match cluster.pages {
             ClusterPages::Stored(columns) => columns,
-            ClusterPages::Sealed(columns) => cluster_builder::store(&*self.sink, self.progress.clusters, &columns)?,
+            ClusterPages::Sealed(columns) => {
+                let physical = self.model.physical(columns.iter().map(|column| column.representation))?;
+                cluster_builder::store(&*self.sink, self.progress.clusters, &physical, &columns)?
+            }
         };
         self.is_changed = true;
-        // In a continued ntuple, writers are in another order than physical columns.
-        let mut stored: Vec<_> = stored.into_iter().map(Some).collect();
-        let mut columns = Vec::with_capacity(self.model.columns.len());
-        for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
-            let stored = writer.and_then(|writer| stored.get_mut(writer)).and_then(Option::take);
-            let Some(StoredColumn { pages, compression }) = stored else {
-                columns.push(ColumnPages::suppressed());
-                continue;
-            };
+        let physical = self.model.physical(stored.iter().map(|column| column.representation))?;
+        let elements: Vec<u64> = stored.iter().map(StoredColumn::elements).collect();
+        let mut columns = vec![ColumnPages::suppressed(); self.model.columns.len()];
+        for (StoredColumn { pages, compression, .. }, place) in stored.into_iter().zip(physical) {
             self.group_pages += pages.len();
-            let column = ColumnPages { pages, first_element: Some(*next_element), compression };
-            *next_element += column.elements();
-            columns.push(column);
+            let first_element = self.next_elements.get(place).copied();
+            if let Some(column) = columns.get_mut(place) {
+                *column = ColumnPages { pages, first_element, compression };
+            }
+        }
+        // All representations count the elements, in whichever they are stored.
+        for (column, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
+            *next_element += column.and_then(|column| elements.get(column.writer)).copied().unwrap_or(0);
         }
         let summary = ClusterSummary { first_entry: self.progress.entries, entries: cluster.entries, flags: 0 };
         self.clusters.push((summary, columns));

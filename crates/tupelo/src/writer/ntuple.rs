@@ -77,13 +77,14 @@ impl NtupleWriter {
     }
 
     /// Checks a whole cluster whose pages are sealed already, for [`NtupleWriter::append_sealed`]. Its columns must have the
-    /// encodings of the ntuple's. It has none for the fields at the places `lacking`, whose values are the default ones.
+    /// encodings of a representation of the ntuple's. The fields at the places in `missing` have default values in so many
+    /// entries at the beginning, and no columns if these are all.
     ///
     /// # Errors
     /// Invalid argument for a cluster that does not match the ntuple.
-    pub(crate) fn check_sealed(&self, cluster: ListedCluster, lacking: Vec<usize>) -> Result<CheckedCluster> {
+    pub(crate) fn check_sealed(&self, cluster: ListedCluster, missing: Vec<(usize, u64)>) -> Result<CheckedCluster> {
         let committer = lock(&self.shared);
-        let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster, lacking));
+        let checked = committer.check_usable().and_then(|()| self.builder.check_sealed(cluster, missing));
         checked.map_err(|e| committer.context(e))
     }
 
@@ -100,14 +101,17 @@ impl NtupleWriter {
         self.flush_cluster()?;
         let poisoned = |error| lock(&self.shared).poison(error);
         let mut defaults = Vec::new();
-        for field in cluster.lacking().to_vec() {
-            let data_type = lock(&self.shared).model.schema.fields.get(field).map(|field| data_type(field, true));
-            let Some(data_type) = data_type else { continue };
-            defaults.extend(self.builder.add_defaults(&mut cluster, field, &data_type).map_err(poisoned)?);
+        for missing in cluster.missing().to_vec() {
+            let committer = lock(&self.shared);
+            let Some(field) = committer.model.schema.fields.get(missing.0) else { continue };
+            let (data_type, is_nullable) = (data_type(field, true), field.is_nullable());
+            drop(committer);
+            let added = self.builder.add_defaults(&mut cluster, missing, (&data_type, is_nullable));
+            defaults.extend(added.map_err(poisoned)?);
         }
         let mut filler = self.builder.fill_sealed(cluster);
         if !defaults.is_empty() {
-            filler.put(defaults).map_err(poisoned)?;
+            filler.put_defaults(defaults).map_err(poisoned)?;
         }
         for read in pages {
             filler.put(read?).map_err(poisoned)?;

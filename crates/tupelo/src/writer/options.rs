@@ -51,6 +51,7 @@ pub struct WriteOptions {
     pub(super) checkpoint: CheckpointEvery,
     pub(super) description: String,
     pub(super) extra_type_info: Vec<tupelo_format::envelope::ExtraTypeInfo>,
+    pub(super) keeps_representations: bool,
 }
 
 impl Default for WriteOptions {
@@ -69,6 +70,7 @@ impl Default for WriteOptions {
             },
             description: String::new(),
             extra_type_info: Vec::new(),
+            keeps_representations: false,
         }
     }
 }
@@ -182,12 +184,19 @@ impl WriteOptions {
     }
 
     /// Options for the pages of a column.
+    /// Sets whether clusters may be stored in any of the representations that the fields were read in.
+    pub(crate) fn with_kept_representations(mut self, keeps_representations: bool) -> Self {
+        self.keeps_representations = keeps_representations;
+        self
+    }
+
     pub(super) fn page_options(&self, encoding: Encoding, compression: Compression) -> PageOptions {
         PageOptions { encoding, compression, has_checksum: self.page_checksums, page_bytes: self.page_bytes }
     }
 
     /// The options for fields that are added later.
     pub(super) fn without_fields(mut self) -> Self {
+        self.keeps_representations = false;
         self.field_compression.clear();
         self.field_encoding.clear();
         self

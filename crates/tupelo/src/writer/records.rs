@@ -19,9 +19,19 @@ pub(super) struct Model {
     /// By path, items of collections included as `_0`.
     ids: HashMap<String, FieldIds>,
     fields: usize,
-    /// The index of each physical column's writer; `None` for representations that are not written.
-    pub(super) columns: Vec<Option<usize>>,
-    writers: usize,
+    /// `None` for representations that are not written.
+    pub(super) columns: Vec<Option<PhysicalColumn>>,
+    /// Number of writers of columns.
+    pub(super) writers: usize,
+}
+
+/// A physical column that is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PhysicalColumn {
+    /// The index of its writer, which those of other representations share.
+    pub(super) writer: usize,
+    /// Its number among the [representations](FieldWriter::others) of the field.
+    pub(super) representation: usize,
 }
 
 /// The result of adding fields.
@@ -86,11 +96,26 @@ impl Model {
     pub(super) fn existing(
         schema: Schema,
         ids: HashMap<String, FieldIds>,
-        columns: Vec<Option<usize>>,
+        columns: Vec<Option<PhysicalColumn>>,
         fields: usize,
     ) -> Self {
         let writers = columns.iter().flatten().count();
         Self { schema, ids, fields, columns, writers }
+    }
+
+    /// The physical columns of a cluster, in the order of their writers, each in this representation. In a continued ntuple
+    /// they are in another order.
+    pub(super) fn physical(&self, representations: impl Iterator<Item = usize>) -> Result<Vec<usize>> {
+        let representations: Vec<usize> = representations.collect();
+        let mut physical = vec![None; representations.len()];
+        for (place, column) in self.columns.iter().enumerate() {
+            let Some(PhysicalColumn { writer, representation }) = *column else { continue };
+            if representations.get(writer) == Some(&representation) {
+                physical[writer] = Some(place);
+            }
+        }
+        let all: Option<Vec<usize>> = physical.into_iter().collect();
+        all.ok_or_else(|| Error::invalid_argument("a column of the cluster is not that of any representation"))
     }
 
     /// Adds top-level fields after `entries` entries: names, roles, columns and encodings under the given options.
@@ -327,9 +352,15 @@ impl<'o> Builder<'o> {
         let (first, physical) = (self.model.writers, self.model.columns.len());
         // An encoding for numbers in collections is passed on by the fields that cannot have it.
         let takes_it = asked.is_some_and(|encoding| fits(field, &encoding));
+        let mut others = Vec::new();
         if !context.is_projected {
             let chosen = if takes_it { asked } else { field.encoding };
-            self.add_columns(field, id, chosen, compression, context.first_element).map_err(within)?;
+            let encodings = self.encodings(field, chosen, compression).map_err(within)?;
+            if let (Some(own), true) = (encodings.first(), self.options.keeps_representations) {
+                others.extend(field.representations.iter().filter(|it| *it != own && fits(field, it)));
+            }
+            self.add_columns(field, id, &encodings, compression, context.first_element).map_err(within)?;
+            self.add_representations(id, &encodings, &others);
         }
         let passed = asked.filter(|_| !takes_it);
         if passed.is_some() && !field.is_transparent() {
@@ -351,30 +382,35 @@ impl<'o> Builder<'o> {
                 self.add(child, &path, &format!("{disk_path}.{}", child.name), below)
             })
             .collect::<Result<_>>()?;
-        Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, children })
+        Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, others, children })
+    }
+
+    /// How the columns of a field are encoded.
+    fn encodings(&self, field: &Field, chosen: Option<Encoding>, compression: Compression) -> Result<Vec<Encoding>> {
+        let compressed = !compression.is_none();
+        let encoding = |k: usize| match (k, chosen) {
+            (0, Some(encoding)) if compressed => Ok(encoding),
+            (0, Some(encoding)) => unsplit(field, encoding),
+            (0, None) => {
+                let default = default_column_type(field, compressed)
+                    .ok_or_else(|| Error::unsupported("the field has no column"))?;
+                of(default)
+            }
+            _ if field.kind == Kind::Streamer => of(ColumnType::Byte),
+            _ => of(ColumnType::Char),
+        };
+        (0..FieldWriter::columns_of(field).len()).map(encoding).collect()
     }
 
     fn add_columns(
         &mut self,
         field: &Field,
         id: u32,
-        chosen: Option<Encoding>,
+        encodings: &[Encoding],
         compression: Compression,
         first_element: Option<u64>,
     ) -> Result<()> {
-        let compressed = !compression.is_none();
-        for (k, memory) in FieldWriter::columns_of(field).into_iter().enumerate() {
-            let encoding = match (k, chosen) {
-                (0, Some(encoding)) if compressed => encoding,
-                (0, Some(encoding)) => unsplit(field, encoding)?,
-                (0, None) => {
-                    let default = default_column_type(field, compressed)
-                        .ok_or_else(|| Error::unsupported("the field has no column"))?;
-                    of(default)?
-                }
-                _ if field.kind == Kind::Streamer => of(ColumnType::Byte)?,
-                _ => of(ColumnType::Char)?,
-            };
+        for (k, (memory, &encoding)) in FieldWriter::columns_of(field).into_iter().zip(encodings).enumerate() {
             debug_assert!(memory != ColumnKind::Bits || encoding.bits() == 1);
             let sealing = self.options.page_options(encoding, compression);
             // Only the first column of a field is deferred: earlier entries have no items.
@@ -385,20 +421,28 @@ impl<'o> Builder<'o> {
             };
             let deferred =
                 i64::try_from(first).map_err(|_| Error::limit(format!("first element {first} is too large")))?;
-            self.added.records.columns.push(ColumnRecord {
-                column_type: encoding.column_type().code(),
-                bits: encoding.bits(),
-                field: id,
-                representation: 0,
-                first_element: (deferred > 0).then_some(deferred),
-                range: encoding.range(),
-            });
+            let record = ColumnRecord { first_element: (deferred > 0).then_some(deferred), ..record(id, encoding, 0) };
+            self.added.records.columns.push(record);
             self.added.first_elements.push(first);
             self.added.columns.push(ColumnWriter::new(memory, sealing));
-            self.model.columns.push(Some(self.model.writers));
+            self.model.columns.push(Some(PhysicalColumn { writer: self.model.writers, representation: 0 }));
             self.model.writers += 1;
         }
         Ok(())
+    }
+
+    /// Adds further representations of a field, in which the first column has these encodings and others have those of the
+    /// columns that were just added.
+    fn add_representations(&mut self, id: u32, encodings: &[Encoding], others: &[Encoding]) {
+        for (representation, first) in (1..).zip(others) {
+            let columns = [first].into_iter().chain(encodings.iter().skip(1));
+            for (writer, encoding) in (self.model.writers - encodings.len()..).zip(columns) {
+                self.added.records.columns.push(record(id, *encoding, representation));
+                self.added.first_elements.push(0);
+                let representation = representation.into();
+                self.model.columns.push(Some(PhysicalColumn { writer, representation }));
+            }
+        }
     }
 
     /// Adds alias columns of a projected field and its subfields, which refer to the columns of their sources.
@@ -418,6 +462,18 @@ impl<'o> Builder<'o> {
         let aliases = source.columns.iter().map(|&column| AliasColumnRecord { column, field: own });
         self.added.records.alias_columns.extend(aliases);
         field.children().iter().try_for_each(|child| self.alias(&format!("{disk_path}.{}", child.name), child))
+    }
+}
+
+/// The record of a column that every cluster has.
+fn record(field: u32, encoding: Encoding, representation: u16) -> ColumnRecord {
+    ColumnRecord {
+        column_type: encoding.column_type().code(),
+        bits: encoding.bits(),
+        field,
+        representation,
+        first_element: None,
+        range: encoding.range(),
     }
 }
 

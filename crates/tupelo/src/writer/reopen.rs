@@ -7,7 +7,7 @@ use tupelo_format::envelope::{Footer, Header};
 use tupelo_format::locator::{EnvelopeLink, Locator};
 
 use super::WriteOptions;
-use super::records::{FieldIds, Model};
+use super::records::{FieldIds, Model, PhysicalColumn};
 use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
 use crate::reader::Ntuple;
 use crate::schema::Field;
@@ -32,8 +32,7 @@ struct Columns<'n> {
     options: &'n WriteOptions,
     last: Option<Cluster>,
     writers: Vec<ColumnWriter>,
-    /// The writer of each physical column.
-    physical: Vec<Option<usize>>,
+    physical: Vec<Option<PhysicalColumn>>,
     next_elements: Vec<u64>,
 }
 
@@ -101,7 +100,8 @@ impl Columns<'_> {
             false => format!("{path}.{}", child.name),
         };
         let children = field.children().iter().map(|child| self.field(child, &below(child))).collect::<Result<_>>()?;
-        Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, children })
+        let (path, kind) = (path.to_owned(), field.kind.clone());
+        Ok(FieldWriter { path, kind, column: first, others: Vec::new(), children })
     }
 
     /// Creates writers for a field's columns, in the representation of the last cluster.
@@ -139,7 +139,7 @@ impl Columns<'_> {
                     field.type_name
                 )));
             }
-            self.physical[id.index()] = Some(self.writers.len());
+            self.physical[id.index()] = Some(PhysicalColumn { writer: self.writers.len(), representation: 0 });
             self.next_elements[id.index()] = ends.get(k).copied().unwrap_or(column.first_element);
             self.writers.push(ColumnWriter::new(memory, self.options.page_options(encoding, self.options.compression)));
         }

@@ -33,34 +33,47 @@ pub(super) enum ClusterPages {
 #[derive(Debug)]
 pub(crate) struct CheckedCluster {
     entries: u64,
-    columns: Vec<ListedColumn>,
-    /// For each column the place of its writer.
-    places: Vec<usize>,
-    lacking: Vec<usize>,
+    columns: Vec<CheckedColumn>,
+    /// As those of [`Sealed`](crate::reader::Sealed).
+    missing: Vec<(usize, u64)>,
+}
+
+/// A column of a sealed cluster.
+#[derive(Debug)]
+struct CheckedColumn {
+    listed: ListedColumn,
+    /// The place of its writer.
+    writer: usize,
+    /// Its number among the [representations](FieldWriter::others) of the field.
+    representation: usize,
+    /// Pages of default values before those of the cluster.
+    leading: usize,
 }
 
 impl CheckedCluster {
-    pub(super) fn entries(&self) -> u64 {
-        self.entries
+    /// The places of fields, each with the number of entries at the beginning that need default values.
+    pub(super) fn missing(&self) -> &[(usize, u64)] {
+        &self.missing
     }
 
-    /// The places of the fields without columns in it.
-    pub(super) fn lacking(&self) -> &[usize] {
-        &self.lacking
-    }
-
-    /// Adds a column of a field that it lacks; `place` is that of its writer. Returns the place of the column.
-    pub(super) fn add(&mut self, column: ListedColumn, place: usize) -> usize {
-        self.columns.push(column);
-        self.places.push(place);
+    /// Adds pages of default values before those of a writer's column. Returns the place of the column.
+    pub(super) fn add_defaults(&mut self, writer: usize, mut defaults: ListedColumn) -> usize {
+        let leading = defaults.pages.len();
+        if let Some(place) = self.columns.iter().position(|column| column.writer == writer) {
+            let column = &mut self.columns[place];
+            defaults.pages.append(&mut column.listed.pages);
+            (column.listed.pages, column.leading) = (defaults.pages, leading);
+            return place;
+        }
+        self.columns.push(CheckedColumn { listed: defaults, writer, representation: 0, leading: 0 });
         self.columns.len() - 1
     }
 }
 
-/// Checks the columns of a sealed cluster, which has none of the fields at the places `lacking`.
+/// Checks the columns of a sealed cluster, in which fields are `missing`.
 pub(super) fn check(
     cluster: ListedCluster,
-    lacking: Vec<usize>,
+    missing: Vec<(usize, u64)>,
     fields: &[Option<FieldWriter>],
     writers: &[ColumnWriter],
 ) -> Result<CheckedCluster> {
@@ -68,27 +81,58 @@ pub(super) fn check(
     if entries == 0 {
         return Err(Error::invalid_argument("sealed cluster has no entries"));
     }
-    let mut places = Vec::with_capacity(writers.len());
-    let stored: Vec<&FieldWriter> = fields
+    let without = |place: usize| missing.iter().find(|(own, _)| *own == place).map_or(0, |(_, entries)| *entries);
+    let stored: Vec<(&FieldWriter, u64)> = fields
         .iter()
         .enumerate()
-        .filter_map(|(place, field)| field.as_ref().filter(|_| !lacking.contains(&place)))
+        .filter_map(|(place, field)| field.as_ref().map(|field| (field, entries.saturating_sub(without(place)))))
+        .filter(|(_, entries)| *entries > 0)
         .collect();
-    stored.iter().for_each(|field| add_columns(field, &mut places));
-    if columns.len() != places.len() {
-        let (given, expected) = (columns.len(), places.len());
+    let expected: usize = stored.iter().map(|(field, _)| field.all_columns().len()).sum();
+    let given = columns.len();
+    if given != expected {
         return Err(Error::invalid_argument(format!("sealed cluster has {given} columns, expected {expected}")));
     }
+    let mut columns = columns.into_iter();
+    let mut checked = Vec::with_capacity(given);
     let mut elements = vec![0; writers.len()];
-    for (place, column) in places.iter().zip(&columns) {
-        let checked = writers.get(*place).map_or(Ok(()), |writer| column.check(&writer.options().encoding));
-        checked.map_err(|error| error.within(format!("column {place}")))?;
-        if let Some(elements) = elements.get_mut(*place) {
-            *elements = column.elements();
+    for (field, stored_entries) in &stored {
+        let first = checked.len();
+        check_columns(field, &mut columns, writers, &mut checked)?;
+        for CheckedColumn { listed, writer, representation, .. } in &checked[first..] {
+            if *stored_entries < entries && *representation > 0 {
+                let what = format!("column {writer} begins later, in another representation than its default values");
+                return Err(Error::invalid_argument(what));
+            }
+            if let Some(elements) = elements.get_mut(*writer) {
+                *elements = listed.elements();
+            }
         }
     }
-    check_elements(&stored, &elements, entries)?;
-    Ok(CheckedCluster { entries, columns, places, lacking })
+    check_elements(&stored, &elements)?;
+    Ok(CheckedCluster { entries, columns: checked, missing })
+}
+
+/// Checks the columns of a field, which come before those of its subfields.
+fn check_columns(
+    field: &FieldWriter,
+    columns: &mut impl Iterator<Item = ListedColumn>,
+    writers: &[ColumnWriter],
+    checked: &mut Vec<CheckedColumn>,
+) -> Result<()> {
+    let mut representation = 0;
+    for writer in field.column..field.column + field.columns() {
+        let (Some(listed), Some(own)) = (columns.next(), writers.get(writer)) else { break };
+        let mut encoding = &own.options().encoding;
+        if writer == field.column
+            && let Some(other) = field.others.iter().position(|other| *other == listed.encoding)
+        {
+            (representation, encoding) = (other + 1, &field.others[other]);
+        }
+        listed.check(encoding).map_err(|error| error.within(format!("column {writer}")))?;
+        checked.push(CheckedColumn { listed, writer, representation, leading: 0 });
+    }
+    field.children.iter().try_for_each(|child| check_columns(child, columns, writers, checked))
 }
 
 /// Takes the pages of a checked cluster, piece by piece, in any order.
@@ -110,7 +154,7 @@ enum TakenPages {
 impl ClusterFiller {
     pub(super) fn new(sink: Arc<dyn PageSink>, cluster: CheckedCluster) -> Self {
         fn none<T>(cluster: &CheckedCluster) -> Vec<Vec<Option<T>>> {
-            cluster.columns.iter().map(|column| column.pages.iter().map(|_| None).collect()).collect()
+            cluster.columns.iter().map(|column| column.listed.pages.iter().map(|_| None).collect()).collect()
         }
         let pages = match sink.stores_whole_clusters() {
             true => TakenPages::Sealed(none(&cluster)),
@@ -119,20 +163,28 @@ impl ClusterFiller {
         Self { sink, cluster, pages }
     }
 
-    /// Stores pages, or keeps them if the sink stores whole clusters.
-    pub(super) fn put(&mut self, read: ReadPages) -> Result<()> {
+    /// Stores pages of the cluster, or keeps them if the sink stores whole clusters.
+    pub(super) fn put(&mut self, mut read: ReadPages) -> Result<()> {
+        for ((column, page), _) in &mut read {
+            *page += self.cluster.columns.get(*column).map_or(0, |column| column.leading);
+        }
+        self.put_defaults(read)
+    }
+
+    /// The same for pages of default values.
+    pub(super) fn put_defaults(&mut self, pages: ReadPages) -> Result<()> {
         fn slot<T>(taken: &mut [Vec<Option<T>>], (column, page): (usize, usize)) -> Result<&mut Option<T>> {
             let slot = taken.get_mut(column).and_then(|pages| pages.get_mut(page));
             slot.ok_or_else(|| Error::invalid_argument(format!("page {page} of column {column} is not in the cluster")))
         }
         match &mut self.pages {
             TakenPages::Sealed(taken) => {
-                read.into_iter().try_for_each(|(place, page)| slot(taken, place).map(|slot| *slot = Some(page)))
+                pages.into_iter().try_for_each(|(place, page)| slot(taken, place).map(|slot| *slot = Some(page)))
             }
             TakenPages::Stored(taken) => {
-                let bytes: Vec<_> = read.iter().map(|((column, _), page)| page.as_stored(*column as u32)).collect();
+                let bytes: Vec<_> = pages.iter().map(|((column, _), page)| page.as_stored(*column as u32)).collect();
                 let locators = self.sink.put_pages(0, &bytes)?;
-                let mut stored = read.iter().zip(locators);
+                let mut stored = pages.iter().zip(locators);
                 stored.try_for_each(|((place, page), locator)| {
                     slot(taken, *place).map(|slot| *slot = Some(page.stored_at(locator)))
                 })
@@ -142,50 +194,51 @@ impl ClusterFiller {
 
     /// The cluster with its columns in the order of their writers.
     pub(super) fn finish(self) -> Result<FullCluster> {
-        /// Each column with the place of its writer, ordered by it.
+        /// Each column with its pages, in the order of the writers.
         fn placed<T>(
-            cluster: &CheckedCluster,
+            columns: &[CheckedColumn],
             taken: Vec<Vec<Option<T>>>,
-        ) -> Result<impl Iterator<Item = (u32, Vec<T>)>> {
-            let columns = taken.into_iter().zip(&cluster.columns).zip(&cluster.places);
-            let columns = columns.map(|((pages, column), place)| {
+        ) -> Result<impl Iterator<Item = (&CheckedColumn, Vec<T>)>> {
+            let columns = columns.iter().zip(taken).map(|(column, pages)| {
                 let pages: Option<Vec<T>> = pages.into_iter().collect();
                 let pages = pages.ok_or_else(|| Error::invalid_argument("a page of the cluster is missing"))?;
-                Ok((*place, (column.compression, pages)))
+                Ok((column, pages))
             });
-            let mut columns: Vec<(usize, (u32, Vec<T>))> = columns.collect::<Result<_>>()?;
-            columns.sort_by_key(|(place, _)| *place);
-            Ok(columns.into_iter().map(|(_, column)| column))
+            let mut columns: Vec<(&CheckedColumn, Vec<T>)> = columns.collect::<Result<_>>()?;
+            columns.sort_by_key(|(column, _)| column.writer);
+            Ok(columns.into_iter())
         }
-        let Self { cluster, pages, .. } = self;
-        let unpacked_bytes = cluster.columns.iter().map(ListedColumn::unpacked_bytes).sum();
-        let stored_bytes = cluster.columns.iter().map(ListedColumn::stored_bytes).sum();
-        let pages = match pages {
+        let CheckedCluster { entries, columns, .. } = self.cluster;
+        let unpacked_bytes = columns.iter().map(|column| column.listed.unpacked_bytes()).sum();
+        let stored_bytes = columns.iter().map(|column| column.listed.stored_bytes()).sum();
+        let pages = match self.pages {
             TakenPages::Stored(taken) => {
-                let columns = placed(&cluster, taken)?;
-                ClusterPages::Stored(columns.map(|(compression, pages)| StoredColumn { pages, compression }).collect())
+                let stored = placed(&columns, taken)?.map(|(column, pages)| StoredColumn {
+                    pages,
+                    compression: column.listed.compression,
+                    representation: column.representation,
+                });
+                ClusterPages::Stored(stored.collect())
             }
             TakenPages::Sealed(taken) => {
-                let columns = placed(&cluster, taken)?;
-                ClusterPages::Sealed(columns.map(|(compression, pages)| SealedColumn { compression, pages }).collect())
+                let sealed = placed(&columns, taken)?.map(|(column, pages)| SealedColumn {
+                    pages,
+                    compression: column.listed.compression,
+                    representation: column.representation,
+                });
+                ClusterPages::Sealed(sealed.collect())
             }
         };
-        Ok(FullCluster { entries: cluster.entries, pages, unpacked_bytes, stored_bytes })
+        Ok(FullCluster { entries, pages, unpacked_bytes, stored_bytes })
     }
 }
 
-/// Adds the columns of a field before those of its subfields.
-fn add_columns(field: &FieldWriter, places: &mut Vec<usize>) {
-    places.extend(field.column..field.column + field.columns());
-    field.children.iter().for_each(|child| add_columns(child, places));
-}
-
-/// Checks that the numbers of elements of all columns agree with each other and with the number of entries, as far as that is
-/// known without decoding.
-fn check_elements(fields: &[&FieldWriter], elements: &[u64], entries: u64) -> Result<()> {
-    for field in fields {
+/// Checks that the numbers of elements of all columns of fields agree with each other and with the number of their entries, as
+/// far as that is known without decoding.
+fn check_elements(fields: &[(&FieldWriter, u64)], elements: &[u64]) -> Result<()> {
+    for (field, entries) in fields {
         let values = values(field, elements).map_err(|e| e.within(format!("field '{}'", field.path)))?;
-        if let Some(values) = values.filter(|values| *values != entries) {
+        if let Some(values) = values.filter(|values| values != entries) {
             let what = format!("found {values} values in column {} for {entries} entries", field.column);
             return Err(Error::invalid_argument(what).within(format!("field '{}'", field.path)));
         }

@@ -27,8 +27,8 @@ const MAX_NAMED: usize = 5;
 /// Merge the ntuples and objects of many files into one file, without decompressing
 ///
 /// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
-/// are stored, in their codec, and their checksums are compared; what cannot stay as it is, such as columns that are
-/// encoded in another way than those of the first file, is decoded. Attribute sets and metadata are kept. The baskets of trees
+/// are stored, in their codec and encoding, and their checksums are compared; what cannot stay as it is, such as numbers of
+/// other types, is decoded. Attribute sets and metadata are kept. The baskets of trees
 /// are copied as they are stored, too; they have no checksums of their own to compare, so that damage stays, which `tupelo
 /// verify` finds. Histograms and profiles with the same path and axes are
 /// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status

@@ -293,7 +293,9 @@ impl Chain {
                 let data_type = type_of(field, &self.inner.known.schema, options.binary_strings);
                 let Some((_, array)) = own.next_if(|(next, _)| *next == place) else {
                     return Ok(match self.inner.known.policy {
-                        FieldPolicy::Defaults => default_values(&data_type, entries.len() as usize),
+                        FieldPolicy::Defaults => {
+                            default_values(&data_type, field.is_nullable(), entries.len() as usize)
+                        }
                         _ => new_null_array(&data_type, entries.len() as usize),
                     });
                 };
@@ -486,14 +488,17 @@ impl EntrySource for Chain {
         let source = self.source(index)?;
         let (places, selection) = own_fields(&*source, fields)?;
         let own = selection.stored_fields();
-        let lacking: Vec<usize> = (0..fields.len()).filter(|place| places.binary_search(place).is_err()).collect();
-        let has_defaults = lacking.is_empty() || self.inner.known.policy == FieldPolicy::Defaults;
+        let has_defaults = places.len() == fields.len() || self.inner.known.policy == FieldPolicy::Defaults;
         let is_same = places.iter().zip(own).all(|(place, own)| fields[*place].is_stored_like(own));
         if !is_same || !has_defaults || selection.is_evolved() {
             return Ok(Sealed::none(end));
         }
         let found = source.sealed(own, &(entries.start - start..end - start)).map_err(|e| source.context(e))?;
-        Ok(Sealed { end: found.end + start, lacking, ..found })
+        let entries = found.cluster.as_ref().map_or(0, |(cluster, _)| cluster.entries);
+        let own = found.missing.iter().filter_map(|(own, entries)| Some((*places.get(*own)?, *entries)));
+        let lacking = (0..fields.len()).filter(|place| places.binary_search(place).is_err());
+        let missing = own.chain(lacking.map(|place| (place, entries))).collect();
+        Ok(Sealed { end: found.end + start, missing, ..found })
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

@@ -158,8 +158,8 @@ fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// The values of entries that lack a field: zeros, empty texts and lists, and nulls where the type has them.
-pub(crate) fn default_values(data_type: &DataType, len: usize) -> ArrayRef {
+/// The values of entries that lack a field of this type: nulls where it has them, and else zeros, empty texts and lists.
+pub(crate) fn default_values(data_type: &DataType, is_nullable: bool, len: usize) -> ArrayRef {
     fn without_nulls(data: ArrayData, is_nullable: bool) -> ArrayData {
         let fields: Vec<bool> = match data.data_type() {
             DataType::Struct(fields) => fields.iter().map(|field| field.is_nullable()).collect(),
@@ -177,7 +177,7 @@ pub(crate) fn default_values(data_type: &DataType, len: usize) -> ArrayRef {
         let valid = data.clone().into_builder().nulls(nulls).child_data(children).build();
         valid.unwrap_or(data)
     }
-    make_array(without_nulls(ArrayData::new_null(data_type, len), false))
+    make_array(without_nulls(ArrayData::new_null(data_type, len), is_nullable))
 }
 
 /// Fields without those that were listed before.
@@ -202,14 +202,15 @@ pub(crate) struct Sealed {
     pub(crate) end: u64,
     /// The cluster and its pages; `None` if it must be decoded.
     pub(crate) cluster: Option<(ListedCluster, SealedPages)>,
-    /// The places of fields that the cluster lacks, whose entries have the default values.
-    pub(crate) lacking: Vec<usize>,
+    /// The places of fields that the cluster does not store for all its entries, each with the number of entries at the
+    /// beginning that have the default value.
+    pub(crate) missing: Vec<(usize, u64)>,
 }
 
 impl Sealed {
     /// Entries that must be decoded.
     pub(crate) fn none(end: u64) -> Self {
-        Self { end, cluster: None, lacking: Vec::new() }
+        Self { end, cluster: None, missing: Vec::new() }
     }
 }
 

@@ -94,9 +94,9 @@ impl StoredPage {
 pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
     ntuple.in_any_store(&|from| {
         let (end, listed) = listed(from, fields, entries)?;
-        let cluster =
-            listed.map(|Listed { cluster, about, pages }| (about, read(ntuple.clone(), from.clone(), cluster, pages)));
-        Ok(Sealed { end, cluster, lacking: Vec::new() })
+        let Some(Listed { cluster, about, pages, missing }) = listed else { return Ok(Sealed::none(end)) };
+        let cluster = Some((about, read(ntuple.clone(), from.clone(), cluster, pages)));
+        Ok(Sealed { end, cluster, missing })
     })
 }
 
@@ -106,6 +106,8 @@ struct Listed {
     about: ListedCluster,
     /// Each with the places of its column and its own.
     pages: Vec<((usize, usize), StoredPage)>,
+    /// As those of [`Sealed`].
+    missing: Vec<(usize, u64)>,
 }
 
 /// The end of the first cluster of the entries, and its pages if they can stay as they are.
@@ -120,20 +122,30 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
     }
     let memory = source.request_memory();
     let mut table = ColumnTable::new(source, &memory);
-    let (mut columns, mut pages) = (Vec::new(), Vec::new());
-    for column in fields.iter().filter(|field| field.projected_from.is_none()).flat_map(plan::columns) {
-        let Some((index, ranges)) = table.stored(column.field, column.k, &cluster)? else { return Ok((end, None)) };
-        let stored = table.column(PageId { column: index, page: 0 });
-        let place = columns.len();
-        let page = |(number, (info, range)): (usize, (&PageInfo, BlobRange))| {
-            ((place, number), StoredPage { column: stored.id, number: number as u32, info: *info, range })
-        };
-        pages.extend(stored.info.pages.iter().zip(ranges).enumerate().map(page));
-        columns.push(ListedColumn {
-            encoding: stored.encoding,
-            compression: stored.info.compression,
-            pages: stored.info.pages.iter().map(Into::into).collect(),
-        });
+    let (mut columns, mut pages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, field) in fields.iter().enumerate().filter(|(_, field)| field.projected_from.is_none()) {
+        let own = plan::columns(field);
+        let Some(without) = table.missing_entries(&own, &cluster)? else { return Ok((end, None)) };
+        if without > 0 {
+            missing.push((number, without));
+        }
+        if without == cluster.entries {
+            continue;
+        }
+        for column in own {
+            let Some((index, ranges)) = table.stored(column.field, column.k, &cluster)? else { return Ok((end, None)) };
+            let stored = table.column(PageId { column: index, page: 0 });
+            let place = columns.len();
+            let page = |(number, (info, range)): (usize, (&PageInfo, BlobRange))| {
+                ((place, number), StoredPage { column: stored.id, number: number as u32, info: *info, range })
+            };
+            pages.extend(stored.info.pages.iter().zip(ranges).enumerate().map(page));
+            columns.push(ListedColumn {
+                encoding: stored.encoding,
+                compression: stored.info.compression,
+                pages: stored.info.pages.iter().map(Into::into).collect(),
+            });
+        }
     }
     let bytes = pages.iter().map(|(_, page)| page.range.bytes()).fold(0, u64::saturating_add);
     let mut extents = Extents::default();
@@ -144,7 +156,7 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
         return Ok((end, None));
     }
     let about = ListedCluster { entries: cluster.entries, columns };
-    Ok((end, Some(Listed { cluster, about, pages })))
+    Ok((end, Some(Listed { cluster, about, pages, missing })))
 }
 
 /// Reads the pages of a cluster. Those of storage that is not read in place are fetched together.

@@ -18,7 +18,7 @@ impl Committer {
     pub(in crate::writer) fn late_fields(&mut self, schema: &Schema) -> Result<ClusterBuilder> {
         let options = self.options.clone().without_fields();
         let added = self.extend_top(schema, &options, 0)?;
-        let first = self.model.columns.iter().flatten().count() - added.columns.len();
+        let first = self.model.writers - added.columns.len();
         let fields = added.fields.into_iter().map(|field| field.map(|field| field.counted_from(first))).collect();
         Ok(ClusterBuilder::new(Arc::clone(&self.sink), fields, added.columns, &options).without_end())
     }
@@ -31,7 +31,9 @@ impl Committer {
             let mut listed = self.groups.listed(group, record)?;
             for ((_, columns), stored) in listed.iter_mut().zip(&mut clusters) {
                 next_elements.resize(stored.len(), 0);
-                for (StoredColumn { pages, compression }, next_element) in stored.into_iter().zip(&mut next_elements) {
+                for (StoredColumn { pages, compression, .. }, next_element) in
+                    stored.into_iter().zip(&mut next_elements)
+                {
                     let column = ColumnPages { pages, first_element: Some(*next_element), compression };
                     *next_element += column.elements();
                     columns.push(column);

@@ -1,0 +1,88 @@
+//! Clusters are copied with their pages as they are, in whichever codec and encodings, and from whichever entry on.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_select::concat::concat_batches;
+use tupelo_format::compression::Compression;
+use tupelo_storage::objects::ObjectMemory;
+use tupelo_storage::{MemoryFile, MemorySink};
+
+use super::*;
+use crate::dataset::FieldPolicy;
+use crate::reader::{File, Table};
+use crate::writer::tests::{nested, nested_schema, open};
+use crate::writer::{Mapping, ObjectOptions};
+
+const ENTRIES: i32 = 1000;
+
+/// One cluster of entries. The fields called `late_…` are added after `before` of them.
+fn part(options: WriteOptions, before: i32) -> MemoryFile {
+    let late = |batch: &RecordBatch| -> Vec<(String, ArrayRef)> {
+        let fields = batch.schema().fields().iter().map(|field| format!("late_{}", field.name())).collect::<Vec<_>>();
+        fields.into_iter().zip(batch.columns().iter().cloned()).collect()
+    };
+    let mut late_schema = nested_schema();
+    late_schema.fields.iter_mut().for_each(|field| field.name = format!("late_{}", field.name));
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "x.root").unwrap();
+    let mut ntuple = file.ntuple("events", &nested_schema(), options).unwrap();
+    if before > 0 {
+        ntuple.write(&nested(0..before, false)).unwrap();
+    }
+    ntuple.add_fields(&late_schema).unwrap();
+    let batch = nested(before..ENTRIES, false);
+    let names = batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let columns = names.into_iter().zip(batch.columns().iter().cloned()).chain(late(&batch));
+    ntuple.write(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    assert_eq!(ntuple.finish().unwrap().clusters, 1);
+    file.finish().unwrap();
+    target
+}
+
+fn all(table: &Table) -> RecordBatch {
+    table.read_all().to_batch().unwrap()
+}
+
+/// The stored pages of the parts come one after the other in the copy: in a file, and in objects of every mapping.
+#[test]
+fn pages_stay_in_other_encodings_and_before_late_fields() {
+    let options = || WriteOptions::default().with_page_bytes(512);
+    let none = Compression::from_setting(0).unwrap();
+    let parts = [
+        part(options(), 0),
+        part(options().with_compression(none), 0),
+        part(options(), 1),
+        part(options().with_compression(none), ENTRIES / 2),
+        part(options(), ENTRIES - 1),
+    ];
+    let count = parts.len();
+    let tables = parts.map(|file| Table::from(open(&file)));
+    let batches: Vec<RecordBatch> = tables.iter().map(all).collect();
+    let chain = Table::chain(count, 1, FieldPolicy::Common, move |number| Ok(Some(tables[number].clone()))).unwrap();
+    let copy_to = |file: &FileWriter| {
+        let copied = copy(chain.read_all(), file, "events", options(), Pages::Keep, &mut |_| ControlFlow::Continue(()));
+        // Decoded entries would be in one cluster.
+        assert_eq!(copied.unwrap().unwrap().written.clusters, count as u64);
+    };
+    let check = |ntuple: Ntuple, place: &str| {
+        let copied = all(&Table::from(ntuple));
+        let expected = concat_batches(&copied.schema(), batches.iter()).unwrap();
+        assert_eq!(copied, expected, "{place}");
+    };
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "x.root").unwrap();
+    copy_to(&file);
+    file.finish().unwrap();
+    check(open(&target), "file");
+    for mapping in ["page", "cage:700", "page-group", "cluster"] {
+        let store = ObjectMemory::new();
+        let how = ObjectOptions::default().with_mapping(mapping.parse::<Mapping>().unwrap());
+        let file = FileWriter::create_objects_in(Arc::new(store.clone()), "events", "ntpl+memory:events", how).unwrap();
+        copy_to(&file);
+        file.finish().unwrap();
+        let file = File::of_objects(Arc::new(store), "events", "ntpl+memory:events").unwrap();
+        check(file.ntuple(None).unwrap(), mapping);
+    }
+}
