@@ -43,6 +43,8 @@ mod _core {
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]
+    use super::objects::filling::fill_regular;
+    #[pymodule_export]
     use super::options::check_options;
     #[pymodule_export]
     use super::storage::{Source, Storage, display_name, is_object_uri, is_remote};

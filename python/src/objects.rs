@@ -1,4 +1,6 @@
-//! Objects of streamer fields as Python values.
+//! Objects of streamer fields as Python values, and histograms that are filled.
+
+pub(crate) mod filling;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -9,9 +9,12 @@ import awkward as ak
 import boost_histogram as bh
 import hist
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tupelo
+from tupelo import _core
+from tupelo.histogram import _regular
 
 ENTRIES = 3000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -334,3 +337,71 @@ def test_real_muons() -> None:
     histogram = ntuple.hist("Muon_pt", bins=50, range=(0, 100), step_size=100)
     assert histogram.values().tolist() == np.histogram(np.asarray(pt, dtype="f8"), 50, (0, 100))[0].tolist()
     assert "█" in str(histogram)
+
+
+def random_axis(rng: np.random.Generator) -> bh.axis.Regular:
+    """An axis of equal bins."""
+    low = rng.normal() * 10.0 ** rng.integers(-3, 4)
+    return bh.axis.Regular(int(rng.integers(1, 30)), low, low + 10.0 ** rng.integers(-2, 4) * (rng.random() + 0.1))
+
+
+def random_values(rng: np.random.Generator, axis: bh.axis.Regular, count: int) -> np.ndarray:
+    """Values within and around an axis, on its edges, and special ones, in some type."""
+    low, width = axis.edges[0], axis.edges[-1] - axis.edges[0]
+    values = rng.uniform(low - width / 2, low + 3 * width / 2, count)
+    special = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0]
+    for share, choices in ((0.2, axis.edges), (0.05, special)):
+        chosen = rng.random(count) < share
+        values[chosen] = rng.choice(choices, chosen.sum())
+    kind = rng.choice(["f8", "f4", "i8", "i4", "u2"])
+    if kind[0] != "f":
+        limits = np.iinfo(kind)
+        values = np.nan_to_num(values).clip(max(limits.min, -(2**53)), min(limits.max, 2**53))
+    with np.errstate(over="ignore"):
+        return values.astype(kind)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_own_filling_gives_what_the_library_gives(seed: int) -> None:
+    """Every bin to the last bit, with one to three axes, with and without weights, in several batches."""
+    rng = np.random.default_rng(seed)
+    for trial in range(100):
+        axes = [random_axis(rng) for _ in range(rng.integers(1, 4))]
+        storage = bh.storage.Weight if trial % 2 else bh.storage.Double
+        expected, filled = (bh.Histogram(*axes, storage=storage()) for _ in range(2))
+        for _ in range(2):
+            count = int(rng.integers(0, 4000))
+            values = [random_values(rng, axis, count) for axis in axes]
+            weight = rng.normal(size=count) if trial % 2 else None
+            expected.fill(*values, weight=weight)
+            assert _regular.is_filled_here(axes, values, weight)
+            _regular.fill(filled, axes, values, [False] * len(axes), weight)
+        assert np.array_equal(expected.view(flow=True), filled.view(flow=True)), (axes, trial)
+
+
+def test_own_filling_is_for_plain_axes_of_equal_bins() -> None:
+    """The library fills all others."""
+    regular, values = bh.axis.Regular(4, 0, 1), np.zeros(3)
+    others = [
+        bh.axis.Regular(4, 1, 2, transform=bh.axis.transform.log),
+        bh.axis.Regular(4, 0, 1, circular=True),
+        bh.axis.Regular(4, 0, 1, growth=True),
+        bh.axis.Regular(4, 0, 1, underflow=False),
+        bh.axis.Regular(4, 0, 1, overflow=False),
+        bh.axis.Variable([0, 1]),
+        bh.axis.Integer(0, 4),
+        bh.axis.Regular(_regular.MAX_BINS, 0, 1),
+    ]
+    assert _regular.is_filled_here([regular], [values], None)
+    assert not any(_regular.is_filled_here([axis], [values], None) for axis in others)
+    assert not _regular.is_filled_here([regular], [values.astype("f2")], None)
+    assert not _regular.is_filled_here([regular], [["a"]], None)
+    for sums, given, weights in [
+        (np.zeros(5), values, None),
+        (np.zeros(6), values.astype("f2"), None),
+        (np.zeros(12), values, np.zeros(2)),
+        (np.zeros(6), values, values),
+    ]:
+        axes = [((0.0, 1.0, 4, False), pa.array(given))]
+        with pytest.raises(TypeError, match="expected"):
+            _core.fill_regular(pa.array(sums), axes, None if weights is None else pa.array(weights))

@@ -18,6 +18,7 @@ from .._base.messages import printable, short_repr
 from .._base.progress import Callback, Progress, report_progress
 from .._base.sizes import as_integer
 from ..errors import InvalidArgumentError, LimitError
+from . import _regular
 
 DEFAULT_BINS = 100
 """Default number of bins of an axis."""
@@ -141,12 +142,10 @@ class Dimension:
             return axes.Regular(self.bins, *self.limits, **says)
         return axes.Variable(self.bins, **says)
 
-    def values(self, column: Any, axis: Any) -> Any:
-        """The values of a column to fill."""
-        values = _to_fill_values(column, self.expression, axis)
+    def closed(self, values: Any, axis: Any) -> Any:
+        """The values to fill, with the largest one in the last bin as in NumPy: bins exclude their upper edge."""
         if not self.is_measured or self.limits is None:
             return values
-        # As in NumPy, the last bin includes the largest value, although bins exclude their upper edge.
         return np.where(values == self.limits[1], axis.centers[-1], values)
 
 
@@ -198,14 +197,20 @@ class Request:
 
     def fill(self, histogram: Any, columns: list[Any], dimensions: "Sequence[Dimension]", axes: Sequence[Any]) -> None:
         """Fills the values of a batch."""
-        values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
         rest = iter(columns[len(axes) :])
         how = {
             name: _to_fill_values(next(rest), expression, None)
             for name, expression in (("sample", self.sample), ("weight", self.weight))
             if expression is not None
         }
-        histogram.fill(*values, **how)
+        own = list(zip(dimensions, columns, axes, strict=False))
+        values = [_to_fill_values(column, dimension.expression, axis) for dimension, column, axis in own]
+        weight = how.get("weight")
+        if self.sample is None and _regular.is_filled_here(axes, values, weight):
+            _regular.fill(histogram, axes, values, [dimension.is_measured for dimension in dimensions], weight)
+            return
+        closed = [dimension.closed(one, axis) for dimension, one, axis in zip(dimensions, values, axes, strict=True)]
+        histogram.fill(*closed, **how)
 
 
 def fill_histogram(
@@ -335,7 +340,7 @@ def flatten_together(columns: list[Any], expressions: Sequence[str]) -> list[Any
     """
     import awkward as ak
 
-    while True:
+    while not all(_is_flat(column.layout) for column in columns):
         missing = [np.asarray(ak.is_none(column)) for column in columns if column.layout.is_option]
         if missing:
             is_present = ~np.logical_or.reduce(missing)
@@ -354,19 +359,30 @@ def flatten_together(columns: list[Any], expressions: Sequence[str]) -> list[Any
         columns = [
             ak.flatten(column, axis=1) if index in lists else column[places] for index, column in enumerate(columns)
         ]
+    return columns
+
+
+def _is_flat(layout: Any) -> bool:
+    """Whether a layout is a flat array, for which Awkward has nothing to do but takes longer than filling."""
+    return layout.is_numpy and not layout.inner_shape and layout.parameter("__array__") is None
 
 
 def _to_fill_values(column: Any, expression: str, axis: Any) -> Any:
     """Numbers as a NumPy array; strings as a list, for category axes."""
     import awkward as ak
 
+    if _is_flat(column.layout):
+        return _numbers(column.layout.data)
     is_text = column.layout.parameter("__array__") == "string"
     if is_text and isinstance(axis, _boost_histogram().axis.StrCategory):
         return column.tolist()
     layout = ak.to_packed(column).layout
     if is_text or layout.is_record or layout.is_union or not (layout.is_numpy or layout.is_unknown):
         raise InvalidArgumentError(f"{short_repr(expression)} has the type {column.type.content}; expected numbers")
-    values = ak.to_numpy(layout)
+    return _numbers(ak.to_numpy(layout))
+
+
+def _numbers(values: Any) -> Any:
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
 
