@@ -546,6 +546,7 @@ mod tests {
             friends: Vec::new(),
             index: None,
             aliases: Vec::new(),
+            user_info: Vec::new(),
         }
     }
 

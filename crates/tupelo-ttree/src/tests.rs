@@ -176,6 +176,7 @@ fn tree(entries: u64, cluster_ranges: Vec<(u64, u64)>) -> Tree {
         friends: Vec::new(),
         index: None,
         aliases: Vec::new(),
+        user_info: Vec::new(),
         branches: Vec::new(),
         top_level: Vec::new(),
         unreadable: Vec::new(),

@@ -54,6 +54,8 @@ pub struct Tree {
     pub index: Option<[String; 2]>,
     /// Aliases: name and expression.
     pub aliases: Vec<(String, String)>,
+    /// Objects that a program has added (`TTree::GetUserInfo`).
+    pub user_info: Vec<Value>,
 }
 
 /// A branch of a tree.
@@ -216,6 +218,7 @@ impl Tree {
             friends: friends(tree),
             index: index(tree),
             aliases: aliases(tree),
+            user_info: user_info(tree),
             branches: branches.all,
             top_level: branches.top_level,
             unreadable: branches.unreadable,
@@ -652,4 +655,8 @@ fn aliases(tree: Members<'_>) -> Vec<(String, String)> {
         Some((alias.text("fName").ok()?, alias.text("fTitle").ok()?))
     };
     tree.objects("fAliases").unwrap_or_default().iter().filter_map(alias).collect()
+}
+
+fn user_info(tree: Members<'_>) -> Vec<Value> {
+    tree.objects("fUserInfo").map(<[Value]>::to_vec).unwrap_or_default()
 }

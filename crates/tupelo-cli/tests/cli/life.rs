@@ -18,7 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Ten entries in `Events`, with metadata, and attributes of the ranges 0–3, 3–8, 8–10, an empty one, and one past the
 /// end.
 fn described(place: &Place) -> String {
-    let path = place.path("described.root");
+    described_as(place.path("described.root"), 10, ["good", "bad", "good", "empty", "late"])
+}
+
+/// The same with another end of the third range, and other texts.
+fn described_as(path: String, third_end: u64, qualities: [&str; 5]) -> String {
     let file = tupelo::create(&path).expect("a file");
     let column = |values: Vec<i32>| Arc::new(Int32Array::from(values)) as ArrayRef;
     let events = RecordBatch::try_from_iter([("x", column((0..10).collect()))]).expect("a batch");
@@ -26,12 +30,12 @@ fn described(place: &Place) -> String {
     let mut ntuple = file.ntuple("Events", &schema, WriteOptions::default()).expect("an ntuple");
     ntuple.write(&events).expect("entries");
     ntuple.set_metadata("generator", "pythia\n8.3").expect("metadata");
-    let texts: ArrayRef = Arc::new(StringArray::from(vec!["good", "bad", "good", "empty", "late"]));
+    let texts: ArrayRef = Arc::new(StringArray::from(qualities.to_vec()));
     let runs = [("run", column(vec![1, 2, 3, 4, 5])), ("quality", texts)];
     let runs = RecordBatch::try_from_iter(runs).expect("a batch");
     let schema = Schema::from_arrow(&runs.schema()).expect("a schema");
     let mut set = ntuple.attribute_set("runs", &schema).expect("a set");
-    set.write(&[0..3, 3..8, 8..10, 5..5, 10..20], &runs).expect("rows");
+    set.write(&[0..3, 3..8, 8..third_end, 5..5, 10..20], &runs).expect("rows");
     ntuple.finish().expect("an ntuple");
     file.finish().expect("a file");
     path
@@ -71,6 +75,45 @@ fn copies_keep_attribute_sets() {
     assert!(error.contains("expression 'y > 6': no field named 'y'"), "{error}");
     assert_eq!(rows(&copy).len(), 1);
     tupelo(&["verify", &copy]).ok();
+}
+
+/// Regression: attribute sets were not compared.
+#[test]
+fn diff_compares_attribute_sets() {
+    let place = Place::new();
+    let qualities = ["good", "bad", "good", "empty", "late"];
+    let file = described(&place);
+    let copy = described_as(place.path("copy.root"), 10, qualities);
+    tupelo(&["diff", &file, &copy]).ok();
+    let other = described_as(place.path("other.root"), 9, ["good", "worse", "good", "empty", "late"]);
+    let found = tupelo(&["diff", &file, &other]);
+    let (range, text) =
+        ("field '_rangeLen': entry 2: 2 and 1", "field 'quality': entry 1: \"bad\" and \"worse\"".replace('"', ""));
+    assert_eq!(found.stdout, format!("attribute set 'runs': {range}\nattribute set 'runs': {text}\n"));
+    assert_eq!(found.status, Some(1));
+    let json = tupelo(&["diff", &file, &other, "--json"]);
+    assert_eq!(json.status, Some(1));
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("a document");
+    assert_eq!(json["equal"], false);
+    let set = &json["attribute_sets"][0];
+    assert_eq!((&set["name"], &set["fields"][1]["values"]), (&json!("runs"), &json!(["bad", "worse"])));
+    // Attributes of entries that are not selected do not matter.
+    tupelo(&["diff", &file, &other, "--entries", ":3"]).ok();
+    assert!(tupelo(&["diff", &file, &other, "--entries", "3:"]).stdout.contains("entry 0: bad and worse"));
+    // A part has fewer entries of the set; parts together have all again.
+    let [a, b, plain] = ["a.root", "b.root", "plain.root"].map(|name| place.path(name));
+    tupelo(&["copy", &file, &a, "--entries", ":3"]).ok();
+    tupelo(&["copy", &file, &b, "--entries", "3:"]).ok();
+    let parts = place.path("[ab].root");
+    let merged = place.path("merged.root");
+    tupelo(&["merge", &merged, &a, &b]).ok();
+    tupelo(&["diff", &parts, &merged]).ok();
+    assert!(tupelo(&["diff", &a, &file]).stdout.contains("attribute set 'runs': entries: 1 and 5"));
+    let rows = place.path("rows.jsonl");
+    std::fs::write(&rows, tupelo(&["dump", &file]).ok()).expect("a file");
+    tupelo(&["import", &rows, &plain]).ok();
+    assert!(tupelo(&["diff", &file, &plain]).stdout.contains("attribute set 'runs': only in the first\n"));
+    assert!(tupelo(&["diff", &plain, &file]).stdout.contains("attribute set 'runs': only in the second\n"));
 }
 
 #[test]

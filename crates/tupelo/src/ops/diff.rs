@@ -1,19 +1,22 @@
 //! What differs between two ntuples, trees, or chains of them.
 
+mod attached;
+mod objects;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_cast::{can_cast_types, cast};
+use tupelo_format::object::Value;
 
 pub use self::values::Tolerance;
 pub(super) use self::values::first_difference;
 use super::Progress;
 use crate::reader::Read;
-use crate::schema::{Field, escaped};
+use crate::schema::{Field, Schema, escaped};
 use crate::{Error, Result};
 
 /// Memory of the entries that are compared at once, in bytes: 16 MiB of each side.
@@ -27,10 +30,54 @@ pub struct Difference {
     pub fields: Vec<FieldDifference>,
     /// The metadata of an application that differ, by key.
     pub metadata: Vec<MetadataDifference>,
+    /// The aliases of trees that differ, by name: their expressions.
+    pub aliases: Vec<MetadataDifference>,
+    /// The user information of trees that differs, by name.
+    pub user_info: Vec<UserInfoDifference>,
+    /// The attribute sets that differ, by name.
+    pub attributes: Vec<AttributeSetDifference>,
     /// The numbers of selected entries, if they differ.
     pub entries: Option<(u64, u64)>,
     /// Number of entries that were compared.
     pub compared: u64,
+}
+
+/// How an attribute set differs.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AttributeSetDifference {
+    /// Its name.
+    pub name: String,
+    /// What differs.
+    pub kind: AttributeSetDifferenceKind,
+}
+
+/// What differs of an attribute set.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AttributeSetDifferenceKind {
+    /// Only the first source has it.
+    OnlyFirst,
+    /// Only the second source has it.
+    OnlySecond,
+    /// What a comparison of the two sets as ntuples finds. `_rangeStart` and `_rangeLen` are fields: the first entry of each
+    /// range, counted from the first selected one, and the number of its entries.
+    Content {
+        /// What differs.
+        difference: Box<Difference>,
+        /// The fields of both sets.
+        schemas: [Schema; 2],
+    },
+}
+
+/// How the user information of trees differs.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct UserInfoDifference {
+    /// The name of the objects; that of their class if they have none.
+    pub name: String,
+    /// All objects of that name in both trees.
+    pub values: [Vec<Value>; 2],
 }
 
 /// How a value of the metadata differs.
@@ -75,12 +122,18 @@ pub enum FieldDifferenceKind {
 impl Difference {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.metadata.is_empty() && self.entries.is_none()
+        self.fields.is_empty()
+            && self.metadata.is_empty()
+            && self.aliases.is_empty()
+            && self.user_info.is_empty()
+            && self.attributes.is_empty()
+            && self.entries.is_none()
     }
 }
 
-/// Compares what two reads select, entry by entry: names and types of fields, metadata, numbers of entries, and values. Of each field,
-/// the first difference is given. Fields are matched by name; fields of other types are compared as those of the first source
+/// Compares what two reads select, entry by entry: names and types of fields, metadata, attribute sets, aliases and user information
+/// of trees, numbers of entries, and values. Of each field, the first difference is given. Of attribute sets, what they say of
+/// the selected entries is compared, as an ntuple of its own; where entries are matched by keys, none are. Fields are matched by name; fields of other types are compared as those of the first source
 /// where Arrow converts them. `None` if `progress`, which receives the number of entries that are compared, cancels it.
 /// ```no_run
 /// use std::ops::ControlFlow;
@@ -101,34 +154,10 @@ pub fn diff(
     tolerance: Tolerance,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Difference>> {
-    let mut found = Difference::default();
     let (ours, theirs) = (first.schema_with_computed()?, second.schema_with_computed()?);
-    let by_name: HashMap<&str, &Field> = theirs.fields.iter().map(|field| (field.name.as_str(), field)).collect();
-    let mut both = Vec::new();
-    for field in &ours.fields {
-        let difference = |kind| FieldDifference { name: field.name.clone(), kind };
-        let Some(other) = by_name.get(field.name.as_str()) else {
-            found.fields.push(difference(FieldDifferenceKind::OnlyFirst));
-            continue;
-        };
-        let names = [field, other].map(|field| field.display_type().to_owned());
-        if names[0] != names[1] {
-            let [own, other] = names;
-            found.fields.push(difference(FieldDifferenceKind::Types(own, other)));
-        }
-        both.push(field.name.clone());
-    }
-    let own: HashSet<&str> = ours.fields.iter().map(|field| field.name.as_str()).collect();
-    for field in theirs.fields.iter().filter(|field| !own.contains(field.name.as_str())) {
-        let kind = FieldDifferenceKind::OnlySecond;
-        found.fields.push(FieldDifference { name: field.name.clone(), kind });
-    }
-    let (own, other) = (metadata(first)?, metadata(second)?);
-    let keys: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
-    for key in keys.into_iter().filter(|&key| own.get(key) != other.get(key)) {
-        let values = [own.get(key).cloned(), other.get(key).cloned()];
-        found.metadata.push(MetadataDifference { key: key.clone(), values });
-    }
+    let (fields, both) = compare_schemas(&ours, &theirs);
+    let mut found = Difference { fields, ..Difference::default() };
+    attached::compare([first, second], tolerance, &mut found)?;
     if first.count() != second.count() {
         found.entries = Some((first.count(), second.count()));
     }
@@ -138,16 +167,28 @@ pub fn diff(
     }
 }
 
-/// The metadata of an application; of several files, the first value of each key.
-fn metadata(read: &Read) -> Result<BTreeMap<String, String>> {
-    let source = read.source();
-    let mut all = BTreeMap::new();
-    for part in 0..source.parts().len() {
-        for (key, value) in source.sidecar().attached(part)?.metadata {
-            all.entry(key).or_insert(value);
+/// What differs of the names and types of fields, and the names of the fields that both have.
+fn compare_schemas(ours: &Schema, theirs: &Schema) -> (Vec<FieldDifference>, Vec<String>) {
+    let by_name: HashMap<&str, &Field> = theirs.fields.iter().map(|field| (field.name.as_str(), field)).collect();
+    let (mut found, mut both) = (Vec::new(), Vec::new());
+    for field in &ours.fields {
+        let difference = |kind| FieldDifference { name: field.name.clone(), kind };
+        let Some(other) = by_name.get(field.name.as_str()) else {
+            found.push(difference(FieldDifferenceKind::OnlyFirst));
+            continue;
+        };
+        let names = [field, other].map(|field| field.display_type().to_owned());
+        if names[0] != names[1] {
+            let [own, other] = names;
+            found.push(difference(FieldDifferenceKind::Types(own, other)));
         }
+        both.push(field.name.clone());
     }
-    Ok(all)
+    let own: HashSet<&str> = ours.fields.iter().map(|field| field.name.as_str()).collect();
+    for field in theirs.fields.iter().filter(|field| !own.contains(field.name.as_str())) {
+        found.push(FieldDifference { name: field.name.clone(), kind: FieldDifferenceKind::OnlySecond });
+    }
+    (found, both)
 }
 
 /// Compares the values of the fields that both have.

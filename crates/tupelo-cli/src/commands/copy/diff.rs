@@ -6,7 +6,10 @@ use arrow_array::{ArrayRef, RecordBatch};
 use serde_json::{Value, json};
 use tupelo::Table;
 use tupelo::dataset::find;
-use tupelo::ops::diff::{Difference, FieldDifferenceKind, MetadataDifference, Tolerance, diff};
+use tupelo::object::Value as ObjectValue;
+use tupelo::ops::diff::{
+    AttributeSetDifferenceKind, Difference, FieldDifference, FieldDifferenceKind, MetadataDifference, Tolerance, diff,
+};
 use tupelo::reader::{Paired, Read};
 use tupelo::schema::Schema;
 
@@ -14,18 +17,21 @@ use super::super::{Opened, Selecting, policy};
 use super::operands::Skipping;
 use crate::console::Console;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::json::{Entries as JsonEntries, Text};
-use crate::table::{cut, things};
+use crate::json::{Entries as JsonEntries, Text, objects};
+use crate::table::{bytes, cut, things};
 
 /// Most characters of a value.
 const MAX_VALUE: usize = 60;
+/// Longest text of an object, in bytes.
+const MAX_OBJECT_BYTES: u64 = 1 << 20;
 
 /// Compare the fields, metadata and values of two ntuples or trees
 ///
 /// Fields are matched by name, in any order. Of each field that differs, the first entry with another value is printed, and
-/// both values. Codec, page and cluster sizes do not matter, and descriptions are not compared; --fields limits the fields,
-/// not the metadata. The exit status is that of diff: 0 if both are equal, 1 if they
-/// differ, and 2 for errors.
+/// both values. Attribute sets of ntuples are compared as ntuples of their own, as far as they refer to the selected entries;
+/// of trees, aliases and user information are compared too. Codec, page and cluster sizes do not matter, and descriptions
+/// are not compared; --fields limits the fields, and nothing else. With --on, attribute sets are not compared. The exit
+/// status is that of diff: 0 if both are equal, 1 if they differ, and 2 for errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo diff events.root copy.root
@@ -139,37 +145,71 @@ fn read(args: &Args, table: &Table, console: &Console) -> Result<(Read, usize), 
 
 /// A line for each difference.
 fn to_text(reads: &[Read; 2], (found, unpaired): (&Difference, [u64; 2])) -> Result<String, Failure> {
-    let mut text = String::new();
-    for field in &found.fields {
-        let name = &field.name;
-        text += &match &field.kind {
-            FieldDifferenceKind::OnlyFirst => format!("field '{name}': only in the first\n"),
-            FieldDifferenceKind::OnlySecond => format!("field '{name}': only in the second\n"),
-            FieldDifferenceKind::Types(own, other) => format!("field '{name}': types {own} and {other}\n"),
-            FieldDifferenceKind::Values { entry, values } => {
-                let [own, other] = [value(&reads[0], name, &values[0])?, value(&reads[1], name, &values[1])?];
-                let (own, other) = (cut(&own, MAX_VALUE), cut(&other, MAX_VALUE));
-                format!("field '{name}': entry {entry}: {own} and {other}\n")
+    let schemas = [reads[0].schema(), reads[1].schema()];
+    let mut text = fields_to_text(&found.fields, schemas, "")?;
+    let told = |value: &Option<String>| value.as_ref().map_or("none".to_owned(), |value| format!("'{value}'"));
+    for (what, texts) in [("metadata", &found.metadata), ("alias", &found.aliases)] {
+        for MetadataDifference { key, values: [own, other], .. } in texts {
+            text += &format!("{what} '{key}': {} and {}\n", told(own), told(other));
+        }
+    }
+    for it in &found.user_info {
+        let [own, other] = it.values.each_ref().map(|values| match values.is_empty() {
+            true => "none".to_owned(),
+            false => cut(&values.iter().map(object).collect::<Vec<_>>().join(" "), MAX_VALUE),
+        });
+        text += &format!("user information '{}': {own} and {other}\n", it.name);
+    }
+    for it in &found.attributes {
+        let set = format!("attribute set '{}': ", it.name);
+        match &it.kind {
+            AttributeSetDifferenceKind::OnlyFirst => text += &format!("{set}only in the first\n"),
+            AttributeSetDifferenceKind::OnlySecond => text += &format!("{set}only in the second\n"),
+            AttributeSetDifferenceKind::Content { difference, schemas: [own, other] } => {
+                text += &fields_to_text(&difference.fields, [own, other], &set)?;
+                text += &entries_to_text(difference, &set);
             }
-            _ => format!("field '{name}': differs\n"),
-        };
+            _ => text += &format!("{set}differs\n"),
+        }
     }
-    for MetadataDifference { key, values: [own, other], .. } in &found.metadata {
-        let told = |value: &Option<String>| value.as_ref().map_or("none".to_owned(), |value| format!("'{value}'"));
-        text += &format!("metadata '{key}': {} and {}\n", told(own), told(other));
-    }
-    if let Some((own, other)) = found.entries {
-        text += &format!("entries: {own} and {other}\n");
-    }
+    text += &entries_to_text(found, "");
     for (count, side) in unpaired.into_iter().zip(["first", "second"]).filter(|(count, _)| *count > 0) {
         text += &format!("{} only in the {side}\n", things(count, "entry"));
     }
     Ok(text)
 }
 
+/// Lines that begin with `prefix`.
+fn fields_to_text(fields: &[FieldDifference], schemas: [&Schema; 2], prefix: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    for field in fields {
+        let name = &field.name;
+        text += prefix;
+        text += &match &field.kind {
+            FieldDifferenceKind::OnlyFirst => format!("field '{name}': only in the first\n"),
+            FieldDifferenceKind::OnlySecond => format!("field '{name}': only in the second\n"),
+            FieldDifferenceKind::Types(own, other) => format!("field '{name}': types {own} and {other}\n"),
+            FieldDifferenceKind::Values { entry, values } => {
+                let [own, other] = both_values(schemas, name, values)?.map(|value| cut(&value, MAX_VALUE));
+                format!("field '{name}': entry {entry}: {own} and {other}\n")
+            }
+            _ => format!("field '{name}': differs\n"),
+        };
+    }
+    Ok(text)
+}
+
+fn entries_to_text(found: &Difference, prefix: &str) -> String {
+    found.entries.map_or_else(String::new, |(own, other)| format!("{prefix}entries: {own} and {other}\n"))
+}
+
+fn both_values(schemas: [&Schema; 2], name: &str, values: &[ArrayRef; 2]) -> Result<[String; 2], Failure> {
+    Ok([value(schemas[0], name, &values[0])?, value(schemas[1], name, &values[1])?])
+}
+
 /// A value as text, as `dump --format csv` writes it.
-fn value(read: &Read, name: &str, value: &ArrayRef) -> Result<String, Failure> {
-    let fields = read.schema().fields.iter().filter(|field| field.name == name).cloned().collect();
+fn value(schema: &Schema, name: &str, value: &ArrayRef) -> Result<String, Failure> {
+    let fields = schema.fields.iter().filter(|field| field.name == name).cloned().collect();
     let batch = RecordBatch::try_from_iter([(name, value.clone())]).map_err(Failure::new)?;
     let mut text = Text::default();
     let schema = Schema { fields };
@@ -178,29 +218,45 @@ fn value(read: &Read, name: &str, value: &ArrayRef) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&text.bytes).into_owned())
 }
 
+/// An object as JSON.
+fn object(value: &ObjectValue) -> String {
+    match objects::to_json(value, MAX_OBJECT_BYTES) {
+        Ok(text) => String::from_utf8_lossy(&text.bytes).into_owned(),
+        Err(_) => format!("\"more than {} of text\"", bytes(MAX_OBJECT_BYTES)),
+    }
+}
+
 fn to_json(
     tables: [&Table; 2],
     reads: &[Read; 2],
     (found, unpaired): (&Difference, [u64; 2]),
 ) -> Result<Value, Failure> {
-    let mut fields = Vec::new();
-    for field in &found.fields {
-        let name = &field.name;
-        fields.push(match &field.kind {
-            FieldDifferenceKind::OnlyFirst => json!({ "name": name, "difference": "only_first" }),
-            FieldDifferenceKind::OnlySecond => json!({ "name": name, "difference": "only_second" }),
-            FieldDifferenceKind::Types(own, other) => {
-                json!({ "name": name, "difference": "types", "types": [own, other] })
-            }
-            FieldDifferenceKind::Values { entry, values } => {
-                let values = [value(&reads[0], name, &values[0])?, value(&reads[1], name, &values[1])?];
-                json!({ "name": name, "difference": "values", "entry": entry, "values": values })
+    let side = |table: &Table, read: &Read| json!({ "file": table.file_name(), "name": table.path(), "entries": read.count() });
+    let texts = |texts: &[MetadataDifference]| -> Vec<Value> {
+        texts.iter().map(|it| json!({ "key": it.key, "values": it.values })).collect()
+    };
+    let mut user_info = Vec::new();
+    for it in &found.user_info {
+        let values = it.values.each_ref().map(|values| -> Result<Vec<Value>, Failure> {
+            values.iter().map(|value| serde_json::from_str(&object(value)).map_err(Failure::new)).collect()
+        });
+        let [own, other] = values;
+        user_info.push(json!({ "name": it.name, "values": [own?, other?] }));
+    }
+    let mut attributes = Vec::new();
+    for it in &found.attributes {
+        let name = &it.name;
+        attributes.push(match &it.kind {
+            AttributeSetDifferenceKind::OnlyFirst => json!({ "name": name, "difference": "only_first" }),
+            AttributeSetDifferenceKind::OnlySecond => json!({ "name": name, "difference": "only_second" }),
+            AttributeSetDifferenceKind::Content { difference, schemas: [own, other] } => {
+                let fields = fields_to_json(&difference.fields, [own, other])?;
+                let entries = difference.entries.map(|(own, other)| [own, other]);
+                json!({ "name": name, "difference": "content", "fields": fields, "entries": entries })
             }
             _ => json!({ "name": name, "difference": "other" }),
         });
     }
-    let side = |table: &Table, read: &Read| json!({ "file": table.file_name(), "name": table.path(), "entries": read.count() });
-    let metadata = found.metadata.iter().map(|it| json!({ "key": it.key, "values": it.values }));
     Ok(json!({
         "file": tables[0].file_name(),
         "first": side(tables[0], &reads[0]),
@@ -208,7 +264,28 @@ fn to_json(
         "equal": found.is_empty() && unpaired == [0, 0],
         "compared_entries": found.compared,
         "unpaired_entries": unpaired,
-        "fields": fields,
-        "metadata": metadata.collect::<Vec<_>>(),
+        "fields": fields_to_json(&found.fields, [reads[0].schema(), reads[1].schema()])?,
+        "metadata": texts(&found.metadata),
+        "aliases": texts(&found.aliases),
+        "user_info": user_info,
+        "attribute_sets": attributes,
     }))
+}
+
+fn fields_to_json(fields: &[FieldDifference], schemas: [&Schema; 2]) -> Result<Vec<Value>, Failure> {
+    let one = |FieldDifference { name, kind, .. }: &FieldDifference| {
+        Ok(match kind {
+            FieldDifferenceKind::OnlyFirst => json!({ "name": name, "difference": "only_first" }),
+            FieldDifferenceKind::OnlySecond => json!({ "name": name, "difference": "only_second" }),
+            FieldDifferenceKind::Types(own, other) => {
+                json!({ "name": name, "difference": "types", "types": [own, other] })
+            }
+            FieldDifferenceKind::Values { entry, values } => {
+                let values = both_values(schemas, name, values)?;
+                json!({ "name": name, "difference": "values", "entry": entry, "values": values })
+            }
+            _ => json!({ "name": name, "difference": "other" }),
+        })
+    };
+    fields.iter().map(one).collect()
 }

@@ -206,8 +206,13 @@ impl Sidecar for Matched {
     fn attached(&self, _: usize) -> Result<Attached> {
         let mut attached = Attached { streamer_infos: self.streamer_infos()?, ..Attached::default() };
         for part in 0..self.source.parts().len() {
-            for (key, value) in self.source.sidecar().attached(part)?.metadata {
+            let own = self.source.sidecar().attached(part)?;
+            for (key, value) in own.metadata {
                 attached.metadata.entry(key).or_insert(value);
+            }
+            // These belong to the tree, whatever its entries; those of the first file count.
+            if part == 0 {
+                (attached.aliases, attached.user_info) = (own.aliases, own.user_info);
             }
         }
         Ok(attached)

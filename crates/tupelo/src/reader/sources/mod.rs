@@ -20,6 +20,7 @@ use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::explain::{Explanation, explain};
@@ -274,7 +275,7 @@ pub(crate) trait Sidecar {
 /// item.
 pub const METADATA_SET: &str = "metadata";
 
-/// What a file says of the entries of its ntuple.
+/// What a file says of the entries of its ntuple or tree.
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
     /// The ntuple that says it.
@@ -285,6 +286,10 @@ pub(crate) struct Attached {
     pub(crate) metadata: BTreeMap<String, String>,
     /// The other attribute sets by name.
     pub(crate) sets: Vec<(String, Ntuple)>,
+    /// The aliases of a tree: names and expressions.
+    pub(crate) aliases: Vec<(String, String)>,
+    /// Objects that a program has added to a tree.
+    pub(crate) user_info: Vec<Value>,
 }
 
 impl EntrySource for Ntuple {

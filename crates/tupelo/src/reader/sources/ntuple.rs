@@ -390,7 +390,7 @@ impl Sidecar for Ntuple {
         let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
         let sets = names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<_>>()?;
         let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
-        Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets })
+        Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets, ..Attached::default() })
     }
 }
 

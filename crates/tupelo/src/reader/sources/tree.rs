@@ -18,7 +18,7 @@ use tupelo_ttree::tree::Stored;
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::location::Location;
 use super::super::skipped::Skipped;
-use super::{Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, each_once};
+use super::{Attached, Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, each_once};
 use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
 use crate::evolution::{ReadRule, SourceSchema, binary_type};
 use crate::plan::{EntrySet, truncated};
@@ -454,6 +454,11 @@ impl Sidecar for Tree {
     fn warnings(&self) -> Vec<String> {
         let warning = |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());
         self.refused().map(warning).collect()
+    }
+
+    fn attached(&self, _: usize) -> Result<Attached> {
+        let tree = self.metadata();
+        Ok(Attached { aliases: tree.aliases.clone(), user_info: tree.user_info.clone(), ..Attached::default() })
     }
 }
 
