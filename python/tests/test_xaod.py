@@ -178,6 +178,27 @@ def test_every_variable_of_real_files() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["atlas_daod_physlite_ntuple.root", "atlas_daod_physlite_tree.root"])
+def test_all_containers_with_vectors(name: str) -> None:
+    """Regression: containers with px, py, pz, e and m could not be read: vector refuses redundant coordinates."""
+    event = tupelo.xaod.open(real(name))
+    together = event.arrays(dict.fromkeys(event))
+    for container in event.values():
+        records = container.arrays()
+        assert ak.fields(records) == ak.fields(together[container.name])
+        momenta = [one for one in ak.fields(records) if one in ("pt", "eta", "phi", "m", "e", "px", "py", "pz")]
+        if len(momenta) == 4:
+            assert isinstance(records, vector.Momentum), container.name
+            assert len(records.to_pxpypzenergy()) == len(records)
+    leptons = event["BornLeptons"].arrays(["px", "py", "pz", "e"])
+    plain = event["BornLeptons"].arrays()
+    assert isinstance(leptons, vector.Momentum)
+    assert not isinstance(plain, vector.Momentum)
+    assert ak.almost_equal(leptons.px, plain["px"])
+    assert ak.fields(plain) == event["BornLeptons"].keys()
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_trees_and_ntuples_have_the_same_stores(tmp_path: Path) -> None:
     """Ids, types and values, whichever is opened first; links, counted and resolved one by one."""
     path, out = real("atlas_daod_physlite_tree.root"), tmp_path / "ntuple.root"

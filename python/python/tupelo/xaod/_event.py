@@ -19,6 +19,8 @@ from ..reading._opening import open as _open
 from . import _deriving
 
 _MOMENTUM = ({"pt", "eta", "phi", "m"}, {"pt", "eta", "phi", "e"}, {"px", "py", "pz", "e"}, {"px", "py", "pz", "m"})
+_COORDINATES = {*"xyztEeMm", "rho", "phi", "eta", "theta", "tau", "px", "py", "pz", "pt", "energy", "mass"}
+"""What the package vector takes for a coordinate. It refuses records with more than it needs."""
 _STEP = 10_000
 
 
@@ -332,7 +334,9 @@ class Container:
         entry_stop: SupportsIndex | None = None,
     ) -> Any:
         """The elements as an Awkward array of records with these variables, by default all. With the package vector,
-        records with a momentum (``pt``, ``eta``, ``phi`` and ``m`` or ``e``, or Cartesian) have its methods.
+        records with a momentum (``pt``, ``eta``, ``phi`` and ``m`` or ``e``, or Cartesian) have its methods. Records
+        with other coordinates beside these, such as both ``m`` and ``e``, are plain records: choose four of the
+        variables, as in ``arrays(["px", "py", "pz", "e"])``.
 
         Raises the errors of `Event.arrays`.
         """
@@ -372,7 +376,7 @@ def _with_vectors(arrays: Any) -> Any:
         return arrays
 
     def named(layout: Any, **_: Any) -> Any:
-        if layout.is_record and any(set(layout.fields) >= members for members in _MOMENTUM):
+        if layout.is_record and set(layout.fields) & _COORDINATES in _MOMENTUM:
             layout = layout.copy(parameters={**layout.parameters, "__record__": "Momentum4D"})
             return layout
         return None
