@@ -1,5 +1,6 @@
 """`tupelo.import_hdf5`."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ def test_empty_and_enumerated_datasets() -> None:
     with h5py.File("in.h5", "w") as file:
         file["colour"] = np.array([2, 1], colours)
         file.create_group("empty").create_dataset("x", (0, 2), "f8")
-    assert tupelo.import_hdf5("in.h5", "out.root", dataset="colour") == 2
+    with pytest.warns(tupelo.TupeloWarning, match=r"in\.h5: /colour: .* without their labels 'green', 'red'"):
+        assert tupelo.import_hdf5("in.h5", "out.root", dataset="colour") == 2
     assert tupelo.open("out.root:colour").arrays(library="np")["colour"].tolist() == [2, 1]
     assert tupelo.import_hdf5("in.h5", "out.root", dataset="empty") == 0
     assert tupelo.open("out.root:empty").typenames() == {"x": "std::array<double,2>"}
@@ -150,6 +152,124 @@ def test_files_that_are_not_whole_hdf5_files() -> None:
         file["text"] = np.array([b"\xe9"], "S1")
     with pytest.raises(tupelo.CorruptError, match="column 'text', entries 0 to 0"):
         tupelo.import_hdf5("latin.h5", "out.root")
+    assert not Path("out.root").exists()
+
+
+def test_other_files_are_refused_unless_they_are_allowed() -> None:
+    """Regression: a file made the reader read any file of the machine."""
+    with h5py.File("other.h5", "w") as file:
+        file["x"] = [1, 2]
+    Path("secret").write_bytes(b"secret!!")
+    layout = h5py.VirtualLayout(2, "i8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", 2)
+    hidden = h5py.VirtualLayout(2, "i8")
+    hidden[:] = h5py.VirtualSource(".", "external/x", 2)
+    with h5py.File("in.h5", "w") as file:
+        file.create_dataset("raw/x", 8, "u1", external=[("secret", 0, 8)])
+        file["link/x"] = h5py.ExternalLink("other.h5", "x")
+        file["soft/x"] = h5py.SoftLink("/link/x")
+        file.create_group("view").create_virtual_dataset("x", layout)
+        file["external"] = h5py.ExternalLink("other.h5", "/")
+        file.create_group("hidden").create_virtual_dataset("x", hidden)
+    for dataset, text in {
+        "raw": "'/raw/x' has its values in another file, 'secret'",
+        "link/x": "'/link/x' is in another file, 'other.h5'",
+        "soft": "'/link/x' is in another file, 'other.h5'",
+        "view": "'/view/x' is a view of another file, 'other.h5'",
+        "external/x": "'/external' is in another file, 'other.h5'",
+        "hidden": "'/external' is in another file, 'other.h5'",
+    }.items():
+        with pytest.raises(tupelo.UnsupportedError, match=f"{text}; allow_external=True"):
+            tupelo.import_hdf5("in.h5", "out.root", dataset=dataset)
+        assert not Path("out.root").exists()
+        count = tupelo.import_hdf5("in.h5", "out.root", dataset=dataset, name="n", allow_external=True)
+        wanted = list(b"secret!!") if dataset == "raw" else [1, 2]
+        assert tupelo.open("out.root:n").arrays().x.tolist() == wanted[:count]
+        Path("out.root").unlink()
+
+
+def test_pipes_and_devices_are_refused() -> None:
+    """Regression: a pipe was waited for."""
+    os.mkfifo("pipe")
+    for source in ("pipe", "/dev/zero", "."):
+        with pytest.raises(tupelo.UnsupportedError, match="not a regular file"):
+            tupelo.import_hdf5(source, "out.root")
+    with h5py.File("in.h5", "w") as file:
+        file.create_dataset("x", 8, "u1", external=[("pipe", 0, 8)])
+    with pytest.raises(tupelo.UnsupportedError, match="'pipe' is not a regular file"):
+        tupelo.import_hdf5("in.h5", "out.root", allow_external=True)
+
+
+def test_values_that_are_not_stored() -> None:
+    """Regression: a file of a few bytes made the reader write petabytes."""
+    with h5py.File("in.h5", "w") as file:
+        file.create_dataset("filled/x", 2**40, "f8", chunks=2**16, fillvalue=1.5)
+        file.create_dataset("small/x", 1000, "f8", chunks=100, fillvalue=1.5)
+        file.create_dataset("late/x", 2**40, "f8")
+        file.create_dataset("wide/x", (1, 2**28), "f8")
+        file.create_dataset("chunk/x", 2**29, "f4", chunks=2**29)
+        layout = h5py.VirtualLayout(2**40, "f8", maxshape=(None,))
+        layout[:10] = h5py.VirtualSource(".", "small/x", 1000)[:10]
+        file.create_group("view").create_virtual_dataset("x", layout)
+    for dataset in ("filled", "late", "view"):
+        with pytest.raises(tupelo.LimitError, match=r"values take \d+ bytes, but only \d+ bytes are stored"):
+            tupelo.import_hdf5("in.h5", "out.root", dataset=dataset)
+    for dataset, what in {"wide": "an entry", "chunk": "a chunk"}.items():
+        with pytest.raises(tupelo.LimitError, match=f"{what} takes 2147483648 bytes of memory"):
+            tupelo.import_hdf5("in.h5", "out.root", dataset=dataset)
+    assert tupelo.import_hdf5("in.h5", "out.root", dataset="small") == 1000
+    with h5py.File("more.h5", "w") as file:
+        file.create_dataset("x", 10_000_000, "f8", chunks=2**16)
+    with pytest.raises(tupelo.LimitError, match="allow_sparse=True"):
+        tupelo.import_hdf5("more.h5", "out.root")
+    assert tupelo.import_hdf5("more.h5", "out.root", allow_sparse=True) == 10_000_000
+
+
+def test_values_that_are_stored_once_for_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: many entries that refer to one long list took as much memory as they like."""
+    with h5py.File("in.h5", "w") as file:
+        hits = file.create_dataset("hits", 1000, h5py.vlen_dtype("u1"), chunks=1000)
+        hits[0] = np.arange(100_000) % 256
+        place = hits.id.read_direct_chunk((0,))[1][:16]
+        hits.id.write_direct_chunk((0,), place * 1000)
+    with pytest.raises(tupelo.LimitError, match="its values of variable length take more bytes than the file has"):
+        tupelo.import_hdf5("in.h5", "out.root")
+    assert tupelo.import_hdf5("in.h5", "out.root", allow_sparse=True) == 1000
+    monkeypatch.setattr("tupelo._many.hdf5._PART_BYTES", 1000)
+    with h5py.File("in.h5", "w") as file:
+        texts = ["a" * (i % 400) for i in range(500)]
+        file["text"] = texts
+    assert tupelo.import_hdf5("in.h5", "out.root", name="n") == 500
+    assert tupelo.open("out.root:n").arrays().text.tolist() == texts
+
+
+def test_links() -> None:
+    with h5py.File("in.h5", "w") as file:
+        file["a/x"] = [1]
+        file["a/lost"] = h5py.SoftLink("/nowhere")
+        file["b"] = h5py.SoftLink("a")
+        file["loop"] = h5py.SoftLink("loop")
+        file["0"] = file["/"]
+        for level in range(1, 10):
+            # Each goes a hundred times through the one before.
+            file[str(level)] = h5py.SoftLink("/".join([str(level - 1)] * 100))
+    with pytest.warns(tupelo.TupeloWarning, match="the dangling link 'lost' is left out"):
+        assert tupelo.import_hdf5("in.h5", "out.root", dataset="b/.") == 1
+    for dataset in ("loop", "9"):
+        with pytest.raises(tupelo.CorruptError, match="too many links"):
+            tupelo.import_hdf5("in.h5", "out.root", dataset=dataset)
+
+
+def test_errors_of_h5py_name_file_and_dataset() -> None:
+    with h5py.File("in.h5", "w") as file:
+        data = file.create_dataset("x", 1000, "f8", chunks=100, compression="gzip")
+        data[:] = np.arange(1000)
+        place = data.id.get_chunk_info(3)
+    content = bytearray(Path("in.h5").read_bytes())
+    content[place.byte_offset : place.byte_offset + 8] = b"\xff" * 8
+    Path("in.h5").write_bytes(content)
+    with pytest.raises(tupelo.CorruptError, match=r"in\.h5: dataset '/x', column 'x', entries 0 to 999: "):
+        tupelo.import_hdf5("in.h5", "out.root")
     assert not Path("out.root").exists()
 
 
