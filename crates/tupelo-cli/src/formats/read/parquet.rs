@@ -44,6 +44,16 @@ fn damaged(place: &Place) -> Failure {
     place.failure("the Parquet file is damaged: its metadata cannot be decoded").with_hint("copy the file again")
 }
 
+/// The failure for an error of the decoder, which has no kind for a wrong checksum.
+fn unread(place: &Place, error: &str) -> Failure {
+    match error.contains("CRC checksum mismatch") {
+        true => place
+            .failure("the Parquet file is damaged: a page does not match its checksum")
+            .with_hint("copy the file again"),
+        false => place.failure(error),
+    }
+}
+
 impl ForeignFile for ParquetFile {
     fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
@@ -89,7 +99,7 @@ impl ForeignFile for ParquetFile {
             };
             match guarded(|| reader.next()) {
                 None => Some(Err(damaged(&self.place))),
-                Some(Some(Err(error))) => Some(Err(self.place.failure(error))),
+                Some(Some(Err(error))) => Some(Err(unread(&self.place, &error.to_string()))),
                 Some(Some(Ok(batch))) => {
                     left = left.saturating_sub(batch.num_rows() as u64);
                     Some(Ok(batch))
