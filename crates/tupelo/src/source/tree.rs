@@ -9,7 +9,7 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::container;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
-use tupelo_storage::ByteSource;
+use tupelo_storage::{ByteSource, display_name};
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::fields::Field;
 use tupelo_ttree::moved::MovableTree;
@@ -267,5 +267,5 @@ pub(crate) fn check_record([file, branch]: [&str; 2], record: &[u8], offset: u64
 }
 
 fn in_other(file: &str, error: Error) -> Error {
-    if file.is_empty() { error } else { error.within(format!("file '{file}'")) }
+    if file.is_empty() { error } else { error.within(format!("file '{}'", display_name(file))) }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use tupelo::reader::{Object, TREE_CLASSES, TreeSizes};
 use tupelo::schema::Field;
+use tupelo::storage::display_name;
 use tupelo::{Compression, File, Tree};
 
 use super::Args;
@@ -93,7 +94,8 @@ pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &
         value["fields"] = tree.schema().fields.iter().zip(&sizes).map(field).collect();
         value["unreadable"] =
             tree.refused().map(|(path, reason)| json!({ "branch": path, "reason": reason })).collect();
-        value["friends"] = metadata.friends.iter().map(|friend| json!(friend)).collect();
+        let friend = |[alias, file, name]: &[String; 3]| json!([alias, display_name(file), name]);
+        value["friends"] = metadata.friends.iter().map(friend).collect();
         value["index"] = json!(metadata.index);
         value["aliases"] = json!(metadata.aliases.iter().cloned().collect::<BTreeMap<_, _>>());
         return console.print_json("ls", value);
@@ -120,7 +122,7 @@ pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &
     table.add_to(text.end_line());
     let mut table = Table::new(&["FRIEND", "TREE", "FILE"]);
     for [alias, file, name] in &metadata.friends {
-        table.line([alias, name, file].map(String::as_str));
+        table.line([alias, name, &display_name(file)].map(String::as_str));
     }
     super::add_table(&table, &mut text);
     if let Some([major, minor]) = &metadata.index {

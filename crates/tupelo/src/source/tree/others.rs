@@ -81,8 +81,10 @@ impl OtherFiles {
                 None => source,
             })
         };
-        let source =
-            open().map_err(|error: Error| error.within(format!("its baskets are in another file, '{name}'")))?;
+        let source = open().map_err(|error: Error| {
+            // A name in a file may have a password, like one that the user gives.
+            error.within(format!("its baskets are in another file, '{}'", display_name(name)))
+        })?;
         opened.insert(name.to_owned(), Arc::clone(&source));
         Ok(source)
     }
@@ -184,6 +186,8 @@ mod tests {
         let others = OtherFiles { unreached: why, ..others };
         let error = others.open("http://user:secret@host:1/e01").unwrap_err().to_string();
         assert!(error.contains("http://host:1 could not be reached for another file: connection refused"), "{error}");
+        // Regression: the name was shown as the file has it.
+        assert!(error.contains("in another file, 'http://host:1/e01'") && !error.contains("secret"), "{error}");
         assert_eq!(server("root://host:1094//a/b"), Some("root://host:1094".to_owned()));
         assert_eq!(server("/data/a.root"), None);
     }
