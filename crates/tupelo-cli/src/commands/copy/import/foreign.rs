@@ -381,6 +381,7 @@ impl Chosen {
             chosen.fields.push(stored);
         }
         match chosen.columns.is_empty() {
+            true if schema.fields().is_empty() => Err(Failure::new(format_args!("{}: it has no columns", input.name))),
             true => Err(Failure::usage(format_args!("{}: no column is chosen; choose at least one", input.name))),
             false => Ok(chosen),
         }
@@ -420,6 +421,6 @@ fn chosen_field(input: &Input, column: &Field, name: &str, may_lose: bool) -> Re
     stored(column, name, may_lose).map_err(|(path, why)| {
         let (top, path) = (column.name().escape_debug(), path.escape_debug());
         let hint = format!("--exclude '{top}' leaves the column out");
-        Failure::usage(format_args!("{}: column '{path}': {why}", input.name)).with_hint(hint)
+        Failure::new(format_args!("{}: column '{path}': {why}", input.name)).with_hint(hint)
     })
 }
