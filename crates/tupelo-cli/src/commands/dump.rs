@@ -17,6 +17,9 @@ use crate::formats::Format;
 use crate::formats::write::{ArrowSink, ParquetSink, TextSink, without_empty_records};
 use crate::inputs::Inputs;
 
+/// The output, in messages.
+pub(super) const STDOUT: &str = "the output";
+
 /// Write entries as JSON lines, CSV, Arrow or Parquet, or one object as JSON
 ///
 /// In JSON, records are objects (base classes as ":_0"), pairs, tuples and collections are arrays, maps are arrays of
@@ -54,6 +57,8 @@ pub(crate) struct Args {
     /// With arrow and parquet: write strings as binary, for data that is not UTF-8
     #[arg(long)]
     binary_strings: bool,
+    #[command(flatten)]
+    skip: super::SkipUnreadable,
 }
 
 /// Fields and entries to read.
@@ -87,7 +92,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         },
     };
     let Choice { fields, range } = &args.choice;
-    let read = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
+    let (read, skipped) = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
     let read = read.with_binary_strings(binary);
     let count = read.count();
     let (output, pending) = Output::open(target, &inputs)?;
@@ -100,6 +105,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         Format::Arrow => fill(ArrowSink::new(&read.arrow_schema(), container, output)?, read, &mut progress),
         Format::Parquet => {
+            // These have no values: nothing is lost.
             let read = without_empty_records(read, console)?;
             let sink = ParquetSink::new(&read, args.files.sources.reading.memory_budget.0, output)?;
             fill(sink, read, &mut progress)
@@ -108,7 +114,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }?;
     pending.map_or(Ok(()), Pending::publish)?;
     args.condition.note_if_empty(count, taken, console);
-    Ok(())
+    args.skip.check(skipped, &target.map_or(STDOUT.to_owned(), |path| path.display().to_string()))
 }
 
 /// Writes what is read; returns the number of entries.

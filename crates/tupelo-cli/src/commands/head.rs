@@ -18,6 +18,7 @@ use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 use tupelo::writer::EntrySink;
 
+use super::dump::STDOUT;
 use crate::console::{Console, Output, terminal_width};
 use crate::failure::Failure;
 use crate::formats::Format;
@@ -59,6 +60,8 @@ pub(crate) struct Args {
     /// Write complete values as JSON lines or CSV instead of the table
     #[arg(long, value_parser = text_format)]
     format: Option<Format>,
+    #[command(flatten)]
+    skip: super::SkipUnreadable,
 }
 
 fn text_format(name: &str) -> Result<Format, String> {
@@ -75,7 +78,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // A cut may keep the last entries only.
     let most = (!args.condition.has_cut()).then_some(count);
     let stored = args.files.sources.table(&locations, console)?;
-    let read = args.files.sources.read(&stored, &args.fields, &args.condition, (&args.range, most), console)?;
+    let (read, skipped) =
+        args.files.sources.read(&stored, &args.fields, &args.condition, (&args.range, most), console)?;
     let read = read.with_binary_strings(true);
     let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
@@ -90,7 +94,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let mut sink = TextSink::new(format, schema, Output::stdout(), console)?;
         pipe(read, first, &mut sink, &mut is_enough)?;
         args.condition.note_if_empty(count, sink.finish()?.entries, console);
-        return Ok(());
+        return args.skip.check(skipped, STDOUT);
     }
     if let (false, MAX_LINES..) = (args.condition.has_cut(), read.count()) {
         let many = Failure::usage(format_args!("the table would have {}", things(read.count(), "entry")));
@@ -107,7 +111,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     };
     table(&schema, &batch, &numbers, stored.entries(), console)?;
     args.condition.note_if_empty(count, numbers.len() as u64, console);
-    Ok(())
+    args.skip.check(skipped, STDOUT)
 }
 
 /// The numbers of the first entries that the cut keeps.

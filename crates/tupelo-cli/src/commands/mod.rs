@@ -350,7 +350,7 @@ struct FirstLook {
 
 impl Sources {
     /// What is chosen of all files, one after the other; of no more entries than `most`, if that is known. Prints what is
-    /// left out.
+    /// left out, and returns the number of such fields.
     fn read(
         &self,
         table: &Table,
@@ -358,7 +358,7 @@ impl Sources {
         condition: &Condition,
         (range, most): (&EntryRange, Option<u64>),
         console: &Console,
-    ) -> Result<Read, Failure> {
+    ) -> Result<(Read, usize), Failure> {
         let entries = range.of(table.entries());
         let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
         let selecting = Selecting { entries: entries.clone(), ..Selecting::default() };
@@ -368,7 +368,8 @@ impl Sources {
             return Err(Failure::new(format_args!("{place}: none of the fields can be read: {}", skipped.reason)));
         }
         chosen.tell(table, console);
-        Ok(condition.apply(chosen.read)?.entries(entries).in_order_of(&fields.patterns()))
+        let read = condition.apply(chosen.read)?.entries(entries).in_order_of(&fields.patterns());
+        Ok((read, chosen.skipped.len()))
     }
 
     /// The only file, or all files one after the other. Prints what is left out because files cannot be opened.

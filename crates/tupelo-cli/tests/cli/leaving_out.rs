@@ -24,7 +24,13 @@ fn a_branch_that_cannot_be_decoded_is_left_out_with_a_warning() {
     for arguments in [&["head", "-n", "3", &tree][..], &["dump", &tree, "--entries", ":3"]] {
         let run = tupelo(arguments);
         assert!(run.stderr.contains("'MET_phi' is left out") && run.stderr.contains("--exclude"), "{}", run.stderr);
-        let shown = run.ok();
+        // Regression: the status was 0, and with --quiet nothing told that the branch is missing.
+        assert!(run.stderr.contains("the output was written without 1 field"), "{}", run.stderr);
+        assert_eq!(run.status, Some(1));
+        let quiet = tupelo(&[arguments, &["--quiet"]].concat()).fails(1);
+        assert!(quiet.contains("written without 1 field"), "{quiet}");
+        let shown = tupelo(&[arguments, &["--skip-unreadable"]].concat()).ok();
+        assert_eq!(run.stdout, shown);
         assert!(shown.contains("MET_pt") && !shown.contains("MET_phi"), "{shown}");
         let silent = tupelo(&[arguments, &["--exclude", "MET_phi"]].concat());
         assert_eq!(silent.stderr.matches("warning").count(), 0, "{}", silent.stderr);
@@ -64,7 +70,7 @@ fn real_branches_that_cannot_be_read_do_not_spoil_their_tree() {
     };
     let place = Place::new();
     let (file, out) = (file.to_str().expect("UTF-8"), place.path("out.root"));
-    let run = tupelo(&["head", "-n", "2", file]);
+    let run = tupelo(&["head", "-n", "2", file, "--skip-unreadable"]);
     assert!(run.stderr.contains("triggerBits") && run.stderr.contains("--exclude"), "{}", run.stderr);
     run.ok();
     tupelo(&["import", file, "-o", &out, "--entries", ":5"]).fails(1);

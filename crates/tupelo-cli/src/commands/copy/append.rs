@@ -8,7 +8,7 @@ use tupelo::reader::{Location, Read, Unmatched};
 use tupelo::schema::{Field, escaped};
 use tupelo::{ErrorKind, Table};
 
-use super::super::{Definition, Fields, Opened, Reading, Selecting, policy};
+use super::super::{Definition, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use super::{without_cycle, write};
@@ -58,6 +58,8 @@ pub(crate) struct Args {
     ntuple: NtupleOptions,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    skip: SkipUnreadable,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     let target = Target::adding();
     if args.as_fields || args.inputs.is_empty() {
-        let read = late_fields(args, own, console)?;
+        let (read, skipped) = late_fields(args, own, console)?;
         let mut written = None;
         target.write(&into, &inputs, storage, |file, interrupt| {
             let mut progress: Progress = console.progress(&name, read.count(), "entries");
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let (entries, stored) = (things(read.count(), "entry"), bytes(written.stored_bytes));
             console.note(&format!("{name}: added {fields} of {entries} in {stored}"));
         }
-        return Ok(());
+        return args.skip.check(skipped, &into.to_string());
     }
     if inputs.contain(&into) {
         let refused = Failure::usage(format_args!("{into} is also an input: an ntuple cannot be extended with itself"));
@@ -116,11 +118,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     written.iter().for_each(|written| summarise(&name, written, console));
-    Ok(())
+    args.skip.check(chosen.skipped.len(), &into.to_string())
 }
 
-/// The fields to add: those of the inputs beside the ntuple, and computed ones.
-fn late_fields(args: &Args, own: Table, console: &Console) -> Result<Read, Failure> {
+/// The fields to add: those of the inputs beside the ntuple, and computed ones; and the number of those that are left out.
+fn late_fields(args: &Args, own: Table, console: &Console) -> Result<(Read, usize), Failure> {
+    let kept: Vec<String> = own.unreadable::<&str>(&[], &[]).into_iter().map(|it| it.name).collect();
     let known: Vec<String> = own.schema().fields.iter().map(|field| escaped(&field.name)).collect();
     let mut tables = vec![(String::new(), own)];
     for input in &args.inputs {
@@ -140,17 +143,19 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<Read, Failu
         keys => Table::join_by(tables, keys, Unmatched::Error)?,
     };
     let chosen = args.fields.select(&table, None, &Selecting::default())?;
-    let read = match args.inputs.is_empty() {
-        true => chosen.read.without_fields(),
+    // What cannot be read of the ntuple itself stays in it.
+    let skipped = chosen.skipped.iter().filter(|it| !kept.contains(&it.name)).count();
+    let (read, skipped) = match args.inputs.is_empty() {
+        true => (chosen.read.without_fields(), 0),
         false => {
             chosen.tell(&table, console);
-            chosen.read.without(known)?
+            (chosen.read.without(known)?, skipped)
         }
     };
     let define = |read: Read, column: &Definition| read.with_defined(&column.name, &column.expression);
     let read = args.define.iter().try_fold(read, define)?;
     match read.schema_with_computed()?.fields.is_empty() {
         true => Err(Failure::usage("no field is selected; select at least one of an input")),
-        false => Ok(read),
+        false => Ok((read, skipped)),
     }
 }

@@ -8,8 +8,9 @@ use tupelo::MoveOptions;
 use tupelo::dataset::{FieldPolicy, find};
 use tupelo::ops::merge::{MissingBranches, merge_objects};
 use tupelo::ops::other_objects;
-use tupelo::reader::{Location, Read};
+use tupelo::reader::Location;
 
+use super::super::fields::Chosen;
 use super::super::{Condition, EntryRange, Fields, Selecting, warn_of_repeated};
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
@@ -93,7 +94,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let what = "sizes of pages and clusters are for ntuples, but the files contain trees";
         return Err(Failure::usage(what).with_hint("select the ntuples as IN:NAME"));
     }
-    let reads = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Read>, Failure>>()?;
+    let chosen = jobs.iter().map(|job| chosen(args, job, console)).collect::<Result<Vec<Chosen>, Failure>>()?;
+    let skipped: usize = chosen.iter().map(|it| it.skipped.len()).sum();
     let mut left_out: Vec<String> = Vec::new();
     let mut summaries = Vec::new();
     args.target.first().write(&to, &inputs, storage, |writer, interrupt| {
@@ -127,8 +129,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         summaries.extend(trees.written);
         let names = jobs.iter().map(|job| job.name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
-        for ((job, read), destination) in jobs.iter().zip(&reads).zip(destinations) {
-            let what = (job.name.as_str(), read);
+        for ((job, chosen), destination) in jobs.iter().zip(&chosen).zip(destinations) {
+            let what = (job.name.as_str(), &chosen.read);
             let how = args.ntuple.pages().into();
             let Some(written) = write(what, how, destination, &args.ntuple, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
@@ -138,7 +140,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
-    if left_out.is_empty() {
+    if left_out.is_empty() && skipped == 0 {
         return Ok(());
     }
     left_out.iter().take(MAX_NAMED).for_each(|what| console.warn(&format!("not merged: {what}")));
@@ -148,7 +150,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if args.skip_unmergeable {
         return Ok(());
     }
-    let what = format_args!("{to} was written without {}", things(left_out.len() as u64, "object"));
+    let lost = [(left_out.len(), "object"), (skipped, "field")].into_iter().filter(|(count, _)| *count > 0);
+    let lost: Vec<String> = lost.map(|(count, what)| things(count as u64, what)).collect();
+    let what = format_args!("{to} was written without {}", lost.join(" and "));
     Err(Failure::new(what).with_hint(
         "use --skip-unmergeable to accept that, merge the ntuples alone as IN:NAME, or remove the other objects",
     ))
@@ -210,7 +214,7 @@ impl From<Mode> for MissingBranches {
 }
 
 /// All entries of an ntuple, with the fields that the mode keeps.
-fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Read, Failure> {
+fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Chosen, Failure> {
     let fields = Fields::default();
     let mut chosen = fields.select(&job.table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
     if args.mode == Mode::Strict {
@@ -225,5 +229,5 @@ fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Read, Failure> {
         console.warn(&format!("{}: dropped the fields missing in some files: {missing}", job.name));
     }
     chosen.tell(&job.table, console);
-    Ok(chosen.read)
+    Ok(chosen)
 }
