@@ -426,6 +426,103 @@ def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) ->
     summary.append(f"{found.stdout.strip()} kinds of histograms are summed as by ROOT")
 
 
+WRITE_OTHERS = """
+import sys, ROOT
+from array import array
+folder = sys.argv[1]
+ROOT.TH1.AddDirectory(False)
+types = {"int": -3, "Long64_t": 1 << 40, "float": 0.5, "double": 0.25, "bool": True}
+bits = {"sum": 0, "multiply": 1 << 16, "max": 1 << 17, "min": 1 << 18, "first": 1 << 19, "last": 1 << 20}
+for number in (1, 2, 3):
+    file = ROOT.TFile(f"{folder}/o{number}.root", "recreate")
+    for type_name, value in types.items():
+        for rule, bit in bits.items():
+            value_here = number % 2 == 0 if type_name == "bool" else value + number * (1 if rule != "multiply" else 0)
+            parameter = ROOT.TParameter[type_name](f"{type_name}_{rule}", value_here)
+            parameter.SetBit(bit) if bit else None
+            parameter.Write()
+    constant = ROOT.TParameter["int"]("constant", 7)
+    constant.SetBit(1 << 21)
+    constant.Write()
+    # Equal in all files, as counters of events often are.
+    ROOT.TParameter["Long64_t"]("events", 1000).Write()
+    x, y, e = (array("d", [number + 10 * k + i for i in range(number)]) for k in (0, 1, 2))
+    graphs = [
+        ROOT.TGraph(number, x, y), ROOT.TGraphErrors(number, x, y, e, x),
+        ROOT.TGraphAsymmErrors(number, x, y, e, x, y, e),
+        ROOT.TGraphBentErrors(number, x, y, e, x, y, e, x, y, e, x), ROOT.TGraph(),
+    ]
+    for place, graph in enumerate(graphs):
+        graph.SetName(f"graph{place}")
+        graph.SetTitle(f"graph of file {number}")
+        graph.Write()
+    efficiency = ROOT.TEfficiency("efficiency", "title", 4, 0, 4)
+    for i in range(10 * number):
+        efficiency.Fill(i % 3 > 0, i % 4)
+    efficiency.Write()
+    sparse = ROOT.THnSparseD("sparse", "sparse", 2, array("i", [2, 2]), array("d", [0, 0]), array("d", [2, 2]))
+    sparse.Fill(array("d", [0.5, 0.5]))
+    sparse.Write()
+    names = ROOT.TList()
+    name = ROOT.TNamed("one", "title")
+    names.Add(name)
+    names.Write("names", ROOT.TObject.kSingleKey)
+    ROOT.TNamed("same", "in all files").Write()
+    file.Close()
+merger = ROOT.TFileMerger(False)
+merger.SetPrintLevel(0)
+merger.OutputFile(f"{folder}/hadd.root", True)
+for number in (1, 2, 3):
+    merger.AddFile(f"{folder}/o{number}.root")
+assert merger.Merge()
+"""
+
+COMPARE_OTHERS = """
+import sys, ROOT
+folder = sys.argv[1]
+ours, theirs = (ROOT.TFile(f"{folder}/{name}.root") for name in ("ours", "hadd"))
+
+def told(one):
+    if one.InheritsFrom("TGraph"):
+        points = [tuple(getattr(one, name)(i) for name in ("GetPointX", "GetPointY", "GetErrorXlow", "GetErrorXhigh",
+                  "GetErrorYlow", "GetErrorYhigh")) for i in range(one.GetN())]
+        return one.GetTitle(), points
+    if one.InheritsFrom("TEfficiency"):
+        histograms = [one.GetPassedHistogram(), one.GetTotalHistogram()]
+        return one.GetWeight(), [[h.GetBinContent(i) for i in range(h.GetNcells())] for h in histograms], [
+            h.GetEntries() for h in histograms]
+    return one.GetVal(), [one.TestBit(1 << bit) for bit in range(16, 22)]
+
+left = {"sparse", "names", "same"}
+names = [key.GetName() for key in theirs.GetListOfKeys() if key.GetName() not in left]
+for name in names:
+    own, expected = ours.Get(name), theirs.Get(name)
+    assert own.ClassName() == expected.ClassName(), name
+    assert told(own) == told(expected), (name, told(own), told(expected))
+print(len(names))
+"""
+
+
+def test_other_objects_are_added_up_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
+    """Parameters by their bits, graphs, efficiencies. What ROOT adds up and Tupelo does not is named, even if equal."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_OTHERS, str(tmp_path)], check=True)
+    files = [str(tmp_path / f"o{number}.root") for number in (1, 2, 3)]
+    done = subprocess.run([str(TUPELO), "merge", str(tmp_path / "ours.root"), *files], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    named = re.findall(r"not merged: '([^']*)'", done.stderr)
+    assert named == ["names", "sparse"], done.stderr
+    assert "and 1 more file" in done.stderr
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMPARE_OTHERS, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    summary.append(f"{found.stdout.strip()} parameters, graphs and efficiencies are added up as by ROOT")
+
+
 TREE_IN_LIST = """
 import sys, ROOT
 file = ROOT.TFile(sys.argv[1], "recreate")
@@ -455,3 +552,49 @@ def test_objects_with_trees_in_them_are_named(tmp_path: Path) -> None:
     assert [found["path"] for found in json.loads(run("ls", str(out), "--json"))["objects"]] == ["TTree"]
     assert repack.returncode == 1
     assert "TList with a TTree in it" in repack.stderr
+
+
+WRITE_TREES = """
+import sys, ROOT
+from array import array
+folder = sys.argv[1]
+for number, code, others in ((1, "I", []), (2, "L", ["w"])):
+    file = ROOT.TFile(f"{folder}/w{number}.root", "recreate")
+    tree = ROOT.TTree("t", "t")
+    buffers = {"x": array({"I": "i", "L": "q"}[code], [0]), "y": array("f", [0])}
+    tree.Branch("x", buffers["x"], f"x/{code}")
+    tree.Branch("y", buffers["y"], "y/F")
+    for name in others:
+        buffers[name] = array("d", [0])
+        tree.Branch(name, buffers[name], f"{name}/D")
+    for i in range(5):
+        buffers["x"][0], buffers["y"][0] = number * 10 + i, i / 2
+        tree.Fill()
+    tree.SetAlias("z", "x + y" if number == 1 else "x - y")
+    note = ROOT.TNamed("note", f"file {number}")
+    ROOT.SetOwnership(note, False)
+    tree.GetUserInfo().Add(note)
+    tree.Write()
+    file.Close()
+"""
+
+
+def test_common_branches_get_the_wider_type_and_losses_are_named(tmp_path: Path) -> None:
+    """As the help of ``--mode intersect`` says; aliases and user information of later trees have no place."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_TREES, str(tmp_path)], check=True)
+    first, second, out = (str(tmp_path / name) for name in ("w1.root", "w2.root", "out.root"))
+    run("merge", "-q", out, first, second, "--mode", "intersect", "--skip-unmergeable")
+    with tupelo.open(f"{out}:t") as tree:
+        assert tree.keys() == ["x", "y"]
+        assert tree["x"].array().tolist() == [*range(10, 15), *range(20, 25)]
+    # Regression: those of later trees were lost without a word.
+    one, other = str(tmp_path / "one.root"), str(tmp_path / "other.root")
+    run("copy", "-q", first, "-o", one, "--exclude", "x")
+    run("copy", "-q", second, "-o", other, "--exclude", "w,x")
+    done = subprocess.run([str(TUPELO), "merge", out, one, other, "--force"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not merged: tree 't': the aliases of later trees" in done.stderr
+    assert "not merged: tree 't': the user information of later trees" in done.stderr
+    run("merge", "-q", out, other, other, "--force")

@@ -1,5 +1,6 @@
 //! Errors of the command, with hint and exit status.
 
+use std::ffi::OsString;
 use std::fmt;
 
 use tupelo::Remedy;
@@ -41,6 +42,11 @@ impl Failure {
         Self { message: None, hint: None, status: FAILED }
     }
 
+    /// The same where the files are the reason, not the arguments.
+    pub(crate) fn of_data(self) -> Self {
+        Self { status: FAILED, ..self }
+    }
+
     /// The same without the hint to use `tupelo verify`, for that command itself.
     pub(crate) fn without_verify(mut self) -> Self {
         self.hint = self.hint.filter(|hint| !hint.ends_with(VERIFY_HINT));
@@ -53,6 +59,18 @@ impl Failure {
         self
     }
 
+    /// The same without a hint to use options that the subcommand of these arguments lacks. The text of another command is
+    /// between backticks.
+    pub(crate) fn fitting(mut self, command: &clap::Command, args: &[OsString]) -> Self {
+        let is_known = |name: &str| {
+            let subcommand = args.iter().skip(1).find_map(|arg| command.find_subcommand(arg));
+            let all = subcommand.into_iter().chain([command]).flat_map(clap::Command::get_arguments);
+            all.into_iter().any(|arg| arg.get_long() == Some(name))
+        };
+        self.hint = self.hint.filter(|hint| options(hint).all(is_known));
+        self
+    }
+
     /// The same with a hint.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -60,11 +78,20 @@ impl Failure {
     }
 }
 
+/// The names of the long options in a text, outside backticks.
+fn options(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split('`').step_by(2).flat_map(|part| part.split(|c: char| c.is_whitespace() || c == '='));
+    let names = words.filter_map(|word| word.trim_start_matches(['(', '\'']).strip_prefix("--"));
+    names.map(|name| name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())).filter(|name| !name.is_empty())
+}
+
 impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         let file = error.file().unwrap_or("FILE");
         match (error.kind(), error.remedy()) {
-            (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint(UNION_HINT),
+            (_, Some(Remedy::UnionFields)) => Self::new(error).with_hint(UNION_HINT),
+            (_, Some(Remedy::Unmatched)) => Self::new(error)
+                .with_hint("--unmatched null keeps such entries, with nulls, and --unmatched drop leaves them out"),
             (_, Some(Remedy::Prefix)) => Self::usage(error).with_hint("--prefix TEXT renames the fields of an input"),
             (_, Some(Remedy::Recursive)) => Self::usage(error).with_hint("-r removes directories with their contents"),
             (_, Some(Remedy::Replace)) => Self::usage(error).with_hint("--force replaces it"),
@@ -98,5 +125,32 @@ impl From<std::io::Error> for Failure {
 impl From<crate::json::UnexpectedType> for Failure {
     fn from(unexpected: crate::json::UnexpectedType) -> Self {
         Self::new(unexpected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_name_options_of_the_command() {
+        let with = |option: &'static str| clap::Arg::new(option).long(option).global(false);
+        let command = clap::Command::new("tupelo").arg(with("quiet").global(true));
+        let command = command.subcommand(clap::Command::new("copy").args([with("force"), with("union")]));
+        let command = command.subcommand(clap::Command::new("append").arg(with("fields")));
+        let hint = |subcommand: &str, text: &str| {
+            let args = ["tupelo", "--quiet", subcommand, "in.root"].map(OsString::from);
+            Failure::new("").with_hint(text).fitting(&command, &args).hint.is_some()
+        };
+        for (text, in_copy, in_append) in [
+            ("--force replaces it", true, false),
+            ("use --union, or select fields ('--fields x')", false, false),
+            ("--union reads all; `tupelo append --fields x` adds some", true, false),
+            ("`tupelo copy --union`", true, true),
+            ("--quiet, or nothing", true, true),
+            ("a -- b", true, true),
+        ] {
+            assert_eq!((hint("copy", text), hint("append", text)), (in_copy, in_append), "{text}");
+        }
     }
 }

@@ -119,6 +119,7 @@ fn start<P: Parser>(
         // A closed pipe is not an error, as in `tupelo dump … | head`.
         Err(_) if console::pipe_is_closed() => 0,
         Err(failure) => {
+            let failure = failure.fitting(&command, &args);
             console.fail(&failure);
             failure.status
         }

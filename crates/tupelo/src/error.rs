@@ -98,6 +98,8 @@ pub enum Remedy {
     UnionFields,
     /// Give the names of the fields of one table of a join a prefix (`Table::join`).
     Prefix,
+    /// Keep or leave out the entries of a join that have no counterpart (`Unmatched::Null`, `Unmatched::Drop`).
+    Unmatched,
     /// Remove directories with everything in them (`ops::objects::remove`).
     Recursive,
     /// Replace the object that has the name (`ops::objects::rename`).
@@ -112,6 +114,7 @@ impl fmt::Display for Remedy {
             Self::BinaryStrings => "read them with binary strings",
             Self::UnionFields => "read the union of the fields, with missing values",
             Self::Prefix => "give the names of one of the tables a prefix",
+            Self::Unmatched => "keep such entries with nulls, or leave them out",
             Self::Recursive => "remove directories with their contents",
             Self::Replace => "replace the object that has the name",
         })

@@ -34,7 +34,7 @@ use self::target::{Destination, NtupleOptions, Target, summarise};
 use self::trees::{Baskets, TreeHow, TreeJobs};
 use super::dump::object::has_no_entries;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::{EntryRange, Selecting, policy, warn_of_repeated};
+use super::{EntryRange, Selecting, SkipUnreadable, policy, warn_of_repeated};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -324,7 +324,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 Some(input) => copy_sealed(&copy.job, input, args, writer, interrupt, console)?,
                 None => {
                     let what = (copy.job.name.as_str(), &copy.read);
-                    write(what, args.how(), destination, &args.ntuple, writer, interrupt, console)?
+                    let written = write(what, args.how(), destination, &args.ntuple, writer, interrupt, console)?;
+                    written.map(|Written { progress, lost }| {
+                        left_out.extend(lost);
+                        progress
+                    })
                 }
             };
             let Some(written) = written else {
@@ -336,13 +340,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     warn_left(args, &locations, &carried, console)?;
-    left_out.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
-    args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to.to_string())?;
-    if left_out.is_empty() || args.skip.is_given() {
-        return Ok(());
-    }
-    let incomplete = Failure::new(format_args!("{to} was written without trees, or parts of them"));
-    Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches where it can"))
+    let to = to.to_string();
+    check_lost(&left_out, &args.skip, &to, console)?;
+    args.skip.check(copies.iter().map(|copy| copy.skipped).sum(), &to)
 }
 
 /// The ntuples to write. The inputs of each must have the same fields, except with `--union`.
@@ -451,6 +451,13 @@ fn copy_sealed(
     })
 }
 
+/// What was written of an ntuple.
+struct Written {
+    progress: WriteProgress,
+    /// What was selected but not copied: one sentence each.
+    lost: Vec<String>,
+}
+
 /// Writes what is read.
 fn write(
     (name, read): (&str, &Read),
@@ -460,18 +467,28 @@ fn write(
     file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
-) -> Result<Option<WriteProgress>, Failure> {
+) -> Result<Option<Written>, Failure> {
     let mut progress: Progress = console.progress(name, read.count(), "entries");
     let mut report = progress.until(interrupt);
     let (read, options) = (read.clone(), ntuple.options());
     let copied = match destination {
         Destination::New => copy(read, file, name, options, how, &mut report)?,
-        Destination::Existing => extend(read, file, name, options, how, &mut report)?,
+        // Fields that differ from those of the ntuple.
+        Destination::Existing => {
+            extend(read, file, name, options, how, &mut report).map_err(|error| Failure::from(error).of_data())?
+        }
     };
-    Ok(copied.map(|copied| {
-        copied.warnings.iter().for_each(|warning| console.warn(warning));
-        copied.written
-    }))
+    Ok(copied.map(|copied| Written { progress: copied.written, lost: copied.warnings }))
+}
+
+/// Warns about what an output lacks although it was selected; a failure unless that is accepted.
+fn check_lost(lost: &[String], skip: &SkipUnreadable, to: &str, console: &Console) -> Result<(), Failure> {
+    lost.iter().for_each(|what| console.warn(&format!("not copied: {what}")));
+    if lost.is_empty() || skip.is_given() {
+        return Ok(());
+    }
+    let incomplete = Failure::new(format_args!("{to} was written without what the warnings name"));
+    Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches of trees where it can"))
 }
 
 /// Warns about what is not copied of whole files.

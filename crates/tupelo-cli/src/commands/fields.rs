@@ -45,6 +45,8 @@ pub(super) struct Chosen {
     counters: Vec<String>,
     /// Selected fields that some of several files lack, for a message.
     pub(super) missing: Option<String>,
+    /// Which file lacks the first of them.
+    lacking: Option<String>,
 }
 
 impl Chosen {
@@ -53,8 +55,9 @@ impl Chosen {
         match &self.missing {
             None => Ok(()),
             Some(missing) => {
-                let what = format_args!("{}: some files lack the fields {missing}", table.file_name());
-                Err(Failure::usage(what).with_hint(hint))
+                let mut what = format!("{}: some files lack the fields {missing}", table.file_name());
+                self.lacking.iter().for_each(|lacking| what += &format!(" ({lacking})"));
+                Err(Failure::new(what).with_hint(hint))
             }
         }
     }
@@ -63,7 +66,7 @@ impl Chosen {
     pub(super) fn check_types(&self, table: &Table, hint: &str) -> Result<(), Failure> {
         match table.files().and_then(|files| files.promoted().first()) {
             None => Ok(()),
-            Some(promoted) => Err(Failure::usage(promoted).with_hint(hint)),
+            Some(promoted) => Err(Failure::new(promoted).with_hint(hint)),
         }
     }
 
@@ -140,6 +143,7 @@ impl Fields {
         }
         let mut skipped = table.unreadable(&wanted, &unwanted);
         let missing = table.files().and_then(|chain| chain.missing_text(&wanted, &unwanted));
+        let lacking = table.files().and_then(|chain| chain.missing_reason(&wanted, &unwanted));
         let is_read = |pattern: &String| !table.is_unreadable(pattern) || table.read([pattern]).is_ok();
         unwanted.retain(is_read);
         if wanted.iter().any(is_read) {
@@ -149,7 +153,7 @@ impl Fields {
             return Err(Failure::new(format_args!("{place}: '{}' cannot be read: {}", skipped.name, skipped.reason)));
         }
         if let Some(chain) = table.files() {
-            chain.check(&wanted, &unwanted)?;
+            chain.check(&wanted, &unwanted).map_err(|error| Failure::from(error).of_data())?;
             unwanted.retain(|pattern| !chain.lacks(pattern));
         }
         let read = match (wanted.is_empty(), self.fields.is_empty()) {
@@ -163,7 +167,7 @@ impl Fields {
         let counters = counters.into_iter().filter(is_left).collect();
         let (read, undecodable) = read.entries(selecting.entries.clone()).without_unreadable()?;
         skipped.extend(undecodable);
-        Ok(Chosen { read: read.entries(..), skipped, counters, missing })
+        Ok(Chosen { read: read.entries(..), skipped, counters, missing, lacking })
     }
 }
 

@@ -41,7 +41,7 @@ fn keys_say_which_entries_belong_together() {
         let common = ["join", &out, &muons, &both, "--on", "run,event", "--force"];
         tupelo(&[&common[..], more].concat())
     };
-    let refused = join(&[]).fails(2);
+    let refused = join(&[]).fails(1);
     assert!(refused.contains("has no entry with run = ") && refused.contains("which is entry 0 of"), "{refused}");
     let dropped = join(&["--unmatched", "drop"]);
     assert!(dropped.stderr.contains("50 of 500 entries of the first input were left out"), "{}", dropped.stderr);

@@ -14,8 +14,8 @@ impl Object {
     ///
     /// # Errors
     /// Unsupported, with class and member, for values that do not have the type of their member, objects that could not be
-    /// read, and members that are not written here: containers of the standard library, arrays of objects, and the short
-    /// forms of `Double32_t` and `Float16_t`.
+    /// read, and members that are not written here: containers of the standard library other than those of numbers and empty
+    /// ones, arrays of objects, and the short forms of `Double32_t` and `Float16_t`.
     pub fn write(&self) -> Result<Vec<u8>> {
         let mut out = Streaming::without_references();
         class(&mut out, self)?;
@@ -103,6 +103,9 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
     }
 }
 
+/// The version of containers of the standard library: that of `TStreamerInfo`.
+const CONTAINER_VERSION: u16 = 9;
+
 /// The `TObject` of a class that ROOT streams by custom code.
 fn base(out: &mut Streaming, object: &Object) -> Result<()> {
     match object.members.first() {
@@ -156,13 +159,25 @@ fn member(out: &mut Streaming, object: &Object, element: &Element, value: &Value
             Ok(())
         }
         (ElementKind::String, 65) => put_text(out, Some(value)),
+        (ElementKind::Stl { item, .. }, _) if is_single => match (value, Basic::from_code(*item)) {
+            (Value::List(items), _) if items.is_empty() => out.versioned(CONTAINER_VERSION, |out| {
+                out.count(0);
+                Ok(())
+            }),
+            (Value::Numbers(numbers), Some(basic)) => out.versioned(CONTAINER_VERSION, |out| {
+                out.count(numbers.len());
+                put_numbers(out, basic, numbers)
+            }),
+            _ => Err(not_written(element)),
+        },
         (_, 61..=63 | 66..=68) if is_single => part(out, element.class_name(), value),
         (_, 64 | 69 | 70) if is_single => pointer(out, value),
-        _ => {
-            let what = format!("writing members of type '{}' is not supported", element.type_name.escape_debug());
-            Err(Error::unsupported(what))
-        }
+        _ => Err(not_written(element)),
     }
+}
+
+fn not_written(element: &Element) -> Error {
+    Error::unsupported(format!("writing members of type '{}' is not supported", element.type_name.escape_debug()))
 }
 
 /// A base, or a member that is an object.

@@ -1,7 +1,8 @@
-//! Objects of several files as one: histograms are summed, as `hadd` does.
+//! Objects of several files as one: what `hadd` adds up, and the first of others.
 //!
 //! Ntuples are merged by [copying](super::copy) a [`Table::chain`](crate::Table::chain) of them.
 
+mod addition;
 mod histogram;
 mod trees;
 
@@ -11,6 +12,7 @@ use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
 
+use self::addition::{Add, addition, is_merged_by_root};
 pub use self::trees::{MergedTree, MissingBranches, UnlikeBranches, merge_tree};
 use super::other_objects;
 use crate::reader::{File, Skipped};
@@ -23,9 +25,10 @@ use crate::{ErrorKind, Result};
 pub struct MergedObjects {
     /// Number of objects that were written.
     pub written: u64,
-    /// Number of histograms that are sums of several files.
+    /// Number of objects that are sums of several files.
     pub sums: u64,
-    /// Objects that are not in the output, by path, and why: those of later files, and those that cannot be copied.
+    /// What is not in the output, by path, and why, once for each path and reason: objects of later files, and those that
+    /// cannot be copied.
     pub left_out: Vec<Skipped>,
 }
 
@@ -38,22 +41,52 @@ struct Occurrences {
 
 /// An object on the way to the output.
 enum Merging {
-    /// The sum so far, and the number of files that it is of.
-    Sum(Object, u64),
-    /// The output has it; why others are not added, unless they are the same.
-    Written(&'static str, u64),
+    /// The sum so far, how others are added to it, and the number of files that it is of.
+    Sum(Object, Add, u64),
+    /// The output has it; why others are not added.
+    Written(&'static str, Equal),
     /// It cannot be copied.
     Refused(String),
+}
+
+/// Which other objects of a path need not be added.
+#[derive(Debug, Clone, Copy)]
+enum Equal {
+    /// Those with this checksum.
+    To(u64),
+    None,
+}
+
+/// What is left out, with the number of files.
+#[derive(Default)]
+struct LeftOut(BTreeMap<(String, String), (String, usize)>);
+
+impl LeftOut {
+    fn add(&mut self, path: &str, file: &File, reason: &str) {
+        let first = || (file.name().to_owned(), 0);
+        self.0.entry((path.to_owned(), reason.to_owned())).or_insert_with(first).1 += 1;
+    }
+
+    fn into_skipped(self) -> Vec<Skipped> {
+        let skipped = self.0.into_iter().map(|((path, reason), (first, files))| match files {
+            1 => Skipped::new(&path, format!("that of {first}: {reason}")),
+            2 => Skipped::new(&path, format!("those of {first} and 1 more file: {reason}")),
+            _ => Skipped::new(&path, format!("those of {first} and {} more files: {reason}", files - 1)),
+        });
+        skipped.collect()
+    }
 }
 
 /// Writes the objects of files that are neither ntuples, trees nor directories, in the newest cycle of each, under their
 /// paths. `open` opens a file by its number below `count`, twice each; one is open at a time.
 ///
-/// Histograms and profiles of the same path, class and axes are summed: bins, squares of weights, entries and statistics.
-/// Everything else of them is as in the first file that has one. Of objects of other classes, the first is taken.
+/// Objects of the same path are added up as by `hadd`: histograms and profiles with the same axes (bins, squares of weights,
+/// entries and statistics), efficiencies, the points of graphs, and `TParameter` by its bits. Everything else of them is as
+/// in the first file that has one. Of objects of other classes the first is taken; others that differ are left out, and
+/// so are equal ones of a class that ROOT adds up and this version does not.
 ///
 /// # Errors
-/// Those of `open`; corrupt where a directory or a histogram is damaged; those of writing.
+/// Those of `open`; corrupt where a directory or an object to add is damaged; those of writing.
 pub fn merge_objects<E: From<crate::Error>>(
     count: usize,
     mut open: impl FnMut(usize) -> Result<File, E>,
@@ -70,42 +103,55 @@ pub fn merge_objects<E: From<crate::Error>>(
         }
     }
     let (mut merged, mut merging) = (MergedObjects::default(), BTreeMap::new());
+    let mut left_out = LeftOut::default();
     for number in with_objects {
         let file = open(number)?;
         for object in other_objects(&file)? {
             let Some(place) = places.get(&object.path) else { continue };
-            let left_out = |reason: &str| Skipped::new(&object.path, format!("that of {}: {reason}", file.name()));
+            let mut leave_out = |reason: &str| left_out.add(&object.path, &file, reason);
             let next = match merging.remove(&object.path) {
                 None | Some(Merging::Refused(_)) => {
                     let begun = begin(&file, &object.name(), place, to, compression)?;
                     if let Merging::Refused(reason) = &begun {
-                        merged.left_out.push(left_out(reason));
+                        leave_out(reason);
                     }
                     begun
                 }
-                Some(Merging::Written(reason, first)) => {
-                    if checksum(&file, &object.name())? != first {
-                        merged.left_out.push(left_out(reason));
+                Some(Merging::Written(reason, equal)) => {
+                    let is_equal = match equal {
+                        Equal::To(first) => checksum(&file, &object.name())? == first,
+                        Equal::None => false,
+                    };
+                    if !is_equal {
+                        leave_out(reason);
                     }
-                    Merging::Written(reason, first)
+                    Merging::Written(reason, equal)
                 }
-                Some(Merging::Sum(sum, of)) => match add(&sum, &file, &object.name())? {
-                    Ok(sum) => Merging::Sum(sum, of + 1),
+                Some(Merging::Sum(sum, add, of)) => match added(&sum, add, &file, &object.name())? {
+                    Ok(sum) => Merging::Sum(sum, add, of + 1),
                     Err(reason) => {
-                        merged.left_out.push(left_out(&reason));
-                        Merging::Sum(sum, of)
+                        leave_out(&reason);
+                        Merging::Sum(sum, add, of)
                     }
                 },
             };
             let next = match next {
-                Merging::Sum(sum, of) if place.last == number => {
+                Merging::Sum(sum, _, of) if place.last == number => {
                     let title = match sum.get("fTitle") {
                         Some(Value::Text(title)) => title.as_str(),
                         _ => "",
                     };
-                    to.object(&object.path, title, &sum, compression)?;
-                    merged.sums += u64::from(of > 1);
-                    Merging::Written("", 0)
+                    match to.object(&object.path, title, &sum, compression) {
+                        Err(error) if error.kind() == ErrorKind::Unsupported => {
+                            leave_out(&error.reason());
+                            Merging::Refused(error.reason())
+                        }
+                        written => {
+                            written?;
+                            merged.sums += u64::from(of > 1);
+                            Merging::Written("", Equal::None)
+                        }
+                    }
                 }
                 next => next,
             };
@@ -113,6 +159,7 @@ pub fn merge_objects<E: From<crate::Error>>(
         }
     }
     merged.written = merging.values().filter(|it| matches!(it, Merging::Written(..))).count() as u64;
+    merged.left_out = left_out.into_skipped();
     Ok(merged)
 }
 
@@ -120,19 +167,27 @@ pub fn merge_objects<E: From<crate::Error>>(
 fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compression: Compression) -> Result<Merging> {
     let why = if place.first == place.last {
         ""
-    } else if !histogram::is_histogram(&place.class_name) {
-        "objects of its class are not merged, and that of the first file is different"
-    } else {
+    } else if let Some(add) = addition(&place.class_name) {
         match file.object(name) {
-            Ok(Value::Object(object)) if object.write().is_ok() => return Ok(Merging::Sum((*object).clone(), 1)),
+            Ok(Value::Object(object)) if object.write().is_ok() => return Ok(Merging::Sum((*object).clone(), add, 1)),
             Err(error) if error.is_corrupt() => return Err(error),
             _ => "the first one has parts that cannot be written again",
         }
+    } else if is_merged_by_root(&place.class_name) {
+        "objects of its class are added up by ROOT, but not by this version"
+    } else {
+        "objects of its class are not merged, and that of the first file is different"
     };
     match to.copy_object(file, name, compression) {
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Merging::Refused(error.reason())),
-        Ok(()) if why.is_empty() => Ok(Merging::Written(why, 0)),
-        copied => copied.and_then(|()| Ok(Merging::Written(why, checksum(file, name)?))),
+        copied => {
+            copied?;
+            let equal = match why.is_empty() || is_merged_by_root(&place.class_name) {
+                true => Equal::None,
+                false => Equal::To(checksum(file, name)?),
+            };
+            Ok(Merging::Written(why, equal))
+        }
     }
 }
 
@@ -142,9 +197,10 @@ fn checksum(file: &File, name: &str) -> Result<u64> {
 }
 
 /// The sum with another object, or why there is none.
-fn add(sum: &Object, file: &File, name: &str) -> Result<Result<Object, String>> {
+fn added(sum: &Object, add: Add, file: &File, name: &str) -> Result<Result<Object, String>> {
     match file.object(name) {
-        Ok(Value::Object(other)) => Ok(histogram::sum(sum, &other)),
+        Ok(Value::Object(other)) if other.class_name() == sum.class_name() => Ok(add(sum, &other)),
+        Ok(Value::Object(other)) => Ok(Err(format!("it is a {}, not a {}", other.class_name(), sum.class_name()))),
         Ok(_) => Ok(Err("it is not an object".to_owned())),
         Err(error) if error.is_corrupt() => Err(error),
         Err(error) => Ok(Err(error.to_string())),

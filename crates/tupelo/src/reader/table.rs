@@ -447,6 +447,13 @@ impl Chain {
         (!missing.is_empty()).then(|| listed(&missing))
     }
 
+    /// Which file lacks the first of [`Chain::missing`].
+    pub fn missing_reason<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Option<String> {
+        let first = *self.missing(wanted, unwanted).first()?;
+        let differing = self.differing().iter().find(|it| it.is_missing && it.path == first)?;
+        Some(format!("'{first}': {}", differing.reason))
+    }
+
     /// The dotted paths of fields that are left out because some files lack them. With patterns, only what `wanted` names,
     /// if it names anything, and `unwanted` does not.
     pub fn missing<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Vec<&str> {

@@ -6,12 +6,12 @@ use tupelo::dataset::find;
 use tupelo::ops::append::append_fields;
 use tupelo::reader::{Location, Read, Unmatched};
 use tupelo::schema::{Field, escaped};
-use tupelo::{ErrorKind, Table};
+use tupelo::{ErrorKind, Remedy, Table};
 
 use super::super::{Definition, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{Destination, NtupleOptions, Target, summarise};
-use super::{without_cycle, write};
+use super::{Written, check_lost, without_cycle, write};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -117,8 +117,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             write(what, args.ntuple.pages().into(), Destination::Existing, &args.ntuple, file, interrupt, console)?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    written.iter().for_each(|written| summarise(&name, written, console));
-    args.skip.check(chosen.skipped.len(), &into.to_string())
+    let into = into.to_string();
+    if let Some(Written { progress, lost }) = &written {
+        summarise(&name, progress, console);
+        check_lost(lost, &args.skip, &into, console)?;
+    }
+    args.skip.check(chosen.skipped.len(), &into)
 }
 
 /// The fields to add: those of the inputs beside the ntuple, and computed ones; and the number of those that are left out.
@@ -140,7 +144,14 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<(Read, usiz
     }
     let table = match args.on.as_slice() {
         [] => Table::join(tables)?,
-        keys => Table::join_by(tables, keys, Unmatched::Error)?,
+        keys => Table::join_by(tables, keys, Unmatched::Error).map_err(|error| {
+            let is_unmatched = error.remedy() == Some(Remedy::Unmatched);
+            let failure = Failure::from(error);
+            match is_unmatched {
+                true => failure.with_hint("`tupelo join --unmatched null` writes such entries to another file"),
+                false => failure,
+            }
+        })?,
     };
     let chosen = args.fields.select(&table, None, &Selecting::default())?;
     // What cannot be read of the ntuple itself stays in it.

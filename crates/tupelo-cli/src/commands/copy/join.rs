@@ -10,7 +10,7 @@ use tupelo::reader::{Location, Unmatched};
 use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::{without_cycle, write};
+use super::{Written, check_lost, without_cycle, write};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -135,8 +135,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let entries = things(all, "entry");
         console.note(&format!("{} of {entries} of the first input were left out: no counterpart", count(left_out)));
     }
-    if let Some(written) = summary {
-        summarise(&name, &written, console);
+    let to = to.to_string();
+    if let Some(Written { progress, lost }) = &summary {
+        summarise(&name, progress, console);
+        check_lost(lost, &args.skip, &to, console)?;
     }
-    args.skip.check(chosen.skipped.len(), &to.to_string())
+    args.skip.check(chosen.skipped.len(), &to)
 }

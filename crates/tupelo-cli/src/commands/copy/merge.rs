@@ -22,17 +22,14 @@ use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::table::things;
 
-/// Most objects that a warning names.
-const MAX_NAMED: usize = 5;
-
 /// Merge the ntuples and objects of many files into one file, without decompressing
 ///
 /// The newest cycles of ntuples with the same path become one ntuple, in the order of the files. Pages are copied as they
 /// are stored, in their codec and encoding, and their checksums are compared; what cannot stay as it is, such as numbers of
 /// other types, is decoded. Attribute sets and metadata are kept. The baskets of trees
 /// are copied as they are stored, too; they have no checksums of their own to compare, so that damage stays, which `tupelo
-/// verify` finds. Histograms and profiles with the same path and axes are
-/// summed; of other objects, the first of each path is copied. A warning names everything that OUT lacks, and the exit status
+/// verify` finds. Histograms, profiles, efficiencies, graphs and TParameter with the same path are added up as by hadd; of other
+/// objects, the first of each path is copied. Warnings name everything that OUT lacks, and the exit status
 /// is then 1, except with --skip-unmergeable. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo merge [OPTIONS] <OUT> <IN[:NAME]>...")]
@@ -108,7 +105,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             left_out.extend(merged.left_out.iter().map(|it| format!("'{}': {}", it.name, it.reason)));
             if merged.written > 0 {
                 let (objects, sums) = (things(merged.written, "object"), things(merged.sums, "sum"));
-                console.note(&format!("{objects} besides ntuples and trees; {sums} of histograms"));
+                console.note(&format!("{objects} besides ntuples and trees; {sums} of several files"));
             }
         }
         let places = (&args.reading, &args.target);
@@ -135,7 +132,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let Some(written) = write(what, how, destination, &args.ntuple, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
-            summaries.push((job.name.clone(), written));
+            left_out.extend(written.lost);
+            summaries.push((job.name.clone(), written.progress));
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -143,16 +141,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if left_out.is_empty() && skipped == 0 {
         return Ok(());
     }
-    left_out.iter().take(MAX_NAMED).for_each(|what| console.warn(&format!("not merged: {what}")));
-    if let Some(more @ 1..) = left_out.len().checked_sub(MAX_NAMED) {
-        console.warn(&format!("not merged: {}", things(more as u64, "more object")));
-    }
+    left_out.iter().for_each(|what| console.warn(&format!("not merged: {what}")));
     if args.skip_unmergeable {
         return Ok(());
     }
-    let lost = [(left_out.len(), "object"), (skipped, "field")].into_iter().filter(|(count, _)| *count > 0);
-    let lost: Vec<String> = lost.map(|(count, what)| things(count as u64, what)).collect();
-    let what = format_args!("{to} was written without {}", lost.join(" and "));
+    let what = format_args!("{to} was written without what the warnings name");
     Err(Failure::new(what).with_hint(
         "use --skip-unmergeable to accept that, merge the ntuples alone as IN:NAME, or remove the other objects",
     ))

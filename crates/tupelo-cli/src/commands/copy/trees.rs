@@ -230,15 +230,15 @@ impl TreeHow<'_> {
             return Ok(Some(moving));
         }
         let unlike = UnlikeBranches::of(trees.len(), |number| open(reading, &trees[number]))?;
-        let names = shortened(&unlike.missing);
         let moving = self.missing.moving(&unlike, moving);
         if moving.is_none() {
-            let why = match unlike.missing.is_empty() {
+            let why = match self.missing == MissingBranches::Drop || unlike.missing.is_empty() {
                 true => format!("branches have different types: {}", shortened(&unlike.differing)),
-                false => format!("some files lack {names}"),
+                false => format!("some files lack {}", shortened(&unlike.missing)),
             };
             console.note(&format!("tree '{name}': its entries are decoded, because {why}"));
         } else if !unlike.missing.is_empty() {
+            let names = unlike.missing.join(", ");
             console.warn(&format!("tree '{name}': dropped the branches missing in some files: {names}"));
         }
         Ok(moving)
@@ -287,6 +287,11 @@ impl TreeHow<'_> {
         let entries = self.range.of(table.entries());
         let selecting = Selecting { entries: entries.clone(), with_counters: true, ..Selecting::default() };
         let mut chosen = self.fields.select(&table, Some(self.condition), &selecting)?;
+        if self.missing == MissingBranches::Drop
+            && let Some(missing) = chosen.missing.take()
+        {
+            console.warn(&format!("dropped the branches missing in some files: {missing}"));
+        }
         chosen.check_missing(&table, "--exclude FIELDS leaves them out")?;
         chosen.tell(&table, console);
         chosen.read = self.condition.apply(chosen.read)?.entries(entries);
@@ -302,11 +307,11 @@ impl TreeHow<'_> {
         if !unlike.missing.is_empty() {
             let names = shortened(&unlike.missing);
             let modes = "`tupelo merge --mode intersect` drops them, and --mode union fills them with zeros";
-            return failure.with_hint(format!("some files lack the branches {names}; {modes}"));
+            return failure.of_data().with_hint(format!("some files lack the branches {names}; {modes}"));
         }
         if !unlike.differing.is_empty() {
             let what = "`tupelo merge --mode union` writes them in the type that holds all values";
-            return failure.with_hint(format!("different types: {}; {what}", shortened(&unlike.differing)));
+            return failure.of_data().with_hint(format!("different types: {}; {what}", shortened(&unlike.differing)));
         }
         failure
     }

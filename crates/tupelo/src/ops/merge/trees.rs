@@ -111,7 +111,7 @@ impl UnlikeBranches {
 pub enum MissingBranches {
     /// Refuse them.
     Refuse,
-    /// Leave them out.
+    /// Leave them out, and write numbers of different types in the type that holds all values.
     Drop,
     /// Write default values, and numbers of different types in the type that holds all values.
     Fill,
@@ -122,6 +122,7 @@ impl MissingBranches {
     pub fn moving(self, unlike: &UnlikeBranches, moving: MoveOptions) -> Option<MoveOptions> {
         match self {
             Self::Fill if !unlike.is_empty() => None,
+            Self::Drop if !unlike.differing.is_empty() => None,
             Self::Drop => Some(moving.without_paths(unlike.missing.iter().cloned())),
             _ => Some(moving),
         }

@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use super::super::read::Read;
 use super::super::sources::{EntrySource, Matched, NO_ENTRY};
 use crate::schema::escaped;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// Bytes of keys that are read together.
 const BATCH_BYTES: u64 = 64 << 20;
@@ -182,7 +182,7 @@ fn matched_with(
         if let (Unmatched::Error, Some((entry, _))) = (unmatched, lacking) {
             let key = own.get(entry).map_or_else(String::new, |key| told(names, key, &own.is_large));
             let what = format!("has no entry with {key}, which is entry {entry} of {}", first.file_name());
-            return Err(source.context(Error::invalid_argument(what)));
+            return Err(source.context(Error::invalid_argument(what).with_remedy(Remedy::Unmatched)));
         }
         others.push((source, places));
     }
