@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tupelo_format::object::{self, Type};
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::type_name::TypeName;
 use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
@@ -161,6 +162,13 @@ impl Builder<'_> {
                 if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&type_name), items.as_mut_slice()) {
                     first.name = "_0".to_owned();
                     second.name = "_1".to_owned();
+                    // The streamer info may lack the pair.
+                    let arguments = TypeName::parse(&type_name).map_or_else(Vec::new, |name| name.arguments);
+                    for (part, argument) in [first, second].into_iter().zip(arguments) {
+                        if part.type_name.is_empty() {
+                            part.type_name = argument.to_owned();
+                        }
+                    }
                 }
                 FieldKind::Collection { counts: index, items }
             }

@@ -5,7 +5,9 @@ use tupelo_format::streamer::code::{ARRAY, BITS};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::{Error, Result};
 
-use super::form::{Container, ContainerKind, Form, OBJECT, ROOT_OBJECT_MEMBER, Record, is_base, number};
+use super::form::{
+    Container, ContainerKind, Form, OBJECT, ROOT_OBJECT_MEMBER, ROOT_TEXT_MEMBER, Record, is_base, number,
+};
 
 /// ROOT's class of baskets.
 pub(super) const BASKET: &str = "TBasket";
@@ -111,7 +113,7 @@ pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
                 infos.push(ClassInfo { name, title: Vec::new(), bits: 0, version, checksum, elements });
             }
         }
-        Form::Number(_) | Form::Text | Form::ObjectBits => {}
+        Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits => {}
     }
 }
 
@@ -138,6 +140,7 @@ fn element(name: &str, form: &Form) -> Element {
             Some((basic, _)) => (number(basic).0 + ARRAY, ElementKind::Basic),
             None => (OBJECT, ElementKind::ObjectAny),
         },
+        Form::RootText => (ROOT_TEXT_MEMBER, ElementKind::String),
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
         Form::List(item) => (STREAMER, ElementKind::Stl { container: VECTOR, item: item_code(item) }),
         Form::Container(container) => match container.kind {

@@ -34,6 +34,8 @@ pub enum Form {
     Number(Basic),
     /// `std::string`.
     Text,
+    /// `TString`, in classes and containers.
+    RootText,
     /// A fixed array.
     Fixed(usize, Box<Form>),
     /// `std::vector`.
@@ -99,6 +101,11 @@ impl Container {
             item => item.type_name(),
         };
         Some(Self { class_name: template_of(template, &arguments), kind: ContainerKind::Standard(number), item })
+    }
+
+    /// Whether it is of the standard library.
+    pub fn is_standard(&self) -> bool {
+        matches!(self.kind, ContainerKind::Standard(_))
     }
 
     /// Whether it is of the standard library, and no map.
@@ -254,6 +261,9 @@ const BASE: i32 = 0;
 const ROOT_OBJECT_BASE: i32 = 66;
 /// ROOT's code of members whose class inherits from `TObject` (`kObject`), and of objects in a container.
 pub(super) const ROOT_OBJECT_MEMBER: i32 = 61;
+/// ROOT's class of texts, and its code of members (`kTString`).
+const ROOT_TEXT: &str = "TString";
+pub(super) const ROOT_TEXT_MEMBER: i32 = 65;
 /// ROOT's code of objects in a branch that have a member's head (`TVirtualStreamerInfo::kAny`) …
 pub(super) const OBJECT: i32 = 62;
 /// … and of containers and texts (`kSTL`).
@@ -295,6 +305,7 @@ impl Form {
         match self {
             Self::Number(basic) => number(*basic).1.to_owned(),
             Self::Text => "string".to_owned(),
+            Self::RootText => ROOT_TEXT.to_owned(),
             Self::ObjectBits => number(Basic::U32).1.to_owned(),
             Self::Container(container) => container.class_name.clone(),
             Self::Fixed(_, item) => item.type_name(),
@@ -315,6 +326,7 @@ impl Form {
             },
             Self::Record(record) => record.code(),
             Self::ObjectBits => BITS,
+            Self::RootText => ROOT_TEXT_MEMBER,
         }
     }
 
@@ -323,7 +335,7 @@ impl Form {
         match self {
             Self::Number(basic) => (number(*basic).3, number(*basic).3),
             Self::Text => (32, 8),
-            Self::List(_) => (24, 8),
+            Self::List(_) | Self::RootText => (24, 8),
             Self::Container(_) => (48, 8),
             Self::ObjectBits => (4, 4),
             Self::Fixed(size, item) => {

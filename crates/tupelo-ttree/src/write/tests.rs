@@ -436,6 +436,28 @@ fn maps_are_stored_as_by_root() {
     stage(&[field("m", lists)], std::slice::from_ref(&nested), VECTOR, 300).check("m", &nested);
 }
 
+/// Defect: objects in a map had one head for all, which no reader could read.
+#[test]
+fn objects_in_maps_have_a_head_each() {
+    let members = || vec![("x".to_owned(), Form::Number(Basic::F32)), ("s".to_owned(), Form::RootText)];
+    let object = Record::new("Object", 3, members());
+    let pair = Record::pair([Form::Number(Basic::I32), Form::Record(object)]);
+    let form = Form::Container(Box::new(Container::standard("map", Form::Record(pair)).unwrap()));
+    let keys: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let part = |name: &str, array: ArrayRef| (Arc::new(ArrowField::new(name, array.data_type().clone(), false)), array);
+    let x: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0]));
+    let objects =
+        StructArray::from(vec![part("x", x), part("s", Arc::new(LargeStringArray::from(vec!["a", "", "b"])))]);
+    let array = pairs(&keys, Arc::new(objects), [2, 0, 1]);
+    let mut out = Vec::new();
+    values::member(&form).unwrap().put(&array, 0..1, &mut out).unwrap();
+    let (head, objects) = out.split_at(6 + 6 + 4 + 8);
+    assert_eq!(head[..6], [0x40, 0, 0, (head.len() + objects.len() - 4) as u8, 0x40, 9]);
+    let expected = [0x40, 0, 0, 8, 0, 3, 0x3f, 0x80, 0, 0, 1, b'a', 0x40, 0, 0, 7, 0, 3, 0x40, 0, 0, 0, 0];
+    assert_eq!(objects, expected);
+    stage(&[field("m", form)], std::slice::from_ref(&array), COUNTER, 300).check("m", &array);
+}
+
 #[test]
 fn other_containers_come_back() {
     let array = lists();

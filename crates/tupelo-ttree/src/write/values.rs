@@ -28,7 +28,7 @@ pub(super) fn member(form: &Form) -> Result<Encoding> {
 pub(super) fn value(form: &Form) -> Result<Encoding> {
     Ok(match form {
         Form::Number(basic) => Encoding::Number(*basic),
-        Form::Text => Encoding::Text,
+        Form::Text | Form::RootText => Encoding::Text,
         Form::Fixed(size, item) => {
             check_fixed(form)?;
             Encoding::Fixed(*size, Box::new(value(item)?))
@@ -66,7 +66,7 @@ pub(super) fn value(form: &Form) -> Result<Encoding> {
 impl Record {
     fn has_text(&self) -> bool {
         self.members.iter().any(|(_, member)| match member {
-            Form::Text => !self.is_pair(),
+            Form::Text | Form::RootText => !self.is_pair(),
             Form::Record(record) => record.has_text(),
             _ => false,
         })
@@ -117,10 +117,21 @@ impl Record {
     }
 }
 
+/// Whether the values of several objects have one head, where members are stored for all items together. ROOT loops over texts
+/// and containers behind it (`kSTL`), but each object is streamed by its class (`kAny`, `kObject`), with a head of its own.
+fn has_common_head(form: &Form) -> bool {
+    match form {
+        Form::Text | Form::List(_) => true,
+        Form::Container(container) => container.class().is_none(),
+        _ => false,
+    }
+}
+
 /// Lists of objects whose members are stored for all items together, behind the head of the container.
 fn member_wise(item: &Record) -> Result<Encoding> {
     let column = |it: &FlatMember<'_>| {
-        let values = Encoding::Together(Box::new(member(it.form)?));
+        let own = member(it.form)?;
+        let values = if has_common_head(it.form) { Encoding::Together(Box::new(own)) } else { own };
         Ok(it.path.iter().rev().fold(values, |below, &place| Encoding::Column(place, Box::new(below))))
     };
     let members = item.flat_members().iter().map(column).collect::<Result<_>>()?;

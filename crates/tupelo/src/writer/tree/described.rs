@@ -3,7 +3,7 @@
 use std::mem::discriminant;
 
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::code::{ARRAY, NOT_STORED};
+use tupelo_format::streamer::code::{ARRAY, CHARACTERS, NOT_STORED};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::type_name::normalised;
 
@@ -20,6 +20,20 @@ pub(super) fn is_like(described: &ClassInfo, other: &ClassInfo) -> bool {
     };
     let count = stored(described).count();
     count == other.elements.len() && stored(described).zip(&other.elements).all(same)
+}
+
+/// Whether ROOT reads all members of a class into one with another description: it converts numbers and containers, but no
+/// texts.
+pub(super) fn is_convertible(from: &ClassInfo, to: &ClassInfo) -> bool {
+    from.elements.iter().all(|member| {
+        let Some(other) = stored(to).find(|other| other.name == member.name) else { return true };
+        let is_plain = |kind: &ElementKind| {
+            matches!(kind, ElementKind::Basic | ElementKind::String | ElementKind::StlString { .. })
+        };
+        let is_same = discriminant(&member.kind) == discriminant(&other.kind);
+        let has_same_letters = (member.code == CHARACTERS) == (other.code == CHARACTERS);
+        has_same_letters && (is_same || !is_plain(&member.kind) && !is_plain(&other.kind))
+    })
 }
 
 fn stored(info: &ClassInfo) -> impl Iterator<Item = &Element> {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::ClassInfo;
-use tupelo_format::type_name::{normalised, without_arguments};
+use tupelo_format::streamer::{ClassInfo, ElementKind};
+use tupelo_format::type_name::{TypeName, normalised, without_arguments};
 use tupelo_ttree::write::{
     Container, ContainerKind, Field as TreeField, Form, Jagged, ROOT_OBJECT, Record, check_fixed, check_member,
     is_base, text_in_items,
 };
 
 use super::TreeOptions;
-use super::described::is_like;
+use super::described::{is_convertible, is_like};
 use crate::schema::{Field, Kind, Layouts, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary, nested};
 use crate::{Error, Result};
 
@@ -90,6 +90,8 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) 
             form => form,
         };
         let is_whole = matches!(form, Form::List(_) | Form::Container(_));
+        let form =
+            options.types.get(&field.name).filter(|_| is_whole).into_iter().fold(form, |form, of| as_typed(form, of));
         let same = |known: &&String| is_whole && normalised(known) == normalised(&form.type_name());
         let spelling = options.types.get(&field.name).filter(same).cloned();
         Ok(TreeField { name, form, title: field.description.clone(), counter, jagged, spelling })
@@ -169,6 +171,7 @@ impl<'o> Classes<'o> {
         let own = same.or_else(|| Some((class_name(type_name)?, i32::try_from(version).unwrap_or(1).max(1))));
         let own = own.filter(|(name, _)| !self.names.contains_key(name));
         let own = own.filter(|_| !members.iter().any(|(_, member)| self.has_made_class(member)));
+        let own = own.filter(|_| described.is_some() || !self.is_misleading(type_name, &members));
         let is_made = own.is_none();
         let made = || format!("{}_record_{:08x}", identifier(path), xxh3(format!("{members:?}").as_bytes()) as u32);
         let (class_name, version) = own.unwrap_or_else(|| (made(), 1));
@@ -189,10 +192,25 @@ impl<'o> Classes<'o> {
         self.options.classes.get(type_name)?.iter().find(|known| is_like(known, &info))
     }
 
+    /// Whether the source describes the class with members that ROOT would not read from these.
+    fn is_misleading(&self, type_name: &str, members: &[(String, Form)]) -> bool {
+        let known = self.options.classes.get(type_name).filter(|known| !known.is_empty());
+        let info = || Record::new(&spelled(type_name), 1, members.to_vec()).info();
+        known.is_some_and(|known| !known.iter().any(|known| is_convertible(&info(), known)))
+    }
+
+    /// The type of a member of a class, as the source describes it.
+    fn member_type(&self, class: &str, member: &str) -> Option<&'o str> {
+        let known = self.options.classes.get(class)?;
+        let mut elements = known.iter().rev().flat_map(|class| &class.elements);
+        let element = elements.find(|it| it.name == member && !matches!(it.kind, ElementKind::Base { .. }))?;
+        Some(&element.type_name)
+    }
+
     /// Whether a value has a class whose name was made here. A class with such members differs from its type.
     fn has_made_class(&self, form: &Form) -> bool {
         match form {
-            Form::Number(_) | Form::Text | Form::ObjectBits => false,
+            Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits => false,
             Form::Container(container) => self.has_made_class(&container.item),
             Form::Fixed(_, item) | Form::List(item) => self.has_made_class(item),
             Form::Record(class) => self.names.get(&class.class_name).copied().unwrap_or(false),
@@ -232,8 +250,10 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
         Kind::Record(members) => {
             let mut member = |member: &Field| {
                 check_base(member, classes.options)?;
-                let form = form(member, &format!("{path}_{}", member.name), classes);
-                Ok((member.name.clone(), form.map_err(|error| error.within(format!("member '{}'", member.name)))?))
+                let within = |error: Error| error.within(format!("member '{}'", member.name));
+                let form = form(member, &format!("{path}_{}", member.name), classes).map_err(within)?;
+                let known = classes.member_type(&field.type_name, &member.name);
+                Ok((member.name.clone(), known.into_iter().fold(form, as_typed)))
             };
             let members = members.iter().map(&mut member).collect::<Result<_>>()?;
             Form::Record(classes.record(&field.type_name, field.type_version, path, members))
@@ -242,6 +262,40 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
         Kind::Optional(_) => return Err(no_branch("an optional value")),
         Kind::Variant(_) => return Err(no_branch("a variant")),
     })
+}
+
+/// A form with the texts and containers of its C++ type, which a schema may show as other ones: ROOT reads no `std::string` as
+/// a `TString`, and no vectors in a map as lists.
+fn as_typed(form: Form, of: &str) -> Form {
+    let Some(TypeName { base, arguments }) = TypeName::parse(of) else { return form };
+    let template = own_template(base);
+    let part = |form: Form, index: usize| arguments.get(index).into_iter().fold(form, |form, of| as_typed(form, of));
+    let pair = |record: Record| match <[(String, Form); 2]>::try_from(record.members.clone()) {
+        Ok([(_, first), (_, second)]) => Form::Record(Record::pair([part(first, 0), part(second, 1)])),
+        Err(_) => Form::Record(record),
+    };
+    match form {
+        Form::Text if template == "TString" => Form::RootText,
+        Form::Fixed(size, item) if template == "array" => Form::Fixed(size, Box::new(part(*item, 0))),
+        Form::Fixed(size, item) => Form::Fixed(size, Box::new(as_typed(*item, of))),
+        Form::Record(record) if template == "pair" => pair(record),
+        Form::List(item) if !arguments.is_empty() => {
+            let item = part(*item, 0);
+            match Container::standard(template, item.clone()) {
+                Some(container) => Form::Container(Box::new(container)),
+                None => Form::List(Box::new(item)),
+            }
+        }
+        Form::Container(container) => {
+            let item = match container.item.clone() {
+                Form::Record(record) if !container.is_sequence() => pair(record),
+                item => part(item, 0),
+            };
+            let typed = Container::standard(template, item).filter(|_| container.is_standard());
+            Form::Container(typed.map_or(container, Box::new))
+        }
+        form => form,
+    }
 }
 
 /// A `std::pair`. A tuple of other than two values has no form in a tree.
@@ -409,7 +463,7 @@ fn no_branch(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use tupelo_format::streamer::{Element, ElementKind};
+    use tupelo_format::streamer::Element;
 
     use super::*;
 

@@ -1,0 +1,30 @@
+#ifdef __CLING__
+#pragma link C++ class MapInner+;
+#pragma link C++ class MapTexts+;
+#pragma link C++ class MapDerived+;
+#pragma link C++ class MapVersioned+;
+#pragma link C++ class MapRootObject+;
+#pragma link C++ class MapHolder+;
+#pragma link C++ class std::map<int, MapInner>+;
+#pragma link C++ class std::map<int, MapTexts>+;
+#pragma link C++ class std::map<int, MapDerived>+;
+#pragma link C++ class std::map<int, MapVersioned>+;
+#pragma link C++ class std::map<int, MapRootObject>+;
+#pragma link C++ class std::map<std::string, TLorentzVector>+;
+#pragma link C++ class std::map<int, std::vector<MapInner>>+;
+#pragma link C++ class std::map<int, std::map<int, MapTexts>>+;
+#pragma link C++ class std::map<int, std::pair<int, MapTexts>>+;
+#pragma link C++ class std::list<MapDerived>+;
+#pragma link C++ class std::map<int, std::list<MapDerived>>+;
+#pragma link C++ class std::map<MapInner, int>+;
+#pragma link C++ class std::map<int, TString>+;
+#pragma link C++ class std::multimap<int, MapTexts>+;
+#pragma link C++ class std::unordered_map<int, MapTexts>+;
+#pragma link C++ class std::set<MapInner>+;
+#pragma link C++ class std::list<MapTexts>+;
+#pragma link C++ class std::vector<TString>+;
+#pragma link C++ class std::vector<std::map<int, MapTexts>>+;
+#pragma link C++ class std::pair<int, MapTexts>+;
+#pragma link C++ class std::vector<MapTexts>+;
+#pragma link C++ class std::vector<std::vector<MapTexts>>+;
+#endif
