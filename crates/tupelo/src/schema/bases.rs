@@ -56,6 +56,21 @@ impl<L: Layouts> Nesting<'_, L> {
             if is_base && self.is_flat {
                 self.bases_left = self.bases_left.checked_sub(1)?;
                 found.push(self.base(name, element)?);
+            } else if is_base {
+                let of_base = |member: &&Field| {
+                    self::is_base(&member.name) && normalised(&member.type_name) == normalised(&element.name)
+                };
+                match self.members.as_slice().first().filter(of_base) {
+                    Some(member) => {
+                        self.members.next();
+                        found.push(Field { name, ..member.clone() });
+                    }
+                    // Trees have no branch of a base without members.
+                    None => {
+                        self.bases_left = self.bases_left.checked_sub(1)?;
+                        found.push(self.base(name, element).filter(|base| !has_values(&base.kind))?);
+                    }
+                }
             } else {
                 let member = self.members.next().filter(|member| member.name == name)?;
                 found.push(member.clone());
@@ -77,6 +92,14 @@ impl<L: Layouts> Nesting<'_, L> {
     }
 }
 
+/// Whether objects consist of more than bases without members.
+fn has_values(kind: &Kind) -> bool {
+    match kind {
+        Kind::Record(members) => members.iter().any(|member| has_values(&member.kind)),
+        _ => true,
+    }
+}
+
 impl Field {
     /// States the version and checksum of the class.
     pub(crate) fn identify(&mut self, class: &ClassInfo) {
@@ -95,10 +118,7 @@ pub(crate) fn in_bases(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRe
             let record = array.as_struct();
             let columns = match has_bases(to) && !has_bases(from) {
                 true => columns_in_bases(to, &mut record.columns().iter(), record.len())?,
-                false => {
-                    let columns = record.columns().iter().zip(to);
-                    columns.map(|(column, field)| in_bases(column, field.data_type())).collect::<Result<_>>()?
-                }
+                false => columns_with_bases(to, record)?,
             };
             Arc::new(records(to, columns, record.nulls().cloned(), record.len())?)
         }
@@ -116,6 +136,34 @@ pub(crate) fn in_bases(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRe
         }
         _ => Arc::clone(array),
     })
+}
+
+/// The columns of the members of a class, with the bases without members that the record lacks.
+fn columns_with_bases(members: &Fields, record: &StructArray) -> Result<Vec<ArrayRef>> {
+    let mut lacking = members.len().saturating_sub(record.num_columns());
+    let mut columns = record.columns().iter().peekable();
+    let mut found = Vec::with_capacity(members.len());
+    for member in members {
+        let is_lacking = is_base(member.name())
+            && is_empty(member.data_type())
+            && columns.peek().is_none_or(|column| !is_empty(column.data_type()));
+        found.push(match member.data_type() {
+            DataType::Struct(inner) if lacking > 0 && is_lacking => {
+                lacking -= 1;
+                Arc::new(records(inner, columns_in_bases(inner, &mut [].iter(), record.len())?, None, record.len())?)
+            }
+            data_type => match columns.next() {
+                Some(column) => in_bases(column, data_type)?,
+                None => return Err(Error::corrupt(format!("class lacks values for member '{}'", member.name()))),
+            },
+        });
+    }
+    Ok(found)
+}
+
+/// Whether values are records without members, or with such ones only.
+fn is_empty(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Struct(members) if members.iter().all(|member| is_empty(member.data_type())))
 }
 
 /// The columns of the members of a class, from the next one of flat ones.
@@ -189,7 +237,7 @@ mod tests {
             let next = format!("L{}", level + 1);
             known.0.extend([class(&format!("L{level}"), &[&next, &next], &[])]);
         }
-        known.0.extend([class("L40", &[], &[])]);
+        known.0.extend([class("L40", &[], &[]), class("F", &["E", "B"], &["f"])]);
         let of = |name: &str, members: &[Field]| nested(&known.0[name], members, &known);
         let whole = of("D", &[number("b"), number("d")]).unwrap();
         let names: Vec<&str> = whole.iter().map(|member| member.name.as_str()).collect();
@@ -198,6 +246,10 @@ mod tests {
         assert_eq!(of("D", &whole).as_ref(), Some(&whole));
         assert_eq!(of("L0", &[]), None);
         assert_eq!(of("D", &[number("b")]), None);
+        // A tree has no branches of the base without members.
+        let base = |name: &str| Field { name: name.to_owned(), ..whole[0].clone() };
+        let found = of("F", &[base(":_0"), number("f")]).unwrap();
+        assert_eq!((found[0].type_name.as_str(), &found[1..]), ("E", &[base(":_1"), number("f")][..]));
         assert_eq!(of("D", &[number("d"), number("b")]), None);
         assert_eq!(of("D", &[number("b"), number("d"), number("e")]), None);
     }
