@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,17 @@ print(json.dumps(found))
 """
 
 
+MAPS = Path(__file__).resolve().parent / "tree_writers" / "maps.py"
+
+
+def maps(*arguments: str) -> str:
+    """What ROOT prints, with the classes of maps.hxx."""
+    command = [sys.executable, "-W", "ignore", str(MAPS), *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
 def rewritten(source: str, out: Path, level: int, *options: str) -> list[str]:
     """Writes a tree with another split level; returns the messages."""
     command = [str(TUPELO), "copy", source, "-o", str(out), "--force", "--split-level", str(level), *options]
@@ -126,3 +138,97 @@ def test_classes_of_athena_keep_their_names(tmp_path: Path, summary: list[str]) 
         assert all(any(f"'{name}" in line for line in left_out) for name in missing)
         assert root(VALUES, str(out), tree, *expressions) == values
         summary.append(f"{len(same)} branches of an ATLAS tree at split level {level} have the classes of the original")
+
+
+def test_maps_of_objects_are_read_with_their_classes(tmp_path: Path, summary: list[str]) -> None:
+    """Each object in a map has a head, texts are ``TString`` where they were, and containers are of the same kind."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    folder, out = str(tmp_path), tmp_path / "out.root"
+    maps(folder, "build")
+    for before in (0, 99):
+        source = tmp_path / f"level{before}.root"
+        maps(folder, "write", str(source), str(before))
+        expected = json.loads(maps(folder, "read", str(source)))
+        assert len(expected) == 22
+        for after in (0, 99):
+            command = [str(TUPELO), "copy", str(source), "-o", str(out), "--force", "--split-level", str(after)]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            subprocess.run([str(TUPELO), "verify", str(out)], check=True, capture_output=True)
+            found = json.loads(maps(folder, "read", str(out)))
+            named = {name for name in expected if f"'{name.rstrip('.')}" in done.stderr or f"{name}_rec" in done.stderr}
+            assert done.returncode == (1 if named else 0)
+            # A split collection of objects with objects is not read.
+            assert before == 99 or not named
+            assert {name: found.get(name) for name in expected if name not in named} == {
+                name: value for name, value in expected.items() if name not in named
+            }
+            summary.append(f"{len(expected) - len(named)} branches of maps are equal at split levels {before}, {after}")
+
+
+UNDOTTED = (
+    CLASSES
+    + """
+file = ROOT.TFile(sys.argv[1], "recreate")
+tree = ROOT.TTree("t", "objects")
+derived, other = ROOT.SplitDerived(), ROOT.SplitBase()
+tree.Branch("derived", derived, 32000, int(sys.argv[2]))
+tree.Branch("other", other, 32000, int(sys.argv[2]))
+for entry in range(5):
+    derived.one, derived.own, derived.inner.two, other.based = entry, 3 * entry, -entry, entry * entry
+    tree.Fill()
+tree.SetAlias("twice", "own * 2")
+tree.SetWeight(2.5)
+tree.BuildIndex("based")
+note = ROOT.TNamed("note", "text")
+ROOT.SetOwnership(note, False)
+tree.GetUserInfo().Add(note)
+tree.Write()
+file.Close()
+"""
+)
+
+READ_UNDOTTED = (
+    CLASSES
+    + """
+file = ROOT.TFile.Open(sys.argv[1])
+tree = file.Get("t")
+print([branch.GetName() for branch in tree.GetListOfBranches()], tree.GetWeight(), tree.GetAlias("twice"))
+for entry in range(tree.GetEntries()):
+    tree.GetEntry(entry)
+    print(tree.derived.one, tree.derived.own, tree.derived.inner.two, tree.other.based)
+"""
+)
+
+
+def test_names_weight_and_aliases_are_kept(tmp_path: Path) -> None:
+    """Defect: a dot was added to names, and weight, aliases, index and user information were lost without a warning."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    out = tmp_path / "out.root"
+    for before in (0, 99):
+        source = tmp_path / f"level{before}.root"
+        root(UNDOTTED, str(source), str(before))
+        expected = root(READ_UNDOTTED, str(source))
+        assert expected.startswith("['derived', 'other'] 2.5 own * 2")
+        for after in (0, 1, 99):
+            command = [str(TUPELO), "copy", str(source), "-o", str(out), "--force", "--split-level", str(after)]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert done.returncode == 1
+            for lost in ("its index", "its user information"):
+                assert f"not copied: tree 't': {lost}" in done.stderr
+            assert root(READ_UNDOTTED, str(out)) == expected, (before, after)
+            assert rewritten(str(source), out, after, "--skip-unreadable")
+
+
+def test_real_maps_of_objects_are_read(tmp_path: Path) -> None:
+    """Defect: the objects in these maps had one head, which no reader could read."""
+    names = ("trees/uproot-issue403.root", "trees/uproot-issue494.root", "wild/*KGrec.root")
+    files = [file for name in names for file in sorted(REAL_DATA.glob(name))]
+    if not files:
+        pytest.skip("no real files")
+    out = tmp_path / "out.root"
+    for file in files:
+        for level in (0, 1, 99):
+            rewritten(str(file), out, level, "--skip-unreadable")
+            subprocess.run([str(TUPELO), "verify", str(out)], check=True, capture_output=True)

@@ -547,6 +547,8 @@ mod tests {
             index: None,
             aliases: Vec::new(),
             user_info: Vec::new(),
+            weight: 1.0,
+            has_references: false,
         }
     }
 

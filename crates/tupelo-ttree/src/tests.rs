@@ -177,6 +177,8 @@ fn tree(entries: u64, cluster_ranges: Vec<(u64, u64)>) -> Tree {
         index: None,
         aliases: Vec::new(),
         user_info: Vec::new(),
+        weight: 1.0,
+        has_references: false,
         branches: Vec::new(),
         top_level: Vec::new(),
         unreadable: Vec::new(),

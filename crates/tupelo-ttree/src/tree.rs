@@ -56,6 +56,10 @@ pub struct Tree {
     pub aliases: Vec<(String, String)>,
     /// Objects that a program has added (`TTree::GetUserInfo`).
     pub user_info: Vec<Value>,
+    /// Weight of the entries in histograms.
+    pub weight: f64,
+    /// Whether there is a table of references between objects (`TRef`).
+    pub has_references: bool,
 }
 
 /// A branch of a tree.
@@ -219,6 +223,8 @@ impl Tree {
             index: index(tree),
             aliases: aliases(tree),
             user_info: user_info(tree),
+            weight: weight(tree),
+            has_references: tree.get("fBranchRef").is_ok_and(|table| table.as_object().is_some()),
             branches: branches.all,
             top_level: branches.top_level,
             unreadable: branches.unreadable,
@@ -647,6 +653,13 @@ fn friends(tree: Members<'_>) -> Vec<[String; 3]> {
 fn index(tree: Members<'_>) -> Option<[String; 2]> {
     let index = Members(tree.get("fTreeIndex").ok()?.as_object()?);
     Some([index.text("fMajorName").ok()?, index.text("fMinorName").ok()?])
+}
+
+fn weight(tree: Members<'_>) -> f64 {
+    match tree.get("fWeight") {
+        Ok(Value::Float(weight)) => *weight,
+        _ => 1.0,
+    }
 }
 
 fn aliases(tree: Members<'_>) -> Vec<(String, String)> {

@@ -25,6 +25,9 @@ pub struct Planning {
     pub jagged: Jagged,
     /// To how many levels members of records get branches of their own, from 0 to 99.
     pub split_level: u8,
+    /// Whether branches of objects keep their names, without a dot where there is none: their members are then not named after
+    /// them. They get one otherwise, and where two members would have the same name.
+    pub keeps_names: bool,
 }
 
 /// The branches of a tree, parents before their children and counters before what they count.
@@ -125,6 +128,7 @@ impl Plan {
             counters: HashMap::new(),
             unsigned: unsigned.map(|field| field.name.as_str()).collect(),
             names: fields.iter().map(|field| field.name.clone()).collect(),
+            members: HashSet::new(),
             infos: StreamerInfos::default(),
         };
         let is_counted = |field: &&Field| field.is_counted(planning.jagged);
@@ -217,6 +221,8 @@ struct Planner<'p> {
     unsigned: HashSet<&'p str>,
     /// Names of fields, and of the branches of members and counters, which differ from them.
     names: HashSet<String>,
+    /// Names of the members of records.
+    members: HashSet<String>,
     infos: StreamerInfos,
 }
 
@@ -375,9 +381,25 @@ impl Planner<'_> {
             ..ObjectBranch::default()
         };
         let dotted = format!("{}.", name.strip_suffix('.').unwrap_or(name));
-        let branch = Branch::object(&dotted, &dotted, object, None);
-        let parent = self.push(Branch { split_level: self.planning.split_level, ..branch })?;
-        self.members(&dotted, record, &path, parent, self.planning.split_level - 1)
+        let keeps_name = self.planning.keeps_names && !name.ends_with('.');
+        let start = self.branches.len();
+        let mut split = |name: &str, prefix: &str| {
+            let branch = Branch::object(name, name, object.clone(), None);
+            let parent = self.push(Branch { split_level: self.planning.split_level, ..branch })?;
+            self.members(prefix, record, &path, parent, self.planning.split_level - 1)?;
+            let members: Vec<String> = self.branches.iter().skip(start + 1).map(|branch| branch.name.clone()).collect();
+            let is_ambiguous = members.iter().any(|name| self.names.contains(name) || self.members.contains(name));
+            if prefix.is_empty() && is_ambiguous {
+                self.branches.truncate(start);
+                return Ok(false);
+            }
+            self.members.extend(members);
+            Ok::<_, Error>(true)
+        };
+        if !(keeps_name && split(name, "")?) {
+            split(&dotted, &dotted)?;
+        }
+        Ok(())
     }
 
     /// The branches of the members of a record.
@@ -411,7 +433,8 @@ impl Planner<'_> {
                     let branch = self.push(branch)?;
                     // ROOT finds the members of bases by these names: only a base of the whole object is a part of them.
                     let is_nested = base.is_some() && self.branches.get(parent).is_some_and(|it| it.parent.is_some());
-                    let below = if is_nested { prefix.to_owned() } else { format!("{name}.") };
+                    let is_unnamed = base.is_some() && prefix.is_empty();
+                    let below = if is_nested || is_unnamed { prefix.to_owned() } else { format!("{name}.") };
                     self.members(&below, inner, &path, branch, level - 1)?;
                 }
                 form => {

@@ -74,6 +74,10 @@ pub struct TreeRecord<'t> {
     pub flushed_bytes: u64,
     /// Ranges of clusters that do not follow from `auto_flush`: last entry, and entries of each cluster.
     pub cluster_ranges: &'t [(u64, u64)],
+    /// Weight of the entries in histograms; 1 by default.
+    pub weight: f64,
+    /// Aliases: name and expression.
+    pub aliases: &'t [(String, String)],
     /// Branches, and what was written of each.
     pub branches: &'t [Branch],
     /// As many.
@@ -102,7 +106,7 @@ impl TreeRecord<'_> {
             for bytes in [total(0), total(1), 0, self.flushed_bytes.cast_signed()] {
                 out.buffer.i64_be(bytes);
             }
-            out.buffer.f64_be(1.0);
+            out.buffer.f64_be(self.weight);
             for number in [0, 25, 0, POSITIONS] {
                 out.buffer.i32_be(number);
             }
@@ -120,7 +124,7 @@ impl TreeRecord<'_> {
                 .filter_map(|index| ids.leaves.get(index).copied())
                 .collect();
             list(out, leaves.len(), |out| leaves.iter().for_each(|&id| out.reference(id)));
-            out.reference(0);
+            self.alias_list(out);
             // No values of an index.
             out.buffer.i32_be(0);
             out.buffer.i32_be(0);
@@ -128,6 +132,24 @@ impl TreeRecord<'_> {
             (0..4).for_each(|_| out.reference(0));
         });
         out.buffer.into_vec()
+    }
+
+    fn alias_list(&self, out: &mut Streaming) {
+        if self.aliases.is_empty() {
+            return out.reference(0);
+        }
+        out.pointer("TList", |out| {
+            out.versioned(5, |out| {
+                out.object(0);
+                out.buffer.string_be("");
+                out.buffer.i32_be(small(self.aliases.len()));
+                for (name, expression) in self.aliases {
+                    out.pointer("TNamed", |out| out.named(0, name, expression.as_bytes()));
+                    // Options of the item.
+                    out.buffer.u8(0);
+                }
+            });
+        });
     }
 
     /// Branches of members that only have parts have no leaf.

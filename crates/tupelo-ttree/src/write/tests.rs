@@ -66,6 +66,8 @@ fn stage(fields: &[Field], arrays: &[ArrayRef], planning: Planning, basket_bytes
         auto_flush: 3,
         flushed_bytes: 0,
         cluster_ranges: &[(4, 2)],
+        weight: 1.0,
+        aliases: &[],
         branches: &plan.branches,
         written: &written,
     };
@@ -159,8 +161,8 @@ fn flat() -> (Vec<Field>, Vec<ArrayRef>) {
     (fields, arrays)
 }
 
-const COUNTER: Planning = Planning { jagged: Jagged::Counter, split_level: 99 };
-const VECTOR: Planning = Planning { jagged: Jagged::Vector, split_level: 99 };
+const COUNTER: Planning = Planning { jagged: Jagged::Counter, split_level: 99, keeps_names: false };
+const VECTOR: Planning = Planning { jagged: Jagged::Vector, split_level: 99, keeps_names: false };
 
 #[test]
 fn flat_branches_come_back_in_baskets_of_any_size() {
@@ -321,7 +323,7 @@ fn classes_with_bases_are_those_of_root() {
     // Computed by ROOT 6.40.
     assert_eq!(derived().checksum(), 0xc80f_ccbc);
     let planned = |class: Record, split_level| {
-        let planning = Planning { jagged: Jagged::Vector, split_level };
+        let planning = Planning { jagged: Jagged::Vector, split_level, keeps_names: false };
         Plan::new("t", &[field("x.", Form::Record(class))], planning).unwrap()
     };
     let branches = |class: Record, split_level| -> Vec<(String, i32, i32, i32)> {

@@ -58,6 +58,17 @@ pub fn export(
     options: TreeOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Option<WriteProgress>> {
+    Ok(export_named(read, file, path, options, progress)?.map(|(written, _)| written))
+}
+
+/// Also returns the names of the branches.
+fn export_named(
+    read: Read,
+    file: &FileWriter,
+    path: &str,
+    options: TreeOptions,
+    progress: &mut Progress<'_>,
+) -> Result<Option<(WriteProgress, Vec<String>)>> {
     let options = match options.title().is_empty() {
         true => options.with_title(read.source().sidecar().description()),
         false => options,
@@ -88,7 +99,7 @@ pub fn export(
     let options = options.with_counters(counters).with_own_counters(uncounted);
     let mut writer = file.tree(path, &schema, options)?;
     match pipe(read.with_binary_strings(true), Ok, &mut writer, progress)? {
-        Some(_) => writer.finish().map(Some),
+        Some(_) => Ok(Some((writer.finish()?, writer.branch_names()))),
         None => Ok(None),
     }
 }
@@ -104,6 +115,8 @@ pub struct RewrittenTree {
     /// Classes that are stored as others, and these: containers as vectors, and under other names records that ROOT knows
     /// itself, with other members, and those without a valid name.
     pub renamed: Vec<(String, String)>,
+    /// The names of the branches that are not parts of others.
+    pub branches: Vec<String>,
 }
 
 /// As [`export`], without what a tree cannot hold.
@@ -123,6 +136,6 @@ pub fn rewrite(
     }
     let counted = options.clone().with_counters(read.source().schema().counters());
     let renamed = renamed(read.schema(), &counted).map_err(|error| read.context(error))?;
-    let written = export(read, file, path, options, progress)?;
-    Ok(written.map(|written| RewrittenTree { written: Some(written), left_out, renamed }))
+    let written = export_named(read, file, path, options, progress)?;
+    Ok(written.map(|(written, branches)| RewrittenTree { written: Some(written), left_out, renamed, branches }))
 }

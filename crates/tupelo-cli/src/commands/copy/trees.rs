@@ -1,5 +1,6 @@
 //! Trees that are copied or merged with their baskets as they are stored.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -353,6 +354,12 @@ fn rewrite(
     let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
     let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
     let chosen = how.decoded(trees, reading, console)?;
+    let (mut not_kept, mut names) = (BTreeSet::new(), HashSet::new());
+    for tree in trees {
+        let tree = open(reading, tree)?;
+        not_kept.extend(TreeOptions::not_kept(&tree));
+        names.extend(tree.metadata().branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
+    }
     let mut progress = console.progress(name, chosen.read.count(), "entries");
     let written = write_again(chosen.read, writer, name, options, &mut progress.until(interrupt))?;
     let Some(written) = written else { return Ok(None) };
@@ -360,7 +367,13 @@ fn rewrite(
         console.warn(&format!("tree '{name}': class {type_name} is stored as {class_name}"));
     }
     let skipped = chosen.skipped.into_iter().chain(written.left_out);
-    Ok(Some((written.written, skipped.map(|it| format!("branch '{}': {}", it.name, it.reason)).collect())))
+    for name in written.branches.iter().filter(|name| !names.contains(*name)) {
+        if names.contains(name.trim_end_matches(['.', '_'])) || names.contains(&name.replace("_.", ".")) {
+            not_kept.insert(format!("the name of branch '{name}', which would be ambiguous without its last letter"));
+        }
+    }
+    let skipped = skipped.map(|it| format!("branch '{}': {}", it.name, it.reason));
+    Ok(Some((written.written, skipped.chain(not_kept).collect())))
 }
 
 /// The object that an input names. What cannot be opened is reported where it is read.

@@ -194,6 +194,11 @@ impl TreeWriter {
         self.sink.abandon(&self.path).map_err(|error| self.context(error))
     }
 
+    /// The names of the branches that are not parts of others.
+    pub(crate) fn branch_names(&self) -> Vec<String> {
+        self.plan.branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()).collect()
+    }
+
     fn check_open(&self) -> Result<()> {
         match &self.closed {
             Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
@@ -398,6 +403,8 @@ impl TreeWriter {
             auto_flush: self.cluster_entries.map_or(self.options.auto_flush, u64::cast_signed),
             flushed_bytes: self.flushed_bytes,
             cluster_ranges: &self.ranges,
+            weight: self.options.weight,
+            aliases: &self.options.aliases,
             branches: &self.plan.branches,
             written: &self.written,
         };

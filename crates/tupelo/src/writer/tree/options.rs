@@ -44,6 +44,9 @@ pub struct TreeOptions {
     pub(super) classes: HashMap<String, Vec<Arc<ClassInfo>>>,
     /// The classes of whole containers, by fields.
     pub(super) types: HashMap<String, String>,
+    /// Weight and aliases.
+    pub(super) weight: f64,
+    pub(super) aliases: Vec<(String, String)>,
 }
 
 impl Default for TreeOptions {
@@ -61,14 +64,17 @@ impl Default for TreeOptions {
             keeps_classes: false,
             classes: HashMap::new(),
             types: HashMap::new(),
+            weight: 1.0,
+            aliases: Vec::new(),
         }
     }
 }
 
 impl TreeOptions {
     /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
-    /// which lists are arrays with a counter. Branches keep their names, and classes their names and versions; classes and
-    /// containers that need a dictionary, which other options refuse, are written.
+    /// which lists are arrays with a counter, its weight and its aliases. Branches keep their names, and classes their names and
+    /// versions; classes and containers that need a dictionary, which other options refuse, are written.
+    /// [`not_kept`](Self::not_kept) names what is lost.
     pub fn of(tree: &Tree) -> Self {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
@@ -83,12 +89,26 @@ impl TreeOptions {
         let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
         let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
         let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
-        let options = Self { names, classes, types, keeps_classes: true, ..Self::default() };
+        let (weight, aliases) = (metadata.weight, metadata.aliases.clone());
+        let options = Self { names, classes, types, weight, aliases, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
             .with_title(&metadata.title)
             .with_jagged(Jagged::Same)
+    }
+
+    /// What these options do not keep of a tree beside its branches.
+    pub fn not_kept(tree: &Tree) -> Vec<String> {
+        let metadata = tree.metadata();
+        let parts = [
+            (metadata.index.is_some(), "its index"),
+            (!metadata.friends.is_empty(), "its list of friends"),
+            (!metadata.user_info.is_empty(), "its user information"),
+            (metadata.has_references, "its table of references between objects (TRef)"),
+        ];
+        let lost = parts.into_iter().filter(|(is_there, _)| *is_there);
+        lost.map(|(_, what)| format!("{what}, which trees whose entries are decoded do not keep")).collect()
     }
 
     /// Codec and level of baskets; by default zstd:5.
@@ -195,7 +215,10 @@ impl TreeOptions {
             Self { basket_bytes, .. } if !(1..=MAX_BASKET_BYTES).contains(basket_bytes) => {
                 out_of_range("basket size", (*basket_bytes).into(), &format!("1 to {MAX_BASKET_BYTES} bytes"))
             }
-            _ => Ok(Planning { jagged: self.jagged, split_level: self.split_level }),
+            _ => {
+                let Self { jagged, split_level, keeps_classes: keeps_names, .. } = *self;
+                Ok(Planning { jagged, split_level, keeps_names })
+            }
         }
     }
 }
