@@ -103,6 +103,12 @@ fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn
             let what = format!("its baskets contain {end} entries, expected {}", branch.entries);
             report.add(damage(index, what), ErrorKind::Corrupt);
         }
+        // ROOT reads the last value again in the entries that a branch lacks.
+        let is_short = branch.entries < tree.entries && branch.entries > 0;
+        if is_short && has_values && held.is_some_and(|held| held >= tree.entries) {
+            let what = format!("it has {} entries, expected the {} of the tree", branch.entries, tree.entries);
+            report.add(damage(index, what), ErrorKind::Corrupt);
+        }
     }
     let before = report.bytes;
     let mut found = |check: &BasketCheck<'_>, checked: Result<()>| {
