@@ -386,6 +386,33 @@ fn what_is_whole_is_salvaged() {
     assert_eq!((run.status, number(&report, "lost_entries"), number(&report, "entries")), (Some(1), 3000, 0));
 }
 
+/// Defect: nothing was saved of a tree with one cluster, and other objects of the file were not mentioned.
+#[test]
+fn branches_are_left_out_where_most_entries_would_be_lost() {
+    let place = Place::new();
+    let [tree, intact, out] = ["tree.root", "intact.root", "saved.root"].map(|name| place.path(name));
+    tupelo(&["export", &place.b2hhh(), &intact, "--compression", "lz4:4"]).ok();
+    std::fs::copy(&intact, &tree).expect("a copy");
+    let regions = tupelo(&["layout", &tree, "--json"]).json()["regions"].clone();
+    let mut baskets = regions.as_array().expect("regions").iter().filter(|region| region["class"] == json!("TBasket"));
+    let basket = baskets.find(|region| region["name"] == json!("H1_isMuon")).expect("a basket");
+    damage(&tree, number(basket, "offset") + (number(basket, "key_bytes") + number(basket, "bytes")) / 2);
+    let run = tupelo(&["verify", &tree, "--salvage", &out, "--json"]);
+    assert_eq!(run.status, Some(1), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((number(&report, "lost_entries"), number(&report, "entries")), (0, 3000), "{report}");
+    assert_eq!(report["lost"][0]["fields"][0]["name"], json!("H1_isMuon"));
+    let reason = report["lost"][0]["fields"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("left out in all entries: 3000 entries are damaged: basket 0: "), "{reason}");
+    let expected = place.path("expected.root");
+    tupelo(&["copy", &intact, "-o", &expected, "--exclude", "H1_isMuon"]).ok();
+    tupelo(&["diff", &expected, &out]).ok();
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["copy", &format!("{intact}:DecayTree"), "-o", &format!("{tree}:Other"), "--append"]).ok();
+    let both = tupelo(&["verify", &format!("{tree}:DecayTree"), "--salvage", &out, "--force"]);
+    assert!(both.status == Some(1) && !both.stderr.contains("not salvaged"), "{}", both.stderr);
+}
+
 /// Entries of trees are lost where a basket of any branch is damaged.
 #[test]
 fn what_is_whole_of_a_tree_is_salvaged() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tupelo::ops::copy::{Lost, salvage, salvage_tree};
-use tupelo::reader::Location;
+use tupelo::reader::{File, Location};
 use tupelo::storage::display_name;
 use tupelo::{FileWriter, WriteOptions};
 
@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::interrupt::{Interrupt, abort};
 use crate::table::things;
+
+/// Objects that a message names.
+const MAX_NAMED: usize = 20;
 
 pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console) -> Result<(), Failure> {
     let to = Location::parse(out);
@@ -67,10 +70,34 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
         console.print(&text)?;
     }
     summarise(path, &saved.written, console);
+    if location.object.is_none() {
+        warn_others(&file, table.path(), console);
+    }
     match (saved.lost.is_empty(), lost) {
         (true, _) => Ok(()),
         (false, 0) => Err(Failure::new(format_args!("{shown} has all entries, but not all that belongs to them"))),
         (false, lost) => Err(Failure::new(format_args!("{shown} was written without {}", things(lost, "entry")))),
+    }
+}
+
+/// Names the other objects of the file. Damaged directories list none.
+fn warn_others(file: &File, saved: &str, console: &Console) {
+    let objects = file.objects().unwrap_or_default();
+    let others: Vec<String> = objects
+        .iter()
+        .filter(|object| object.is_newest && object.path != saved)
+        .map(|object| format!("'{}' ({})", object.path, object.class_name))
+        .collect();
+    if !others.is_empty() {
+        let shown = others.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match others.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        console.warn(&format!("{}: not salvaged: {shown}{more}", file.name()));
+        console.note(
+            "`tupelo verify FILE:NAME --salvage OUT` saves another ntuple or tree, and `tupelo copy` what is intact",
+        );
     }
 }
 

@@ -1,7 +1,11 @@
 //! What is whole of damaged ntuples and trees, in a new file.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::mem::take;
 use std::ops::{ControlFlow, Range};
+
+use tupelo_ttree as record;
 
 use super::super::Progress;
 use super::super::merge::merge_tree;
@@ -58,20 +62,21 @@ pub fn salvage(
 }
 
 /// Copies the entries that are whole of a tree. An entry is left out if a basket of any branch that has it cannot be read,
-/// since the branches of an entry belong together. Classes, codecs and clusters stay as they are; baskets too if nothing is
+/// since the branches of an entry belong together. If at least half of the entries would be lost, branches are left out
+/// instead, those with the most damaged entries first, with their parts and the branches that they count. Branches with another
+/// number of entries than the tree are always left out. Classes, codecs and clusters stay as they are; baskets too if nothing is
 /// damaged. `progress` receives the stored bytes that are checked and then moved, and may end the work: the result is then
 /// `None`.
 ///
 /// # Errors
-/// Unsupported, with the reason, if the tree cannot be [moved](FileWriter::moved_tree), such as one whose branches have
-/// different numbers of entries; those of writing, and those of reading that are not damage of baskets.
+/// Unsupported, with the reason, if the tree cannot be [moved](FileWriter::moved_tree); those of writing, and those of reading that are not damage of baskets.
 pub fn salvage_tree(
     tree: &Tree,
     file: &FileWriter,
     path: &str,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Salvaged>> {
-    let mut damaged: Vec<(Range<u64>, Skipped)> = Vec::new();
+    let mut damaged: Vec<(usize, Range<u64>, Skipped)> = Vec::new();
     let (mut failure, mut checked_bytes) = (None, 0);
     let record = tree.source().tree();
     let mut found = |check: &BasketCheck<'_>, checked: Result<()>| {
@@ -91,7 +96,7 @@ pub fn salvage_tree(
         match damage_or(checked) {
             Ok(Err(error)) => {
                 let reason = format!("basket {}: {}", check.basket, error.reason());
-                damaged.push((basket.entries.clone(), Skipped::new(&record.path(check.branch), reason)));
+                damaged.push((check.branch, basket.entries.clone(), Skipped::new(&record.path(check.branch), reason)));
             }
             Ok(Ok(())) => {}
             Err(error) => failure = failure.take().or(Some(error)),
@@ -103,7 +108,9 @@ pub fn salvage_tree(
     if let Some(error) = failure {
         return Err(tree.context(error));
     }
-    let mut lost = together(damaged);
+    let dropped = dropped(record, &damaged);
+    damaged.retain(|(branch, ..)| !dropped.contains_key(branch));
+    let mut lost = together(damaged.into_iter().map(|(_, range, skipped)| (range, skipped)).collect());
     let ends = lost.iter().map(|lost| lost.entries.start).chain([tree.entries()]);
     let starts = [0].into_iter().chain(lost.iter().map(|lost| lost.entries.end));
     let whole: Vec<Range<u64>> = starts.zip(ends).map(|(start, end)| start..end).collect();
@@ -111,6 +118,7 @@ pub fn salvage_tree(
         true => MoveOptions::default(),
         false => MoveOptions::default().with_entries(whole),
     };
+    let options = options.without_paths(dropped.keys().map(|&branch| record.path(branch)));
     let mut progress = |bytes| progress(checked_bytes + bytes);
     let Some(moved) = merge_tree(path, 1, |_| Ok::<_, Error>(tree.clone()), file, options, &mut progress)? else {
         return Ok(None);
@@ -119,8 +127,71 @@ pub fn salvage_tree(
     let Some(written) = moved.written else {
         return Err(Error::unsupported(left_out.collect::<Vec<_>>().join("; ")));
     };
+    for (branch, why) in dropped {
+        let field = Skipped::new(&record.path(branch), format!("left out in all entries: {why}"));
+        lost.push(Lost { entries: 0..0, fields: vec![field], reason: String::new() });
+    }
     lost.extend(left_out.map(|reason| Lost { entries: 0..0, fields: Vec::new(), reason }));
     Ok(Some(Salvaged { written, lost }))
+}
+
+/// The branches to leave out, and why: those that cannot be moved, and those without which fewer than half of the entries are
+/// lost.
+fn dropped(tree: &record::Tree, damaged: &[(usize, Range<u64>, Skipped)]) -> BTreeMap<usize, String> {
+    let mut dropped = BTreeMap::new();
+    // Other classes of trees know their branches.
+    if tree.class_name != "TTree" {
+        return dropped;
+    }
+    let has_values = |branch: &record::Branch| !branch.baskets.is_empty() && branch.entries > 0;
+    for (index, branch) in tree.branches.iter().enumerate().filter(|(_, branch)| has_values(branch)) {
+        let end = branch.baskets.last().map_or(0, |basket| basket.entries.end);
+        if branch.entries != tree.entries || end != tree.entries && end > 0 {
+            let found = branch.entries.min(end);
+            drop_with_parts(tree, index, &format!("it has {found} entries, expected {}", tree.entries), &mut dropped);
+        }
+    }
+    let mut counts: BTreeMap<usize, (u64, &Skipped)> = BTreeMap::new();
+    for (branch, range, skipped) in damaged {
+        counts.entry(*branch).or_insert((0, skipped)).0 += range.end - range.start;
+    }
+    let mut worst: Vec<(usize, (u64, &Skipped))> = counts.into_iter().collect();
+    worst.sort_by_key(|(_, (lost, _))| Reverse(*lost));
+    for (branch, (count, skipped)) in worst {
+        let rest = damaged.iter().filter(|(branch, ..)| !dropped.contains_key(branch));
+        let lost = together(rest.map(|(_, range, skipped)| (range.clone(), skipped.clone())).collect());
+        let lost: u64 = lost.iter().map(|lost| lost.entries.end - lost.entries.start).sum();
+        if lost == 0 || lost.saturating_mul(2) < tree.entries {
+            break;
+        }
+        if !dropped.contains_key(&branch) {
+            let mut more = dropped.clone();
+            drop_with_parts(tree, branch, &format!("{count} entries are damaged: {}", skipped.reason), &mut more);
+            let mut kept =
+                tree.branches.iter().enumerate().filter(|(index, it)| has_values(it) && !more.contains_key(index));
+            if kept.next().is_none() {
+                break;
+            }
+            dropped = more;
+        }
+    }
+    dropped
+}
+
+/// Adds a branch, its parts, and what it counts.
+fn drop_with_parts(tree: &record::Tree, branch: usize, why: &str, dropped: &mut BTreeMap<usize, String>) {
+    let mut next = vec![(branch, why.to_owned())];
+    while let Some((index, why)) = next.pop() {
+        let Some(branch) = tree.branches.get(index).filter(|_| !dropped.contains_key(&index)) else { continue };
+        dropped.insert(index, why);
+        let with = || format!("it needs '{}'", tree.path(index));
+        next.extend(branch.children.iter().map(|&child| (child, with())));
+        for (other, counted) in tree.branches.iter().enumerate() {
+            if counted.leaves.iter().any(|leaf| leaf.counter.is_some_and(|(counter, _)| counter == index)) {
+                next.push((other, with()));
+            }
+        }
+    }
 }
 
 /// The damages of entries that overlap or touch as one loss: no entry is in two, and each branch is named once.
