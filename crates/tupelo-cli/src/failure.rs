@@ -59,15 +59,19 @@ impl Failure {
         self
     }
 
-    /// The same without a hint to use options that the subcommand of these arguments lacks. The text of another command is
-    /// between backticks.
+    /// The same without those parts of the hint, between semicolons, that name options which the subcommand of these arguments
+    /// lacks. The text of another command is between backticks.
     pub(crate) fn fitting(mut self, command: &clap::Command, args: &[OsString]) -> Self {
         let is_known = |name: &str| {
             let subcommand = args.iter().skip(1).find_map(|arg| command.find_subcommand(arg));
             let all = subcommand.into_iter().chain([command]).flat_map(clap::Command::get_arguments);
             all.into_iter().any(|arg| arg.get_long() == Some(name))
         };
-        self.hint = self.hint.filter(|hint| options(hint).all(is_known));
+        if let Some(hint) = &mut self.hint {
+            let parts: Vec<&str> = hint.split("; ").filter(|part| options(part).all(is_known)).collect();
+            *hint = parts.join("; ");
+        }
+        self.hint = self.hint.filter(|hint| !hint.is_empty());
         self
     }
 
@@ -140,17 +144,21 @@ mod tests {
         let command = command.subcommand(clap::Command::new("append").arg(with("fields")));
         let hint = |subcommand: &str, text: &str| {
             let args = ["tupelo", "--quiet", subcommand, "in.root"].map(OsString::from);
-            Failure::new("").with_hint(text).fitting(&command, &args).hint.is_some()
+            Failure::new("").with_hint(text).fitting(&command, &args).hint.unwrap_or_default()
         };
+        let other = "`tupelo append --fields x` adds some";
         for (text, in_copy, in_append) in [
-            ("--force replaces it", true, false),
-            ("use --union, or select fields ('--fields x')", false, false),
-            ("--union reads all; `tupelo append --fields x` adds some", true, false),
-            ("`tupelo copy --union`", true, true),
-            ("--quiet, or nothing", true, true),
-            ("a -- b", true, true),
+            ("--force replaces it", "--force replaces it", ""),
+            ("use --union, or select fields ('--fields x')", "", ""),
+            (&format!("--union reads all; {other}"), &format!("--union reads all; {other}"), other),
+            ("--quiet, or nothing", "--quiet, or nothing", "--quiet, or nothing"),
+            ("a -- b", "a -- b", "a -- b"),
         ] {
-            assert_eq!((hint("copy", text), hint("append", text)), (in_copy, in_append), "{text}");
+            assert_eq!(
+                (hint("copy", text), hint("append", text)),
+                (in_copy.to_owned(), in_append.to_owned()),
+                "{text}"
+            );
         }
     }
 }

@@ -24,7 +24,7 @@ use tupelo::ops::merge::MissingBranches;
 use tupelo::reader::{Location, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
-use tupelo::{ErrorKind, File, FileWriter, MoveOptions};
+use tupelo::{ErrorKind, File, FileWriter, MoveOptions, Remedy};
 
 use self::choices::{Carrying, Renaming, SingleObjects};
 use self::jobs::{Job, JobSearch, check_single};
@@ -479,6 +479,13 @@ fn write(
         }
     };
     Ok(copied.map(|copied| Written { progress: copied.written, lost: copied.warnings }))
+}
+
+/// A failure of joining tables, of which only the names of fields are given with arguments.
+fn join_failure(error: tupelo::Error) -> Failure {
+    let is_named = error.remedy() == Some(Remedy::Prefix);
+    let failure = Failure::from(error);
+    if is_named { failure } else { failure.of_data() }
 }
 
 /// Warns about what an output lacks although it was selected; a failure unless that is accepted.

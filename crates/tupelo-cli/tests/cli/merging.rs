@@ -51,7 +51,7 @@ fn the_mode_decides_about_missing_fields() {
     tupelo(&["copy", &c, &part, "--exclude", "H1_PX"]).ok();
     let out = place.path("out.root");
     let refused = tupelo(&["merge", &out, &a, &b, &part]).fails(1);
-    assert!(refused.contains("H1_PX") && refused.contains("--mode union"), "{refused}");
+    assert!(refused.contains("part.root lacks it") && refused.contains("--mode union"), "{refused}");
     assert!(!fs::exists(&out).expect("a folder"));
     let run = tupelo(&["merge", &out, &a, &b, &part, "--mode", "intersect"]);
     assert!(run.stderr.contains("H1_PX"), "{}", run.stderr);
@@ -286,7 +286,10 @@ fn branches_are_chosen_by_their_class() {
     // Objects that are stored with their classes stay in their baskets: their branches are refused, or left out by name.
     let arguments = ["copy", &tree, "-o", &out, "--force", "--auto-flush", "7", "--basket-bytes", "4kB"];
     let refused = tupelo(&arguments).fails(1);
-    assert!(refused.contains("stores objects with their classes") && refused.contains("trees, or parts"), "{refused}");
+    assert!(
+        refused.contains("stores objects with their classes") && refused.contains("without what the warnings name"),
+        "{refused}"
+    );
     let skipped = tupelo(&[&arguments[..], &["--skip-unreadable"]].concat());
     assert!(skipped.stderr.contains("not copied: tree 'CollectionTree': branch '"), "{}", skipped.stderr);
     skipped.ok();
@@ -335,7 +338,7 @@ fn trees_with_other_branches_are_merged() {
     tupelo(&["export", "-q", &ntuple, &one, "--exclude", "MET_pt"]).ok();
     tupelo(&["export", "-q", &ntuple, &other, "--exclude", "Jet_*"]).ok();
     let both = place.path("o[nt]*e*.root");
-    tupelo(&["merge", &out, &one, &other]).fails(2);
+    tupelo(&["merge", &out, &one, &other]).fails(1);
     let dropped = tupelo(&["merge", &out, &one, &other, "--mode", "intersect"]);
     assert!(dropped.stderr.contains("dropped the branches missing in some files: Jet_"), "{}", dropped.stderr);
     dropped.ok();
@@ -498,11 +501,15 @@ fn objects_that_cannot_be_merged_may_be_left_out() {
     let run = tupelo(&arguments);
     let skipped = tupelo(&[&arguments[..], &["--skip-unmergeable"]].concat());
     for warned in [&run.stderr, &skipped.stderr] {
-        assert!(warned.contains("warning: not merged: 'note0': that of ") && warned.contains("'note4'"), "{warned}");
-        assert!(!warned.contains("'note5'") && warned.contains("not merged: 2 more objects"), "{warned}");
+        for number in 0..7 {
+            assert!(warned.contains(&format!("warning: not merged: 'note{number}': that of ")), "{warned}");
+        }
     }
     let error = run.fails(1);
-    assert!(error.contains("was written without 7 objects") && error.contains("use --skip-unmergeable"), "{error}");
+    assert!(
+        error.contains("was written without what the warnings name") && error.contains("use --skip-unmergeable"),
+        "{error}"
+    );
     skipped.ok();
     assert_eq!(tupelo(&["dump", &format!("{out}:note6")]).json()["fTitle"], "2022");
 }

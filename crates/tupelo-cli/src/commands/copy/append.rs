@@ -11,7 +11,7 @@ use tupelo::{ErrorKind, Remedy, Table};
 use super::super::{Definition, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{Destination, NtupleOptions, Target, summarise};
-use super::{Written, check_lost, without_cycle, write};
+use super::{Written, check_lost, join_failure, without_cycle, write};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -143,16 +143,17 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<(Read, usiz
         tables.push((args.prefix.clone(), table.without(&shared)?));
     }
     let table = match args.on.as_slice() {
-        [] => Table::join(tables)?,
-        keys => Table::join_by(tables, keys, Unmatched::Error).map_err(|error| {
-            let is_unmatched = error.remedy() == Some(Remedy::Unmatched);
-            let failure = Failure::from(error);
-            match is_unmatched {
-                true => failure.with_hint("`tupelo join --unmatched null` writes such entries to another file"),
-                false => failure,
-            }
-        })?,
+        [] => Table::join(tables),
+        keys => Table::join_by(tables, keys, Unmatched::Error),
     };
+    let table = table.map_err(|error| {
+        let is_unmatched = error.remedy() == Some(Remedy::Unmatched);
+        let failure = join_failure(error);
+        match is_unmatched {
+            true => failure.with_hint("`tupelo join --unmatched null` writes such entries to another file"),
+            false => failure,
+        }
+    })?;
     let chosen = args.fields.select(&table, None, &Selecting::default())?;
     // What cannot be read of the ntuple itself stays in it.
     let skipped = chosen.skipped.iter().filter(|it| !kept.contains(&it.name)).count();

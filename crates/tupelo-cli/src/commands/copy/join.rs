@@ -10,7 +10,7 @@ use tupelo::reader::{Location, Unmatched};
 use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
-use super::{Written, check_lost, without_cycle, write};
+use super::{Written, check_lost, join_failure, without_cycle, write};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         [] => Table::join(tables),
         keys => Table::join_by(tables, keys, args.unmatched.map(Into::into).unwrap_or_default()),
     };
-    let table = joined?;
+    let table = joined.map_err(join_failure)?;
     let all = first.map_or(0, |first| first.entries());
     let left_out = all.saturating_sub(table.entries());
     let inputs = Inputs::of(&locations);

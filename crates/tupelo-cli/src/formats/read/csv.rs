@@ -41,7 +41,7 @@ impl CsvFile {
         if let Some(schema) = like {
             return match names.iter().eq(schema.fields().iter().map(|field| field.name())) {
                 true => Ok(Self { schema: schema.clone(), place, inferred: limits.inferred }),
-                false => Err(Failure::usage(format_args!(
+                false => Err(Failure::new(format_args!(
                     "{}: the columns are not those of the first file: found {}",
                     place.name,
                     names.join(",").escape_debug()

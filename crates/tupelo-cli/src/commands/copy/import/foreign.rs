@@ -392,7 +392,7 @@ impl Chosen {
         let differ = |what: String| {
             let what = format_args!("{} and {} have different columns: {what}", first.name, other.name);
             let hint = "--exclude FIELDS leaves columns out; or import the files one by one with --append --as NAME";
-            Err(Failure::usage(what).with_hint(hint))
+            Err(Failure::new(what).with_hint(hint))
         };
         let (own, others) = (first.file.schema(), other.file.schema());
         let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
