@@ -137,7 +137,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         (["copy", "a.root", uri, "--mapping", "pages"], 2, "expected page, cage:SIZE"),
         (["copy", uri, uri, "--force"], 2, "is both input and output"),
         (["gc", "a.root"], 2, "is not in an object store"),
-        (["gc", f"{tmp_path}/"], 2, "is not in an object store"),
+        (["gc", f"{tmp_path}/missing/"], 2, "is not in an object store"),
         (["gc", f"ntpl+file:{tmp_path}/"], 2, "/* selects all ntuples in it"),
         (["rm", "a.root"], 2, "expected FILE:NAME"),
         (["rm", f"{uri}s"], 1, "the ntuple does not exist"),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tupelo::storage::local::Replacement;
 use tupelo::storage::local_path;
 
 use crate::failure::Failure;
@@ -57,7 +58,7 @@ impl Output {
         }
     }
 
-    /// Creates a temporary file in the folder of the target.
+    /// Creates a file that gets the name of the target when it is complete.
     fn replace(target: PathBuf) -> io::Result<(Self, Option<Pending>)> {
         // A rename needs permission only for the folder, but a read-only file must not be replaced.
         // FS: the storage of the engine is for ROOT files, and this is a text, Arrow or Parquet file.
@@ -66,18 +67,11 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // FS: permissions of a new file, reduced by the umask.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let (file, temporary) = builder.prefix(".tupelo-").tempfile_in(folder_of(&target))?.into_parts();
+        let (file, complete) = Replacement::create(target.clone())?;
         if let Some(replaced) = replaced {
             file.set_permissions(replaced.permissions())?;
         }
-        Ok((Self { inner: Box::new(file) }, Some(Pending { temporary, target })))
+        Ok((Self { inner: Box::new(file) }, Some(Pending { complete, target })))
     }
 
     fn watch<T>(result: io::Result<T>) -> io::Result<T> {
@@ -100,18 +94,16 @@ impl Write for Output {
     }
 }
 
-/// A complete file under a temporary name, which is removed on drop.
+/// A complete file without its name, which is removed on drop.
 pub(crate) struct Pending {
-    temporary: tempfile::TempPath,
+    complete: Replacement,
     target: PathBuf,
 }
 
 impl Pending {
     pub(crate) fn publish(self) -> Result<(), Failure> {
-        let failed = |e: tempfile::PathPersistError| {
-            Failure::new(format_args!("cannot write {}: {}", self.target.display(), e.error))
-        };
-        self.temporary.persist(&self.target).map_err(failed)
+        let failed = |e: io::Error| Failure::new(format_args!("cannot write {}: {e}", self.target.display()));
+        self.complete.publish().map_err(failed)
     }
 }
 

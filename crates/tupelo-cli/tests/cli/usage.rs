@@ -231,6 +231,7 @@ fn examples_of_the_help_run_on_generated_events() {
                 fresh
             });
             if name == "gc" {
+                std::fs::create_dir(directory.path("results")).expect("a directory");
                 let stored = format!("ntpl+file:{}", directory.path("events"));
                 tupelo(&["copy", "-q", &directory.path("run1.root"), &stored]).ok();
             }

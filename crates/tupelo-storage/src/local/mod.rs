@@ -11,6 +11,7 @@ mod sink;
 mod source;
 mod spool;
 mod target;
+mod temporary;
 mod text;
 
 pub use disk::Disk;
@@ -18,7 +19,10 @@ pub use folder::names_in;
 pub(crate) use objects::{ListedFile, ObjectFile, ObjectFiles};
 pub use partial::PartialFile;
 pub(crate) use ranges::{RangeDirectory, RangeFolder};
-pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
+pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};
 pub(crate) use spool::Spool;
+pub use temporary::{
+    DeadFile, Replacement, dead_temporaries, is_temporary, publish_temporary, remove_dead, temporaries_of,
+};
 pub(crate) use text::read_text;

@@ -11,6 +11,7 @@ use super::disk::Locked;
 use super::sink::FileSink;
 use super::source::{check_regular, is_own};
 use super::target::{Target, follow_links, open_locked};
+use super::temporary::Temporary;
 use super::text::read_text;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::ByteSink;
@@ -70,7 +71,7 @@ impl PartialFile {
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut temporary = TempPath::try_from_path(part).map_err(failed)?;
         temporary.disable_cleanup(kept_bytes.is_some());
-        let sink = FileSink::in_temporary(path, target, file, temporary, kept_bytes, |disk| disk)?;
+        let sink = FileSink::in_temporary(path, target, file, Temporary::Named(temporary), kept_bytes, |disk| disk)?;
         Ok(Self { sink, record })
     }
 }

@@ -6,21 +6,17 @@ use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
-
 use super::disk::{Disk, LocalDisk, Locked};
 use super::source::check_regular;
-use super::target::{Target, directory_of, follow_links, open_locked, sync_directory};
-use crate::error::{Error, ErrorKind, Result};
+use super::target::{Target, directory_of, open_locked, sync_directory};
+use super::temporary::{Temporary, not_durable, publish};
+#[cfg(any(doc, test))]
+use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Size of the write buffer of a local file (512 KiB); larger appends bypass it. It stays in the cache of a core.
 pub const LOCAL_WRITE_BUFFER_BYTES: usize = 512 << 10;
-
-/// Maximum part of a file name in the name of its temporary file, in characters; names have at most 255 bytes.
-const TEMPORARY_NAME_CHARS: usize = 50;
-/// Separates the name of the target from a few random characters in the name of a temporary file.
-const TEMPORARY_MARK: &str = ".tmp-";
 
 /// A local file as a sink: a new one, or an existing one that is continued in place.
 ///
@@ -47,7 +43,7 @@ pub struct FileSink {
 #[derive(Debug)]
 enum Ending {
     /// Move a temporary file over the target. The old target is kept open for its lock.
-    Rename { temporary: TempPath, target: PathBuf, replaced: Option<Locked> },
+    Rename { temporary: Temporary, target: PathBuf, replaced: Option<Locked> },
     /// The file already has its final name.
     InPlace,
     /// Nothing.
@@ -57,9 +53,10 @@ enum Ending {
 impl FileSink {
     /// Creates a file, or replaces an existing one at commit.
     ///
-    /// The bytes are written to `NAME.tmp-RANDOM` in the directory of the target, which is renamed to the target at
-    /// commit. Without commit, the temporary file is kept with the last checkpoint; it also remains when the process is
-    /// killed. Symbolic links are followed. The permissions of a replaced file are kept; its other hard links keep the
+    /// The bytes are written to a file without a name where the file system supports that (most of Linux), so that nothing is
+    /// left if the process is killed. At its first checkpoint, and elsewhere at once, the file is `NAME.tmp-RANDOM` in the
+    /// directory of the target. At commit it gets the name of the target, by a link or a rename. Without commit, it is kept
+    /// with the last checkpoint, also when the process is killed. Symbolic links are followed. The permissions of a replaced file are kept; its other hard links keep the
     /// old content. A relative path is resolved now, not at commit.
     ///
     /// # Errors
@@ -79,7 +76,7 @@ impl FileSink {
         let path = path.as_ref();
         let target = Target::of(path)?;
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
-        let (file, temporary) = new_temporary(&target.name, directory_of(&target.path)).map_err(failed)?;
+        let (file, temporary) = Temporary::create(&target.name, directory_of(&target.path)).map_err(failed)?;
         Self::in_temporary(path, target, file, temporary, None, wrap)
     }
 
@@ -88,7 +85,7 @@ impl FileSink {
         path: &Path,
         target: Target,
         file: File,
-        temporary: TempPath,
+        temporary: Temporary,
         kept_bytes: Option<u64>,
         wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
     ) -> Result<Self> {
@@ -244,8 +241,8 @@ impl FileSink {
             (Ending::Rename { temporary, .. }, None) => temporary.close().map(|()| None),
             (Ending::Rename { temporary, .. }, Some(kept_bytes)) => {
                 let cut = repeat(|| self.disk.truncate(kept_bytes));
-                let kept = temporary.keep().map_err(|error| error.error)?;
-                cut.map(|()| Some(kept))
+                let kept = temporary.into_kept()?;
+                cut.map(|()| kept)
             }
         }
     }
@@ -291,7 +288,16 @@ impl ByteSink for FileSink {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        self.settle()
+        self.settle()?;
+        // From now on there is something to keep.
+        if let Ending::Rename { temporary, target, .. } = &mut self.ending {
+            let named = temporary.give_name().and_then(|is_new| match is_new {
+                true => sync_directory(directory_of(target)),
+                false => Ok(()),
+            });
+            named.map_err(|error| Error::from_io("make a checkpoint of", self.path.display(), error))?;
+        }
+        Ok(())
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
@@ -304,10 +310,10 @@ impl ByteSink for FileSink {
         match mem::replace(&mut self.ending, Ending::Done) {
             Ending::Rename { mut temporary, target, replaced } => {
                 // A checkpoint is durable: keep it although it cannot be moved.
-                temporary.disable_cleanup(has_checkpoint);
-                let aside = temporary.to_path_buf();
+                temporary.keep_on_drop(has_checkpoint);
+                let aside = temporary.path().map(Path::to_owned);
                 let published = publish(temporary, &target, replaced, &self.path);
-                published.map_err(|error| kept_aside(error, Some(&*aside).filter(|aside| aside.exists())))
+                published.map_err(|error| kept_aside(error, aside.as_deref().filter(|aside| aside.exists())))
             }
             Ending::InPlace | Ending::Done => Ok(()),
         }
@@ -326,95 +332,6 @@ impl Drop for FileSink {
     }
 }
 
-/// Temporary files of a target, left behind or being written, oldest first. Links are followed to the directory of the
-/// target.
-///
-/// # Errors
-/// Errors of the system when reading the directory.
-pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |error: io::Error| Error::from_io("look for temporary files of", path.display(), error);
-    let target = follow_links(path.to_owned());
-    let Some(name) = target.file_name() else { return Ok(Vec::new()) };
-    let prefix = temporary_prefix(&name.to_string_lossy());
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory_of(&target)).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            found.push((entry.metadata().and_then(|metadata| metadata.modified()).ok(), entry.path()));
-        }
-    }
-    found.sort();
-    Ok(found.into_iter().map(|(_, path)| path).collect())
-}
-
-/// Whether a file name is that of a temporary file.
-pub fn is_temporary(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.rsplit_once(TEMPORARY_MARK).is_some_and(|(target, random)| !target.is_empty() && !random.contains('.'))
-}
-
-/// Renames a temporary file to a free name, durably. Links are followed.
-///
-/// # Errors
-/// [`ErrorKind::Changed`] if the name is taken, and other errors of the system.
-pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
-    let failed = |error: io::Error| Error::from_io("move the temporary file to", target.display(), error);
-    // Keep the only copy if the rename fails.
-    let mut temporary = TempPath::try_from_path(temporary).map_err(failed)?;
-    temporary.disable_cleanup(true);
-    publish(temporary, &follow_links(target.to_owned()), None, target)
-}
-
-/// Prefix of the temporary files of a name. A long name is shortened, and a digest of the whole name makes it unique
-/// (FNV-1a, the same in every version).
-pub(super) fn temporary_prefix(name: &str) -> String {
-    let short: String = name.chars().take(TEMPORARY_NAME_CHARS).collect();
-    if short.len() == name.len() {
-        return short + TEMPORARY_MARK;
-    }
-    let digest = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{short}-{digest:016x}{TEMPORARY_MARK}")
-}
-
-/// Makes a temporary file for a target of this name.
-pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, TempPath)> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    #[cfg(unix)]
-    builder.permissions(permissions);
-    let (file, temporary) = builder.prefix(&temporary_prefix(name)).tempfile_in(directory)?.into_parts();
-    // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
-    let _ = file.try_lock();
-    Ok((file, temporary))
-}
-
-/// Renames the temporary file to the target, durably. An error of the kind [`ErrorKind::Changed`] says that another writer
-/// came first; after all others the target may be the new file.
-pub(super) fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
-    let failed = |error| failed_to_write("move the finished file to", path.display(), error);
-    let taken = || {
-        let reason = "another writer has created it";
-        Error::new(ErrorKind::Changed, "move the finished file to", path.display(), reason)
-    };
-    if replaced.is_some() {
-        // On other systems an open file cannot be replaced, so close it first.
-        #[cfg(not(unix))]
-        let replaced = drop(replaced);
-        temporary.persist(target).map_err(|error| failed(error.error))?;
-        drop(replaced);
-    } else if let Err(refused) = temporary.persist_noclobber(target) {
-        // Some file systems cannot rename without replacing; check for the target first.
-        if refused.error.kind() == io::ErrorKind::AlreadyExists || fs::symlink_metadata(target).is_ok() {
-            return Err(taken());
-        }
-        refused.path.persist(target).map_err(|error| failed(error.error))?;
-    }
-    sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
-}
-
 /// Adds the name of the file with the last checkpoint to an error of a commit.
 #[cold]
 fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
@@ -429,24 +346,6 @@ fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
 fn lost(path: &Path, error: io::Error) -> Error {
     let reason = format!("data written since the last checkpoint may be lost: {error}");
     Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
-}
-
-/// The error of a complete file that may not be durable.
-#[cold]
-fn not_durable(path: &Path, error: io::Error) -> Error {
-    let reason = "the new content is visible but may not survive a power failure";
-    failed_to_write("make durable", path.display(), error).with_reason(reason)
-}
-
-/// An error of the system while writing, which is never [`ErrorKind::Changed`]: that says that another writer came first and
-/// that nothing of this one is visible. A stale handle of a network file system does not say so.
-#[cold]
-pub(super) fn failed_to_write(action: &'static str, uri: impl fmt::Display, error: io::Error) -> Error {
-    let kind = match error.kind().into() {
-        ErrorKind::Changed => ErrorKind::Other,
-        kind => kind,
-    };
-    Error::new(kind, action, uri, "").with_source(error)
 }
 
 /// Writes all slices, by as many calls as needed.

@@ -1,13 +1,17 @@
 //! Removes objects: those that no ntuple uses, of writers that were killed and of ntuples that were replaced; and ntuples.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, ObjectFolder};
+use tupelo_storage::local::dead_temporaries;
+pub use tupelo_storage::local::{DeadFile, remove_dead};
 use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storage, display_name};
 
+use super::repair::is_restorable;
 use crate::sink::attempt_of_record;
 pub use crate::source::PUBLISHING_TIME;
 use crate::source::{
@@ -56,6 +60,39 @@ pub struct Leftovers {
     /// What killed writers have left in a directory that is not an object: the keys of temporary files, and of empty folders,
     /// which end with a slash. See [`Collector::remove_temporary`].
     pub temporary: Vec<String>,
+}
+
+/// The temporary files of killed writers in a local directory. See [`dead_files`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadFiles {
+    /// Those that can be removed.
+    pub files: Vec<DeadFile>,
+    /// Number of younger ones.
+    pub young: u64,
+    /// Those that have the entries of a checkpoint, while their target does not exist: [`repair`](super::repair::repair)
+    /// gives it the name.
+    pub restorable: Vec<DeadFile>,
+}
+
+/// Finds the temporary files of writers of local files that have ended: `NAME.tmp-RANDOM`, and of old versions
+/// `.tupelo-RANDOM`. Files that a process has locked, as running writers do, are not among them. [`remove_dead`] removes them.
+///
+/// # Errors
+/// Errors of the system when reading the directory.
+pub fn dead_files(directory: &Path, older_than: Duration) -> Result<DeadFiles> {
+    let mut found = DeadFiles::default();
+    for file in dead_temporaries(directory)? {
+        let is_old = file.modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age >= older_than);
+        if !file.target.exists() && is_restorable(&file.path) {
+            found.restorable.push(file);
+        } else if is_old || older_than.is_zero() {
+            found.files.push(file);
+        } else {
+            found.young += 1;
+        }
+    }
+    Ok(found)
 }
 
 /// The record of an attempt: see `docs/internals/object-layout.md`.

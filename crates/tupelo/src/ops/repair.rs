@@ -91,6 +91,14 @@ pub fn may_be_repaired(temporary: impl AsRef<Path>) -> bool {
     reader::may_be_repaired(temporary.as_ref())
 }
 
+/// Whether a temporary file has a checkpoint, whose entries [`repair`] restores.
+pub(crate) fn is_restorable(temporary: &Path) -> bool {
+    let Ok(source) = FileSource::open(temporary) else { return false };
+    let source: Arc<dyn ByteSource> = Arc::new(source);
+    let header = source::File::open(source.clone()).and_then(|file| file.attempt(container::read_header));
+    header.is_ok() && has_checkpoint(&source, &states(&source)).unwrap_or(true)
+}
+
 /// The temporary files that writers of a name have left behind when they were stopped, or are writing now; see
 /// [`repair`]. None where the directory cannot be read.
 pub fn leftovers(path: impl AsRef<Path>) -> Vec<PathBuf> {

@@ -1,35 +1,41 @@
 //! `tupelo gc`: removes objects that no ntuple uses.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tupelo::dataset::matching_objects;
-use tupelo::ops::gc::{Attempt, Collector, Leftovers};
-use tupelo::storage::{Storage, is_object_uri, mirror_members};
+use tupelo::ops::gc::{Attempt, Collector, DeadFile, DeadFiles, Leftovers, dead_files, remove_dead};
+use tupelo::storage::{Storage, is_object_uri, local_path, mirror_members};
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::parse::Age;
 use crate::table::{Table, bytes, count, things};
 
-/// Remove objects that belong to no ntuple from an object store
+/// Remove what killed writers have left: objects of no ntuple in an object store, temporary files in a directory
 ///
 /// Killed writers and replaced ntuples leave such objects behind. Objects of the visible ntuple are never removed.
 /// Write attempts whose newest object is younger than --older-than are kept, because their writers may still be
 /// running; in DAOS, the age counts from the start of the writer. Objects that a writer is about to make visible are
 /// always kept for 10 minutes. Readers that still have a replaced ntuple open can no longer read it.
+///
+/// In a local directory, the files OUT.tmp-… of writers that are not running are removed, those in folders below it not. Files
+/// with entries of a checkpoint are kept while OUT does not exist: `tupelo verify --repair OUT` restores them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo gc --dry-run ntpl+file:events
-  tupelo gc --older-than 1h ntpl+file:events")]
+  tupelo gc --older-than 1h ntpl+file:events
+  tupelo gc --dry-run results/")]
 pub(crate) struct Args {
     /// URIs of the ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME,
     /// daos://POOL/CONTAINER:NAME; for ntpl+mirror:URI,URI, every member. URIs may contain wildcards, except in DAOS
-    /// and mirrors
+    /// and mirrors. Or local directories
     #[arg(value_name = "URI", required = true)]
     uris: Vec<String>,
-    /// Print the objects that would be removed, without removing them
+    /// Print the objects and files that would be removed, without removing them
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Keep write attempts younger than this age, a number followed by s, m, h or d [default: 1d]
+    /// Keep write attempts and temporary files younger than this age, a number followed by s, m, h or d [default: 1d]
     #[arg(long, value_name = "AGE", default_value = DEFAULT_AGE_TEXT, hide_default_value = true)]
     older_than: Age,
     /// Print one JSON document instead of the table
@@ -44,8 +50,13 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
-    let uris = stored_uris(&args.uris, storage, matching_objects)?;
+    let is_folder = |name: &&String| local_path(name).is_some_and(Path::is_dir);
+    let (folders, uris): (Vec<String>, Vec<String>) = args.uris.iter().cloned().partition(|name| is_folder(&name));
+    let uris = [folders, stored_uris(&uris, storage, matching_objects)?].concat();
     super::super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
+        if let Some(folder) = local_path(uri).filter(|_| is_folder(&uri)) {
+            return clean(args, uri, folder, console);
+        }
         let collector = Collector::new(uri, storage)?;
         let Leftovers { mut orphans, young, mut publishing, unreadable, temporary } =
             collector.find(args.older_than.0)?;
@@ -91,6 +102,55 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Removes the temporary files in a directory.
+fn clean(args: &Args, name: &str, folder: &Path, console: &Console) -> Result<(), Failure> {
+    let DeadFiles { mut files, young, restorable, .. } = dead_files(folder, args.older_than.0)?;
+    let mut running = 0;
+    if !args.dry_run {
+        let mut removed = Vec::with_capacity(files.len());
+        for file in files {
+            match remove_dead(&file.path).map_err(tupelo::Error::from)? {
+                true => removed.push(file),
+                false => running += 1,
+            }
+        }
+        files = removed;
+    }
+    let paths = |files: &[DeadFile]| files.iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>();
+    let (found, kept) = (paths(&files), paths(&restorable));
+    if args.json {
+        return console.print_json(
+            "gc",
+            json!({
+                "file": name, "removed": !args.dry_run, "orphans": [], "young": young, "publishing": running,
+                "unreadable": [], "temporary": found, "restorable": kept,
+            }),
+        );
+    }
+    if !found.is_empty() {
+        let mut text = console.text();
+        let mut table = Table::new(&["FILE", ">SIZE"]);
+        files.iter().zip(&found).for_each(|(file, path)| table.line([path.clone(), bytes(file.bytes)]));
+        table.add_to(&mut text);
+        console.print(&text)?;
+    }
+    for (file, path) in restorable.iter().zip(&kept) {
+        let target = file.target.display();
+        console.note(&format!("{path} is kept: `tupelo verify --repair {target}` restores its entries"));
+    }
+    let done = if args.dry_run { "would be removed" } else { "removed" };
+    let size = files.iter().map(|file| file.bytes).sum();
+    let mut others = String::new();
+    for (number, why) in [(young, "younger than --older-than"), (running, "of a running writer")] {
+        if number > 0 {
+            others += &format!("; {} {why} kept", things(number, "file"));
+        }
+    }
+    let count = things(files.len() as u64, "temporary file");
+    console.note(&format!("{name}: {count} of killed writers with {} {done}{others}", bytes(size)));
+    Ok(())
 }
 
 /// The URIs of ntuples that arguments name; `matching` gives those of a pattern.

@@ -1,14 +1,13 @@
 //! Listing and removing files that are objects.
 
-use std::fs::{self, DirEntry, File, TryLockError};
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
 use super::ObjectFiles;
 use crate::error::{Error, ErrorKind, Result};
-use crate::local::is_temporary;
-use crate::local::sink::temporary_prefix;
+use crate::local::temporary::{is_locked, is_temporary, temporary_prefix};
 
 /// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,11 +147,6 @@ impl ObjectFiles {
         }
         Ok(())
     }
-}
-
-/// Whether a process holds the lock of a temporary file, as its writer does.
-fn is_locked(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// An entry of a folder; none if it was removed in the meantime.

@@ -56,7 +56,7 @@ fn remains_of_killed_writers_are_found() {
     for key in left.into_iter().chain(["runs/y.tmp-abc", "runs/x.objects/3/0", "runs/x"]) {
         fs::write(path(key), "left").unwrap();
     }
-    let (_file, written) = super::super::sink::new_temporary("x", &path("runs")).unwrap();
+    let (_file, written) = super::super::temporary::new_temporary("x", &path("runs")).unwrap();
     let found: Vec<String> =
         files.remains("runs/x", "runs/x.objects/").unwrap().into_iter().map(|file| file.key).collect();
     assert_eq!(found, ["runs/x.objects/1/", "runs/x.objects/2/record.tmp-abc", "runs/x.tmp-abc"]);

@@ -14,9 +14,10 @@ use super::{ObjectFiles, no_links};
 use crate::cancel::is_cancelled;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::disk::Locked;
-use crate::local::sink::{failed_to_write, new_temporary, publish, repeat, some};
+use crate::local::sink::{repeat, some};
 use crate::local::source::check_regular;
 use crate::local::target::{directory_of, has_no_locks, open_locked, sync_directory};
+use crate::local::temporary::{Temporary, failed_to_write, new_temporary, publish};
 
 /// How long to wait for another writer that replaces the same object: 10 seconds. It compares, writes and syncs a small
 /// file.
@@ -217,7 +218,7 @@ impl ObjectFiles {
 
 /// As [`publish`]. Others may remove the object at once, with its folder: then nothing is left to be made durable.
 fn publish_object(temporary: TempPath, path: &Path, old: Option<Locked>, uri: &str) -> Result<()> {
-    match publish(temporary, path, old, Path::new(uri)) {
+    match publish(Temporary::Named(temporary), path, old, Path::new(uri)) {
         Err(error) if error.is_not_found() && !directory_of(path).exists() => Ok(()),
         published => published,
     }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use super::super::temporary::{dead_temporaries, is_temporary, new_temporary, temporaries_of};
 use super::*;
 use crate::adapter::{DiskFault, Faults, FaultyDisk, FaultySink};
 use crate::laws::{SinkCase, sink_laws, update_laws};
@@ -50,13 +51,25 @@ fn files_keep_the_laws_of_a_sink() {
 #[test]
 fn temporary_files_are_removed() {
     let (directory, path) = place(Some(b"old"));
-    for ending in ["drop", "abort", "poison", "commit"] {
-        let mut sink = create(&path);
+    // As where the file system has no files without names.
+    let named = |path: &Path| {
+        let target = Target::of(path).unwrap();
+        let (file, temporary) = new_temporary(&target.name, directory.path()).unwrap();
+        let (temporary, disk) = (Temporary::Named(temporary), |disk| disk);
+        Box::new(FileSink::in_temporary(path, target, file, temporary, None, disk).unwrap()) as Box<dyn ByteSink>
+    };
+    for (ending, is_named) in ["drop", "abort", "poison", "commit"].map(|it| [(it, true), (it, false)]).concat() {
+        let mut sink = if is_named { named(&path) } else { create(&path) };
         sink.append(b"new content").unwrap();
-        let [target, temporary] = names(directory.path()).try_into().unwrap();
-        assert_eq!(target, "x.root");
-        assert!(temporary.starts_with("x.root.tmp-"), "{temporary}");
-        assert!(is_temporary(Path::new(&temporary)) && !is_temporary(Path::new(&target)));
+        match names(directory.path()).as_slice() {
+            [target] => assert!(target == "x.root" && !is_named),
+            [target, temporary] => {
+                assert_eq!(target, "x.root");
+                assert!(temporary.starts_with("x.root.tmp-"), "{temporary}");
+                assert!(is_temporary(Path::new(temporary)) && !is_temporary(Path::new(target)));
+            }
+            other => panic!("{other:?}"),
+        }
         assert_eq!(fs::read(&path).unwrap(), b"old");
         match ending {
             "drop" => drop(sink),
@@ -69,8 +82,47 @@ fn temporary_files_are_removed() {
             _ => sink.commit().unwrap(),
         }
         assert_eq!(names(directory.path()), ["x.root"], "{ending}");
+        if ending == "commit" {
+            assert_eq!(fs::read(&path).unwrap(), b"new content");
+            fs::write(&path, "old").unwrap();
+        }
     }
-    assert_eq!(fs::read(&path).unwrap(), b"new content");
+}
+
+/// Regression: writers that were killed before their first checkpoint left files of no use.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_without_a_checkpoint_has_no_name() {
+    for old in [None, Some(&b"old"[..])] {
+        let (directory, path) = place(old);
+        let before = names(directory.path());
+        let mut sink = create(&path);
+        sink.append(b"kept").unwrap();
+        if names(directory.path()) != before {
+            // Not on this file system.
+            return;
+        }
+        sink.checkpoint().unwrap();
+        let left = temporaries_of(&path).unwrap();
+        assert_eq!(left.len(), 1);
+        assert_eq!(fs::read(&left[0]).unwrap(), b"kept");
+        // The name is that of a living writer.
+        assert!(dead_temporaries(directory.path()).unwrap().is_empty());
+        sink.append(b" and more").unwrap();
+        sink.checkpoint().unwrap();
+        assert_eq!(temporaries_of(&path).unwrap(), left);
+        sink.commit().unwrap();
+        assert_eq!(names(directory.path()), ["x.root"]);
+        assert_eq!(fs::read(&path).unwrap(), b"kept and more");
+        let other = directory.path().join("y.root");
+        let (mut first, mut second) = (create(&other), create(&other));
+        first.append(b"1").unwrap();
+        second.append(b"2").unwrap();
+        first.commit().unwrap();
+        assert_eq!(second.commit().unwrap_err().kind(), ErrorKind::Changed);
+        assert_eq!(fs::read(&other).unwrap(), b"1");
+        assert_eq!(names(directory.path()), ["x.root", "y.root"]);
+    }
 }
 
 #[test]
@@ -394,6 +446,6 @@ fn a_possibly_visible_object_is_not_a_failed_condition() {
     // The rename itself: its folder does not exist any more.
     let (directory, path) = place(Some(b"old"));
     let (_, temporary) = new_temporary("x.root", directory.path()).unwrap();
-    let error = publish(temporary, &directory.path().join("gone/x.root"), None, &path).unwrap_err();
+    let error = publish(Temporary::Named(temporary), &directory.path().join("gone/x.root"), None, &path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
