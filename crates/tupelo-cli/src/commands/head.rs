@@ -1,7 +1,7 @@
 //! `tupelo head`: the first entries as a table.
 
 pub(super) mod count;
-mod drawing;
+pub(super) mod drawing;
 pub(super) mod hist;
 pub(super) mod show;
 pub(super) mod sql;

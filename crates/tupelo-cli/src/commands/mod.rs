@@ -4,11 +4,10 @@ mod changes;
 mod copy;
 mod cost;
 mod dump;
-mod explain;
 mod fields;
 mod head;
 mod index;
-mod layout;
+mod inspect;
 mod ls;
 mod schema;
 mod tune;
@@ -68,8 +67,10 @@ pub(crate) enum Command {
     Show(head::show::Args),
     Dump(dump::Args),
     Sql(head::sql::Args),
-    Explain(explain::Args),
-    Layout(layout::Args),
+    #[command(visible_alias = "stat")]
+    Inspect(inspect::Args),
+    Explain(inspect::explain::Args),
+    Layout(inspect::layout::Args),
     Verify(verify::Args),
     Diff(copy::diff::Args),
     Copy(copy::Args),
@@ -102,8 +103,9 @@ impl Command {
             Self::Show(args) => head::show::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Sql(args) => head::sql::run(&args, console),
-            Self::Explain(args) => explain::run(&args, console),
-            Self::Layout(args) => layout::run(&args, console),
+            Self::Inspect(args) => inspect::run(&args, console),
+            Self::Explain(args) => inspect::explain::run(&args, console),
+            Self::Layout(args) => inspect::layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
             Self::Diff(args) => copy::diff::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),

@@ -42,7 +42,7 @@ fn the_guide_has_the_keys_of_all_documents() {
     let speed = ["--latency", "1ms", "--bandwidth", "80Mbit/s"];
     let tune = [&["tune", &file, "--json"], &speed[..]].concat();
     let saved = place.path("saved.root");
-    let runs: [&[&str]; 13] = [
+    let runs: [&[&str]; 15] = [
         &["ls", &file, "--json"],
         &["ls", &named, "--json"],
         &["ls", &tree, "--json"],
@@ -53,6 +53,8 @@ fn the_guide_has_the_keys_of_all_documents() {
         &["verify", "--salvage", &saved, &file, "--json"],
         &["layout", &file, "--json"],
         &["explain", &file, "--json"],
+        &["inspect", &file, "--json", "--read", "--fields", "H1_*"],
+        &["inspect", &tree, "--json"],
         &["cost", &file, "--json"],
         &["gc", "--dry-run", &uri, "--json"],
         &tune,

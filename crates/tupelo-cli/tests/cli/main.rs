@@ -11,6 +11,7 @@ mod exports;
 mod faults;
 mod file_operations;
 mod imports;
+mod inspecting;
 mod joining;
 mod json_documents;
 mod leaving_out;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::fetched::together;
-use super::{Attempt, FetchedRanges, FileHeader, Key, START_BIG_FILE, read_key};
+use super::{Attempt, FetchedRanges, FileHeader, Key, START_BIG_FILE, read_header, read_key};
 use crate::Error;
 use crate::wire::{Buffer, Cursor};
 
@@ -35,6 +35,15 @@ struct Segment {
     /// Whether it consists of whole records, each with its key. Such a segment can be traversed record by record
     /// without the free list.
     is_records: bool,
+}
+
+/// Bytes of the unused ranges inside a file, as its list of them says: those that are too short to be listed do not count.
+///
+/// # Errors
+/// Corrupt if the list is damaged, or the file was not closed.
+pub fn free_bytes(fetched: &FetchedRanges) -> Attempt<u64> {
+    let (list, _) = FreeList::read(fetched, &read_header(fetched)?)?;
+    Ok(list.iter().fold(0, |sum: u64, range| sum.saturating_add(range.end.saturating_sub(range.start))))
 }
 
 /// The unused ranges inside a file, except the open segment past the end of the file.

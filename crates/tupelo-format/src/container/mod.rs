@@ -31,6 +31,7 @@ pub use directory::{
 };
 pub(crate) use fetched::together;
 pub use fetched::{Attempt, FetchedRanges, Interrupt};
+pub use free::free_bytes;
 pub use header::{BEGIN, FileHeader, read_header, read_uuid};
 pub use key::{
     BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, streamed_key,

@@ -1,15 +1,32 @@
-//! The parts of an ntuple and their sizes, from metadata alone: no page is read.
+//! The parts of an ntuple and their sizes, from metadata alone: no page is read. [`inspect`] makes a report of them.
+
+mod advice;
+mod map;
+mod report;
+mod sample;
+mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use tupelo_format::compression::Compression;
+use tupelo_format::container::ANCHOR_BYTES;
 use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
 
 use crate::Result;
 use crate::reader::Ntuple;
 use crate::schema::Field;
-use crate::source::{Cluster, Metadata};
+use crate::source::{BlobRange, Cluster, Metadata};
+
+pub use self::map::{MAX_RUNS, Part, Run};
+pub use self::report::{
+    Advice, Bin, Bytes, ClusterReport, ClusterSizes, ColumnReport, FieldReport, Group, Level, MAX_CLUSTERS, Report,
+    Sampled, Spread, Store,
+};
+pub use self::sample::sample;
+pub use self::sources::inspect;
 
 /// Total sizes of pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,10 +141,7 @@ pub struct Summary {
 /// Corrupt if a page list is damaged.
 pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
     let descriptor = ntuple.descriptor();
-    let anchor = ntuple.source().store().anchor();
-    let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
-    let envelopes = [&anchor.header, &anchor.footer].into_iter().chain(page_lists);
-    let envelope_bytes: u64 = envelopes.map(|link| link.locator.stored_bytes()).sum();
+    let [header, footer, page_lists] = envelope_bytes(ntuple);
     let mut sizes = Sizes::default();
     for column in column_sizes(ntuple)? {
         sizes += &column;
@@ -140,9 +154,17 @@ pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
         cluster_groups: descriptor.cluster_groups().len() as u64,
         fields: top_level as u64,
         columns: descriptor.columns().len() as u64,
-        metadata_bytes: tupelo_format::container::ANCHOR_BYTES as u64 + envelope_bytes,
+        metadata_bytes: ANCHOR_BYTES as u64 + header + footer + page_lists,
         sizes,
     })
+}
+
+/// Stored bytes of header, footer and all page lists.
+fn envelope_bytes(ntuple: &Ntuple) -> [u64; 3] {
+    let anchor = ntuple.source().store().anchor();
+    let page_lists = ntuple.descriptor().cluster_groups().iter().map(|group| group.page_list.locator.stored_bytes());
+    let envelopes = [&anchor.header, &anchor.footer].map(|link| link.locator.stored_bytes());
+    [envelopes[0], envelopes[1], page_lists.fold(0, u64::saturating_add)]
 }
 
 /// The top-level fields that are listed, those included that cannot be read. What hidden fields store counts for those
@@ -151,8 +173,12 @@ pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
 /// # Errors
 /// Corrupt if a page list is damaged.
 pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
+    fields_of(ntuple, &column_sizes(ntuple)?)
+}
+
+/// The same from the sizes of all columns.
+fn fields_of(ntuple: &Ntuple, sizes: &[Sizes]) -> Result<Vec<FieldInfo>> {
     let descriptor = ntuple.descriptor();
-    let sizes = column_sizes(ntuple)?;
     let mut fields = Vec::new();
     let mut places = vec![0; descriptor.fields().len()];
     let (shown, hidden) = (shown_fields(ntuple)?, hidden_fields(ntuple));
@@ -178,7 +204,7 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
             name,
         });
     }
-    for (column, sizes) in descriptor.columns().iter().zip(&sizes) {
+    for (column, sizes) in descriptor.columns().iter().zip(sizes) {
         let field: &mut FieldInfo =
             &mut fields[places[top_level(descriptor, shown_field(&shown, column.field))?.index()]];
         field.columns += 1;
@@ -211,8 +237,12 @@ pub fn paths(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
 /// # Errors
 /// Corrupt if a page list is damaged.
 pub fn columns(ntuple: &Ntuple) -> Result<Vec<ColumnInfo>> {
-    let descriptor = ntuple.descriptor();
-    let (sizes, shown) = (column_sizes(ntuple)?, shown_fields(ntuple)?);
+    columns_of(ntuple, column_sizes(ntuple)?)
+}
+
+/// The same from the sizes of all columns.
+fn columns_of(ntuple: &Ntuple, sizes: Vec<Sizes>) -> Result<Vec<ColumnInfo>> {
+    let (descriptor, shown) = (ntuple.descriptor(), shown_fields(ntuple)?);
     let describe = |(id, (column, sizes)): (u32, (&Column, Sizes))| {
         let own = &descriptor.field(column.field)?.representations;
         let own = own.get(usize::from(column.representation));
@@ -280,10 +310,31 @@ fn add_up(source: &Metadata) -> Result<Vec<Sizes>> {
     Ok(sizes)
 }
 
+/// One page of a column in a cluster.
+pub(super) struct PagePlace {
+    /// Its bytes, checksum included.
+    pub(super) range: BlobRange,
+    /// Whether a column before this one has it too.
+    pub(super) is_shared: bool,
+    /// Whether a checksum follows it.
+    pub(super) has_checksum: bool,
+}
+
 /// Visits the size of each column in each cluster that stores it, clusters in order.
 pub(super) fn each_column(source: &Metadata, mut tell: impl FnMut(&Cluster, ColumnId, Sizes)) -> Result<()> {
+    each_page_group(source, |cluster, column, sizes, _| {
+        tell(cluster, column, sizes);
+        Ok(())
+    })
+}
+
+/// Visits the size and the pages of each column in each cluster that stores it, clusters in order.
+pub(super) fn each_page_group(
+    source: &Metadata,
+    mut tell: impl FnMut(&Cluster, ColumnId, Sizes, &[PagePlace]) -> Result<()>,
+) -> Result<()> {
     let descriptor = source.descriptor();
-    let mut seen = HashSet::new();
+    let (mut seen, mut places) = (HashSet::new(), Vec::new());
     for group in 0..descriptor.cluster_groups().len() {
         for cluster in source.group_clusters(group)? {
             // Pages are shared within a cluster only.
@@ -295,20 +346,23 @@ pub(super) fn each_column(source: &Metadata, mut tell: impl FnMut(&Cluster, Colu
                 if pages.first_element.is_none() {
                     continue;
                 }
+                places.clear();
                 let mut sizes = Sizes { compression: BTreeSet::from([pages.compression]), ..Sizes::default() };
                 for page in &pages.pages {
+                    let range = source.store().page_range(cluster.number, id.index() as u32, page)?;
+                    let is_shared = !seen.insert(page.locator);
+                    places.push(PagePlace { range, is_shared, has_checksum: page.has_checksum });
                     sizes.pages += 1;
                     sizes.elements += u64::from(page.elements);
-                    if !seen.insert(page.locator) {
+                    if is_shared {
                         sizes.shared_pages += 1;
                     } else {
-                        let range = source.store().page_range(cluster.number, id.index() as u32, page)?;
                         sizes.stored_bytes += range.bytes();
                         let unpacked = column.encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
                         sizes.unpacked_bytes += unpacked.unwrap_or(0);
                     }
                 }
-                tell(&cluster, id, sizes);
+                tell(&cluster, id, sizes, &places)?;
             }
         }
     }

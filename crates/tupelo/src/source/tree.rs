@@ -125,6 +125,11 @@ impl TreeSource {
         self.stored_record_bytes
     }
 
+    /// Offset and bytes of that record.
+    pub(crate) fn record_place(&self) -> (u64, u64) {
+        (self.object.key.seek_key, self.stored_record_bytes)
+    }
+
     pub(crate) fn session(&self) -> &Session {
         self.file.session()
     }
@@ -185,16 +190,21 @@ impl TreeSource {
         }
     }
 
+    /// The name of another file that has baskets; `None` for the tree's own.
+    pub(crate) fn other_name(&self, blob: Blob) -> Option<&str> {
+        let index = blob.number.checked_sub(1)?;
+        self.other_names.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
     /// The file that has the baskets of a branch.
-    fn blob_of(&self, branch: &Branch) -> Blob {
+    pub(crate) fn blob_of(&self, branch: &Branch) -> Blob {
         let other = self.other_names.binary_search(&branch.file_name).ok().filter(|_| branch.is_elsewhere());
         Blob::numbered(other.map_or(0, |index| index as u64 + 1))
     }
 
     /// Runs work on a file with baskets.
     fn with_blob<T>(&self, blob: Blob, work: impl FnOnce(&dyn ByteSource) -> Result<T>) -> Result<T> {
-        let name = blob.number.checked_sub(1).and_then(|index| self.other_names.get(index as usize));
-        match name {
+        match self.other_name(blob) {
             None => work(self.file.source()),
             Some(name) => work(&*self.file.others.open(name)?),
         }

@@ -21,6 +21,7 @@ use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::table::count;
+use crate::text::Text;
 
 /// Variables that say which characters the terminal has, the first one that is set (POSIX, environment variables).
 const LOCALES: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
@@ -121,6 +122,12 @@ impl Letters {
     fn axis(self) -> &'static str {
         if self == Self::Unicode { "│" } else { "|" }
     }
+}
+
+/// Draws named values as bars in the terminal.
+pub(in super::super) fn named_bars(title: &str, names: Vec<String>, values: Vec<f64>, text: &mut Text) {
+    let edges = (0..=values.len()).map(|edge| edge as f64).collect();
+    Bars::new(edges, values, None).with_names(names).add_to(title, false, Letters::of_terminal(), text);
 }
 
 /// The part of the highest value that a value takes.

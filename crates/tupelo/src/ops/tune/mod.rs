@@ -18,6 +18,7 @@ use tupelo_format::compression::Compression;
 pub use self::model::{Candidate, Link, PageSettings, Phase, StoreModel, Take, Trial};
 pub use self::probe::Probe;
 use self::sample::Sample;
+pub(super) use self::sample::pieces;
 use super::cost::{costs, selected_pages};
 use crate::reader::{Read, Table};
 use crate::sink::Mapping;

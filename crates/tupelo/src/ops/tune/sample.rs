@@ -175,7 +175,7 @@ impl Sample {
 }
 
 /// The entries of the sample: at the beginning of clusters that are spread over all.
-pub(super) fn pieces(clusters: &[Range<u64>], entries: u64, wanted: u64) -> Vec<Range<u64>> {
+pub(in crate::ops) fn pieces(clusters: &[Range<u64>], entries: u64, wanted: u64) -> Vec<Range<u64>> {
     if wanted >= entries {
         return std::iter::once(0..entries).collect();
     }

@@ -121,11 +121,19 @@ impl Tree {
         branches_of(field, &field.name, &mut branches);
         let mut sizes = TreeSizes::default();
         let known = branches.iter().filter_map(|(_, branch, _)| self.metadata().branches.get(*branch));
-        // Baskets in the record of the tree are compressed with it.
-        let (stored, record) = (self.source.stored_record_bytes(), self.source.record_bytes().max(1));
-        let embedded = |bytes: u64| (u128::from(bytes) * u128::from(stored.min(record)) / u128::from(record)) as u64;
-        known.for_each(|branch| sizes.add(branch, embedded));
+        known.for_each(|branch| sizes.add(branch, |stored| self.stored_bytes(stored)));
         sizes
+    }
+
+    /// Bytes of a basket in the file. Baskets in the record of the tree are compressed with it: their share counts.
+    pub(crate) fn stored_bytes(&self, basket: &Stored) -> u64 {
+        let (stored, record) = (self.source.stored_record_bytes(), self.source.record_bytes().max(1));
+        match basket {
+            Stored::InFile { bytes, .. } => u64::from(*bytes),
+            Stored::Embedded(bytes) => {
+                (bytes.len() as u128 * u128::from(stored.min(record)) / u128::from(record)) as u64
+            }
+        }
     }
 
     /// Bytes of the record with the metadata of the tree, before compression.
@@ -297,15 +305,11 @@ pub struct TreeSizes {
 }
 
 impl TreeSizes {
-    /// Adds a branch. `embedded` makes stored bytes of those that its baskets in the record of the tree have there.
-    fn add(&mut self, branch: &tupelo_ttree::Branch, embedded: impl Fn(u64) -> u64) {
+    /// Adds a branch. `stored_bytes` gives the bytes of a basket in the file.
+    fn add(&mut self, branch: &tupelo_ttree::Branch, stored_bytes: impl Fn(&Stored) -> u64) {
         self.branches += 1;
         self.baskets += branch.baskets.len() as u64;
-        let stored = branch.baskets.iter().map(|basket| match &basket.stored {
-            Stored::InFile { bytes, .. } => u64::from(*bytes),
-            Stored::Embedded(bytes) => embedded(bytes.len() as u64),
-        });
-        let stored = stored.fold(0, u64::saturating_add);
+        let stored = branch.baskets.iter().map(|basket| stored_bytes(&basket.stored)).fold(0, u64::saturating_add);
         self.unpacked_bytes = self.unpacked_bytes.saturating_add(branch.bytes[0]);
         self.stored_bytes = self.stored_bytes.saturating_add(stored);
         self.compression.extend(u32::try_from(branch.compression));

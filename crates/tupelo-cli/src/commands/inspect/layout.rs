@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: super::Reading,
+    reading: super::super::Reading,
 }
 
 /// Kinds of content in the summary.

@@ -1,7 +1,7 @@
 //! `tupelo explain`: what a read would do.
 
 use serde_json::{Value, json};
-use tupelo::reader::ExplainedColumn;
+use tupelo::reader::{ExplainedColumn, Explanation};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -20,16 +20,16 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     #[command(flatten)]
-    fields: super::Fields,
+    fields: super::super::Fields,
     #[command(flatten)]
-    range: super::EntryRange,
+    range: super::super::EntryRange,
     #[command(flatten)]
-    condition: super::Condition,
+    condition: super::super::Condition,
     /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: super::Reading,
+    reading: super::super::Reading,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -40,20 +40,24 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if !args.json {
         return console.print_data(&explanation.to_string());
     }
-    console.print_json(
-        "explain",
-        json!({
-            "file": ntuple.file_name(),
-            "name": ntuple.path(),
-            "entries": explanation.entries,
-            "clusters": explanation.clusters,
-            "pages": explanation.pages(),
-            "stored_bytes": explanation.stored_bytes(),
-            "unpacked_bytes": explanation.unpacked_bytes(),
-            "requests": explanation.requests,
-            "columns": explanation.columns.iter().map(column).collect::<Vec<_>>(),
-        }),
-    )
+    let mut value = json!({ "file": ntuple.file_name(), "name": ntuple.path() });
+    if let (Some(value), Value::Object(mut explained)) = (value.as_object_mut(), to_json(&explanation)) {
+        value.append(&mut explained);
+    }
+    console.print_json("explain", value)
+}
+
+/// What a read would do, for a document.
+pub(super) fn to_json(explanation: &Explanation) -> Value {
+    json!({
+        "entries": explanation.entries,
+        "clusters": explanation.clusters,
+        "pages": explanation.pages(),
+        "stored_bytes": explanation.stored_bytes(),
+        "unpacked_bytes": explanation.unpacked_bytes(),
+        "requests": explanation.requests,
+        "columns": explanation.columns.iter().map(column).collect::<Vec<_>>(),
+    })
 }
 
 fn column(column: &ExplainedColumn) -> Value {

@@ -1,0 +1,263 @@
+//! The report as text.
+
+use tupelo::ops::inspect::{ColumnReport, FieldReport, Group, Level, Report, Spread, Store};
+
+use super::super::head::drawing::named_bars;
+use super::Inspected;
+use crate::table::{Table, bytes, count, things};
+use crate::text::{BOLD, CYAN, RED, Text, YELLOW};
+
+/// How many fields and columns are listed.
+const LISTED: usize = 20;
+
+pub(super) fn add(inspected: &Inspected, all: bool, text: &mut Text) {
+    let report = &inspected.report;
+    let words = Words::of(report);
+    add_summary(report, &words, text);
+    if let Some(query) = &inspected.query {
+        let (pages, stored) = (things(query.pages(), words.page), bytes(query.stored_bytes()));
+        let bound = if query.columns.iter().any(|column| column.is_upper_bound) { "at most " } else { "" };
+        text.styled(BOLD, "Query     ").add(format!(
+            "{}: {bound}{stored} ({} unpacked) in {pages}, {}",
+            things(query.entries, "entry"),
+            bytes(query.unpacked_bytes()),
+            things(query.requests, "request"),
+        ));
+        text.end_line();
+    }
+    let most = if all { usize::MAX } else { LISTED };
+    add_fields(report, &words, most, text);
+    add_columns(report, &words, most, text);
+    add_groups("TYPE", &report.column_types, &words, text);
+    add_groups("CODEC", &report.codecs, &words, text);
+    if !report.page_sizes.is_empty() {
+        text.end_line();
+        let names = report.page_sizes.iter().map(|bin| bytes(bin.from_bytes)).collect();
+        let values = report.page_sizes.iter().map(|bin| bin.pages as f64).collect();
+        named_bars(&format!("{}s by stored size, from", capital(words.page)), names, values, text);
+    }
+    add_advice(report, text);
+}
+
+/// What parts are called.
+struct Words {
+    page: &'static str,
+    column: &'static str,
+    pages: &'static str,
+    columns: &'static str,
+    head: &'static str,
+}
+
+impl Words {
+    fn of(report: &Report) -> Self {
+        match report.format_version.is_empty() {
+            true => Self { page: "basket", column: "branch", pages: ">BASKETS", columns: ">BRANCHES", head: "BRANCH" },
+            false => Self { page: "page", column: "column", pages: ">PAGES", columns: ">COLUMNS", head: "COLUMN" },
+        }
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn ratio(ratio: f64) -> String {
+    format!("{ratio:.2}")
+}
+
+fn share(part: u64, of: u64) -> String {
+    format!("{:.1}%", part as f64 * 100.0 / of.max(1) as f64)
+}
+
+fn spread(spread: Option<Spread>, show: impl Fn(u64) -> String) -> String {
+    match spread {
+        None => String::new(),
+        Some(Spread { smallest, largest, .. }) if smallest == largest => show(smallest),
+        Some(Spread { smallest, median, largest }) => {
+            format!("{} to {}, median {}", show(smallest), show(largest), show(median))
+        }
+    }
+}
+
+fn add_summary(report: &Report, words: &Words, text: &mut Text) {
+    let sums = &report.bytes;
+    text.styled(BOLD, format!("{}:{}", report.file, report.name)).add(format!(
+        "  {}, {} in {}, {}",
+        report.class,
+        things(report.entries, "entry"),
+        things(report.fields.len() as u64, "field"),
+        plural(report.columns.len() as u64, words.column),
+    ));
+    text.end_line();
+    let mut line = |name: &str, what: String| {
+        text.styled(BOLD, format!("{name:<10}")).add(what).end_line();
+    };
+    let pages = format!("{}s", capital(words.page));
+    line(
+        &pages,
+        format!(
+            "{}: {} stored, {} unpacked, ratio {}",
+            things(report.pages, words.page),
+            bytes(sums.stored_bytes),
+            bytes(sums.unpacked_bytes),
+            ratio(report.ratio)
+        ),
+    );
+    let parts = [
+        ("header", sums.header_bytes),
+        ("footer", sums.footer_bytes),
+        ("page lists", sums.page_list_bytes),
+        ("record", sums.record_bytes),
+        ("anchor", sums.other_metadata_bytes),
+    ];
+    let parts: Vec<_> =
+        parts.iter().filter(|(_, size)| *size > 0).map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
+    line("Metadata", format!("{} ({})", bytes(sums.metadata_bytes), parts.join(", ")));
+    line(
+        "An entry",
+        format!("{:.1} B stored, {:.1} B with metadata", report.entry_bytes, report.entry_bytes_with_metadata),
+    );
+    let clusters = &report.clusters;
+    if clusters.count > 0 {
+        line(
+            "Clusters",
+            format!(
+                "{}; entries: {}; stored: {}",
+                count(clusters.count),
+                spread(clusters.entries, count),
+                spread(clusters.stored_bytes, bytes)
+            ),
+        );
+    }
+    let mut file = sums.file_bytes.map_or_else(String::new, bytes);
+    if let Some(free) = sums.free_bytes.filter(|&free| free > 0) {
+        file += &format!(", {} of it free", bytes(free));
+    }
+    if report.store == Store::Remote {
+        file += ", on a server";
+    }
+    if !file.is_empty() {
+        line("File", file.trim_start_matches(", ").to_owned());
+    }
+}
+
+fn plural(number: u64, one: &str) -> String {
+    match (number, one) {
+        (1, _) => format!("1 {one}"),
+        (_, "branch") => format!("{} branches", count(number)),
+        _ => things(number, one),
+    }
+}
+
+/// The largest items, and the number of the others.
+fn largest<T>(items: &[T], most: usize, stored: impl Fn(&T) -> u64) -> (Vec<&T>, usize) {
+    let mut sorted: Vec<&T> = items.iter().collect();
+    sorted.sort_by_key(|item| std::cmp::Reverse(stored(item)));
+    let more = sorted.len().saturating_sub(most);
+    sorted.truncate(most);
+    (sorted, more)
+}
+
+fn add_table(table: &Table, more: usize, text: &mut Text) {
+    if table.is_empty() {
+        return;
+    }
+    table.add_to(text.end_line());
+    if more > 0 {
+        text.add(format!("and {} smaller (--all lists them)", count(more as u64))).end_line();
+    }
+}
+
+fn add_fields(report: &Report, words: &Words, most: usize, text: &mut Text) {
+    let (fields, more) = largest(&report.fields, most, |field: &FieldReport| field.stored_bytes);
+    let mut table =
+        Table::new(&["FIELD", "TYPE", words.columns, words.pages, ">UNPACKED", ">STORED", ">RATIO", ">SHARE", ""]);
+    for field in fields {
+        let note = match (&field.unreadable, &field.projected_from) {
+            (Some(reason), _) => format!("unreadable: {reason}"),
+            (None, Some(source)) => format!("projected from {source}"),
+            (None, None) => String::new(),
+        };
+        table.line([
+            field.name.clone(),
+            field.type_name.clone(),
+            count(field.columns),
+            count(field.pages),
+            bytes(field.unpacked_bytes),
+            bytes(field.stored_bytes),
+            ratio(field.unpacked_bytes as f64 / field.stored_bytes.max(1) as f64),
+            share(field.stored_bytes, report.bytes.stored_bytes),
+            note,
+        ]);
+    }
+    add_table(&table, more, text);
+}
+
+fn add_columns(report: &Report, words: &Words, most: usize, text: &mut Text) {
+    let (columns, more) = largest(&report.columns, most, |column: &ColumnReport| column.stored_bytes);
+    let mut table = Table::new(&[
+        words.head,
+        "STORED AS",
+        ">BITS",
+        "CODEC",
+        words.pages,
+        ">ELEMENTS",
+        ">UNPACKED",
+        ">STORED",
+        ">RATIO",
+        ">SMALLEST",
+        ">MEDIAN",
+        ">LARGEST",
+    ]);
+    for column in columns {
+        let size = |of: fn(&Spread) -> u64| column.page_bytes.as_ref().map_or_else(String::new, |it| bytes(of(it)));
+        table.line([
+            column.path.clone(),
+            column.column_type.clone(),
+            if column.bits == 0 { String::new() } else { column.bits.to_string() },
+            column.codec.clone(),
+            count(column.pages),
+            count(column.elements),
+            bytes(column.unpacked_bytes),
+            bytes(column.stored_bytes),
+            ratio(column.ratio()),
+            size(|it| it.smallest),
+            size(|it| it.median),
+            size(|it| it.largest),
+        ]);
+    }
+    add_table(&table, more, text);
+}
+
+fn add_groups(head: &'static str, groups: &[Group], words: &Words, text: &mut Text) {
+    let mut table = Table::new(&[head, words.columns, words.pages, ">UNPACKED", ">STORED", ">RATIO"]);
+    for group in groups {
+        table.line([
+            group.name.clone(),
+            count(group.columns),
+            count(group.pages),
+            bytes(group.unpacked_bytes),
+            bytes(group.stored_bytes),
+            ratio(group.unpacked_bytes as f64 / group.stored_bytes.max(1) as f64),
+        ]);
+    }
+    add_table(&table, 0, text);
+}
+
+fn add_advice(report: &Report, text: &mut Text) {
+    text.end_line().styled(BOLD, "Advice").end_line();
+    if report.advice.is_empty() {
+        text.add("none: sizes and codecs are good").end_line();
+    }
+    for advice in &report.advice {
+        let (level, style) = match advice.level {
+            Level::High => ("high", RED),
+            Level::Medium => ("medium", YELLOW),
+            _ => ("low", CYAN),
+        };
+        text.styled(style, format!("{level:<6}")).add("  ").add(&advice.what).end_line();
+        text.add("        ").add(format!("{} [{}]", advice.why, advice.source)).end_line();
+        text.add("        ").add(&advice.how).end_line();
+    }
+}
