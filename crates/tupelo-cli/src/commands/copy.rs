@@ -481,7 +481,7 @@ fn write(
     Ok(copied.map(|copied| Written { progress: copied.written, lost: copied.warnings }))
 }
 
-/// A failure of joining tables, of which only the names of fields are given with arguments.
+/// A failure of joining tables: only names of fields are given with arguments.
 fn join_failure(error: tupelo::Error) -> Failure {
     let is_named = error.remedy() == Some(Remedy::Prefix);
     let failure = Failure::from(error);
