@@ -269,6 +269,11 @@ fn the_temporary_of_a_killed_writer_takes_its_name() {
 fn a_file_that_is_being_written_is_not_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let file = tupelo::create(folder.path().join("x.root")).unwrap();
+    let schema = Schema::from_arrow(&batch(0..1).schema()).unwrap();
+    let mut ntuple = file.ntuple("one", &schema, WriteOptions::default()).unwrap();
+    ntuple.write(&batch(0..10)).unwrap();
+    // Only now there is something that could be repaired.
+    ntuple.checkpoint().unwrap();
     let busy = repair(temporary(folder.path())).unwrap_err();
     assert!(busy.to_string().contains("another writer is writing it"), "{busy}");
     file.abort().unwrap();

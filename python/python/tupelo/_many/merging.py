@@ -60,9 +60,9 @@ def merge(
     ``files`` are those of `iterate`, whole files or ntuples of them. Ntuples with the same path become one, in the
     order of the files, with their attribute sets and metadata. Their pages are copied as they are stored, without
     decompressing them, unless ``options`` say how to store them (those of `Ntuple.copy`); what cannot stay as it is is
-    decoded. The baskets of trees are copied as they are stored, unless ``compression`` is given. Histograms and
-    profiles with the same path and axes are summed; of other objects, the first of each path is copied. Of files that
-    are given without the name of an ntuple, all objects are merged.
+    decoded. The baskets of trees are copied as they are stored, unless ``compression`` is given. Histograms,
+    profiles, efficiencies, graphs and ``TParameter`` with the same path are added up; of other objects, the first of
+    each path is copied. Of files that are given without the name of an ntuple, all objects are merged.
 
     ``mode`` says what to do with fields of ntuples and branches of trees that some files lack: ``"strict"`` refuses
     them, ``"union"`` keeps them, with zeros, empty strings and empty lists for entries of the other files (trees are
