@@ -165,7 +165,7 @@ mod tests {
     fn pages_are_combined_only_beyond_the_limit() {
         let sum =
             |runs: &[Run]| (runs.iter().map(|run| run.bytes).sum::<u64>(), runs.iter().map(|run| run.pages).sum());
-        for (most, count, span) in [(12, 12, 20), (11, 6, 40), (5, 3, 80), (2, 2, 220), (1, 1, 280)] {
+        for (most, count, span) in [(12, 12, 20), (11, 6, 40), (5, 3, 80), (2, 2, 140), (1, 1, 280)] {
             let Found { map: runs, objects, .. } = map().finish(most, |_| None);
             assert_eq!((runs.len(), sum(&runs), objects.len()), (count, (240, 12u64), 0), "{most}");
             assert_eq!((runs[0].offset, runs[0].span_bytes, runs[0].object), (7, span, None), "{most}");
