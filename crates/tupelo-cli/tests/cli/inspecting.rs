@@ -132,8 +132,8 @@ fn text_lists_the_largest_fields_and_advice() {
     let text = tupelo(&["inspect", &file]).ok();
     assert!(text.contains("and 6 smaller (--all lists them)"), "{text}");
     assert!(text.contains("Pages by stored size, from\n") && text.contains('█'), "{text}");
-    // The pages of the file are small by choice.
-    assert!(text.contains("\nAdvice\n") && text.contains("small ones also compress less"), "{text}");
+    // The clusters of the file are small by choice.
+    assert!(text.contains("\nAdvice\n") && text.contains("begins another page in each cluster"), "{text}");
     assert!(!tupelo(&["inspect", &file, "--all"]).ok().contains("--all lists them"));
 }
 
