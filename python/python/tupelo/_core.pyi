@@ -58,6 +58,7 @@ __all__ = [
     "compress",
     "display_name",
     "expression_names",
+    "fill_regular",
     "is_object_uri",
     "is_remote",
     "join",
