@@ -113,7 +113,7 @@ def write(command: str, sources: list[str], folder: Path, *options: str) -> tupl
 
 def dump(uri: str, out: Path, *options: str) -> Path:
     with out.open("w", encoding="utf-8") as stdout:
-        command = [str(TUPELO), "dump", uri, "--format", "jsonl", *options]
+        command = [str(TUPELO), "dump", uri, "--format", "jsonl", "--skip-unreadable", *options]
         subprocess.run(command, stdout=stdout, stderr=subprocess.DEVNULL, check=True, timeout=120)
     return out
 

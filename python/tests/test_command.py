@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from writing import has_begun
 
 import tupelo
 
@@ -70,7 +71,7 @@ def test_ctrl_c_removes_what_the_installed_command_was_writing(
     # The tests may run under nohup.
     command = ["env", "--default-signal=HUP", INSTALLED, "copy", *inputs, folder / "events.root", "--checkpoint", "off"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        while process.poll() is None and not list(folder.iterdir()):
+        while process.poll() is None and not has_begun(process, folder):
             time.sleep(0.01)
         process.send_signal(number)
         assert process.stderr
@@ -85,7 +86,7 @@ def test_a_command_goes_on_when_its_terminal_is_closed_under_nohup(demo_file: Pa
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as it:
-        while it.poll() is None and not list(folder.iterdir()):
+        while it.poll() is None and not has_begun(it, folder):
             time.sleep(0.01)
         it.send_signal(signal.SIGHUP)
         assert it.wait() == 0

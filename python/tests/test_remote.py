@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from http_server import Server
+from writing import has_begun
 
 import tupelo
 
@@ -406,7 +407,7 @@ def test_an_interrupt_ends_a_copy_from_a_slow_server(server: Server, files: Path
         [command, "copy", f"{server.url}/large.root", "out.root"], stderr=subprocess.PIPE, text=True
     )
     # The file is created after its input was opened.
-    while not [path for path in tmp_path.iterdir() if "out.root" in path.name]:
+    while not has_begun(copying, tmp_path, "out.root"):
         assert copying.poll() is None
         time.sleep(0.001)
     server.answers.clear()
