@@ -1,12 +1,13 @@
 //! Many files: patterns, chains, common fields and unions of fields.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::ops::export;
-use tupelo::ops::merge::{self, MissingBranches, UnlikeBranches};
+use tupelo::ops::merge::{self, LaterTrees, MissingBranches, UnlikeBranches};
 use tupelo::reader::{Location, Unmatched};
 use tupelo::writer::TreeOptions;
 use tupelo::{Error, MoveOptions, Table as Source};
@@ -188,7 +189,17 @@ pub(crate) fn merge_tree(
             if let Some(compression) = compression {
                 how = how.with_compression(compression);
             }
-            let all = Source::chain(count, 1, FieldPolicy::Defaults, move |number| table(number).map(Some))?;
+            let (mut not_kept, mut later) = (BTreeSet::new(), LaterTrees::default());
+            for number in 0..count {
+                let tree = open(number)?;
+                not_kept.extend(TreeOptions::not_kept(&tree));
+                later.add(&tree);
+            }
+            let all = Source::chain(count, 1, missing.policy(), move |number| table(number).map(Some))?;
+            if let Some(missing) = all.files().and_then(|files| files.missing_text::<&str>(&[], &[])) {
+                left_out.push(format!("some files lack the branches {missing}"));
+            }
+            left_out.extend(not_kept.into_iter().chain(later.left_out()));
             let rewritten = to.with(|to| export::rewrite(all.read_all(), to, path, how, progress))?;
             let Some(rewritten) = rewritten else { return Ok(None) };
             let renamed = rewritten.renamed.iter().map(|(from, to)| format!("class {from} is stored as {to}"));

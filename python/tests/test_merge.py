@@ -120,6 +120,13 @@ def test_the_mode_decides_about_missing_branches(tmp_path: Path) -> None:
         report = tupelo.merge([a, c], out, mode="intersect")
     assert uproot.open(f"{out}:t").keys() == ["x"]
     assert dict(report.num_entries) == {"t": 6}
+    # Regression: with other types, the branches that some files lack were filled with zeros.
+    with pytest.warns(tupelo.TupeloWarning, match="some files lack the branches"):
+        report = tupelo.merge([a, b], out, mode="intersect")
+    with uproot.open(f"{out}:t") as tree:
+        assert tree.keys() == ["x"]
+        assert tree["x"].typename == "int64_t"
+        assert tree["x"].array().tolist() == 2 * x.tolist()
     report = tupelo.merge([a, b], out, mode="union")
     assert (dict(report.num_entries), report.skipped) == ({"t": 6}, {})
     with uproot.open(f"{out}:t") as tree:

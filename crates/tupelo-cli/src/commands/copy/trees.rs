@@ -5,16 +5,15 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use tupelo::dataset::FieldPolicy;
 use tupelo::ops::export::rewrite as write_again;
-use tupelo::ops::merge::{MissingBranches, UnlikeBranches, merge_tree};
+use tupelo::ops::merge::{LaterTrees, MissingBranches, UnlikeBranches, merge_tree};
 use tupelo::reader::{Location, Object, TREE_CLASSES, Tree};
 use tupelo::storage::is_object_uri;
 use tupelo::writer::{TreeOptions, WriteProgress};
 use tupelo::{Compression, FileWriter, MoveOptions, Table};
 
 use super::super::fields::Chosen;
-use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, policy};
+use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting};
 use super::operands::Skipping;
 use super::target::Target;
 use crate::console::Console;
@@ -247,8 +246,7 @@ impl TreeHow<'_> {
 
     /// The trees as one.
     fn chain(&self, trees: &[Location], reading: &Reading, console: &Console) -> Result<Table, Failure> {
-        let policy = if self.missing == MissingBranches::Fill { FieldPolicy::Defaults } else { policy(false) };
-        reading.chain(trees, policy, Opened::default(), self.skipping, console)
+        reading.chain(trees, self.missing.policy(), Opened::default(), self.skipping, console)
     }
 
     /// The entries of the range for which the cut is true, counted through all trees; `None` for all.
@@ -354,10 +352,11 @@ fn rewrite(
     let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
     let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
     let chosen = how.decoded(trees, reading, console)?;
-    let (mut not_kept, mut names) = (BTreeSet::new(), HashSet::new());
+    let (mut not_kept, mut names, mut later) = (BTreeSet::new(), HashSet::new(), LaterTrees::default());
     for tree in trees {
         let tree = open(reading, tree)?;
         not_kept.extend(TreeOptions::not_kept(&tree));
+        later.add(&tree);
         names.extend(tree.metadata().branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
     }
     let mut progress = console.progress(name, chosen.read.count(), "entries");
@@ -373,7 +372,7 @@ fn rewrite(
         }
     }
     let skipped = skipped.map(|it| format!("branch '{}': {}", it.name, it.reason));
-    Ok(Some((written.written, skipped.chain(not_kept).collect())))
+    Ok(Some((written.written, skipped.chain(not_kept).chain(later.left_out()).collect())))
 }
 
 /// The object that an input names. What cannot be opened is reported where it is read.

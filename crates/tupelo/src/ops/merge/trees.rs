@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use tupelo_format::object::Value;
 use tupelo_ttree::moved::BranchForm;
 
 use crate::reader::{Skipped, Tree};
+use crate::schema::FieldPolicy;
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
 
@@ -38,9 +40,12 @@ pub fn merge_tree<E: From<Error>>(
 ) -> Result<Option<MergedTree>, E> {
     let mut writer = to.moved_tree(path, options)?;
     let (mut merged, mut before) = (MergedTree::default(), 0);
+    let mut later = LaterTrees::default();
     for number in 0..count {
         let mut done = 0;
-        let appended = writer.append(&open(number)?, &mut |now| {
+        let tree = open(number)?;
+        later.add(&tree);
+        let appended = writer.append(&tree, &mut |now| {
             done = now;
             progress(before + now)
         });
@@ -55,8 +60,48 @@ pub fn merge_tree<E: From<Error>>(
         Ok(written) => merged.written = Some(written),
         Err(error) => return refused(writer.abandon(), error, path),
     }
-    merged.left_out.extend(writer.left_out().into_iter().map(|what| Skipped::new(path, what)));
+    let left_out = writer.left_out().into_iter().chain(later.left_out());
+    merged.left_out.extend(left_out.map(|what| Skipped::new(path, what)));
     Ok(Some(merged))
+}
+
+/// What later trees have besides entries and the first one has not: aliases, user information and the weight. A merged tree has
+/// only those of the first one, as in ROOT.
+#[derive(Debug, Default)]
+pub struct LaterTrees {
+    first: Option<Tree>,
+    /// What is left out, with a file that has it, and the number of files.
+    left_out: BTreeMap<String, (String, u64)>,
+}
+
+impl LaterTrees {
+    /// Looks at the next tree.
+    pub fn add(&mut self, tree: &Tree) {
+        let Some(first) = &self.first else {
+            self.first = Some(tree.clone());
+            return;
+        };
+        let [own, other] = [first, tree].map(Tree::metadata);
+        let aliases = other.aliases.iter().filter(|alias| !own.aliases.contains(alias));
+        let aliases = aliases.map(|(name, _)| format!("alias '{name}'"));
+        let objects = other.user_info.iter().filter(|object| !own.user_info.contains(object));
+        let objects = objects.map(|object| match object.as_object().and_then(|object| object.get("fName")) {
+            Some(Value::Text(name)) => format!("user information '{name}'"),
+            _ => "user information".to_owned(),
+        });
+        let weight = (own.weight != other.weight).then(|| format!("weight {}", other.weight));
+        for what in aliases.chain(objects).chain(weight) {
+            self.left_out.entry(what).or_insert_with(|| (tree.file_name(), 0)).1 += 1;
+        }
+    }
+
+    /// What is left out.
+    pub fn left_out(self) -> impl Iterator<Item = String> {
+        self.left_out.into_iter().map(|(what, (file, files))| match files {
+            1 => format!("{what} of {file}, which the first tree does not have"),
+            _ => format!("{what} of {file} and {} more, which the first tree does not have", files - 1),
+        })
+    }
 }
 
 /// Branches that are not the same in several trees, by path, in order.
@@ -118,6 +163,14 @@ pub enum MissingBranches {
 }
 
 impl MissingBranches {
+    /// The fields that are read where the entries of trees are decoded.
+    pub fn policy(self) -> FieldPolicy {
+        match self {
+            Self::Fill => FieldPolicy::Defaults,
+            Self::Refuse | Self::Drop => FieldPolicy::Common,
+        }
+    }
+
     /// How the baskets of trees are moved; `None` if their entries must be decoded.
     pub fn moving(self, unlike: &UnlikeBranches, moving: MoveOptions) -> Option<MoveOptions> {
         match self {

@@ -40,8 +40,6 @@ pub struct MovedTreeWriter {
     /// The index of the trees so far, or why there is none; `None` without a tree that has one.
     index: Option<Result<MovedIndex, &'static str>>,
     has_references: bool,
-    /// What later trees have and the first one has not: aliases, and user information.
-    later: [bool; 2],
     /// Branches that are left out of the last tree.
     pub(super) unmovable: Vec<String>,
     /// Why nothing more can be written.
@@ -99,7 +97,6 @@ impl MovedTreeWriter {
             moved_entries: 0,
             index: None,
             has_references: false,
-            later: [false; 2],
             unmovable: Vec::new(),
             closed: None,
         })
@@ -125,13 +122,10 @@ impl MovedTreeWriter {
             Some(Err(reason)) if !self.new.keeps_index() => Some(format!("its index, {reason}")),
             _ => None,
         };
-        let later = ["aliases", "user information"].into_iter().zip(self.later).filter(|(_, differs)| *differs);
-        let later =
-            later.map(|(what, _)| format!("the {what} of later trees, which differ from those of the first one"));
         let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
         let parts = index.into_iter().chain(references);
         let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
-        parts.chain(later).chain(self.unmovable.iter().map(branch)).collect()
+        parts.chain(self.unmovable.iter().map(branch)).collect()
     }
 
     /// Writes the tree itself, which becomes visible when its file is finished.
@@ -180,9 +174,6 @@ impl MovedTreeWriter {
                 self.new.limits = movable.limits();
             }
             Some(first) => {
-                let [own, other] = [&first.tree, &movable.tree];
-                self.later[0] |= other.aliases.iter().any(|alias| !own.aliases.contains(alias));
-                self.later[1] |= other.user_info.iter().any(|object| !own.user_info.contains(object));
                 let arranged = movable.arrange_like(first);
                 arranged.and_then(|()| self.new.limits.append(&movable.limits())).map_err(|what| {
                     tree.context(Error::invalid_argument(format!("does not fit the first tree: {what}")))
