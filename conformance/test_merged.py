@@ -338,7 +338,7 @@ folder = sys.argv[1]
 ROOT.TH1.AddDirectory(False)
 for number in (1, 2, 3):
     ROOT.gRandom.SetSeed(number)
-    file = ROOT.TFile(f"{folder}/h{number}.root", "recreate")
+    file = ROOT.TFile(f"{folder}/part{number}.root", "recreate")
     made = [
         ROOT.TH1F("f", "floats", 20, -3, 3), ROOT.TH1D("d", "doubles", 20, -3, 3), ROOT.TH1I("i", "ints", 5, 0, 5),
         ROOT.TH1C("c", "characters", 5, 0, 5), ROOT.TH2D("d2", "two", 5, -3, 3, 4, -2, 2),
@@ -373,19 +373,10 @@ for number in (1, 2, 3):
     ROOT.TNamed("about", f"file {number}").Write()
     ROOT.TNamed("same", "in all files").Write()
     file.Close()
-merger = ROOT.TFileMerger(False)
-merger.SetPrintLevel(0)
-merger.OutputFile(f"{folder}/hadd.root", True)
-for number in (1, 2, 3):
-    merger.AddFile(f"{folder}/h{number}.root")
-assert merger.Merge()
 """
 
 COMPARE = """
-import sys, ROOT
 import numpy as np
-folder = sys.argv[1]
-ours, theirs = (ROOT.TFile(f"{folder}/{name}.root") for name in ("ours", "hadd"))
 
 def numbers(histogram):
     cells = range(histogram.GetNcells())
@@ -409,21 +400,51 @@ print(len(names))
 """
 
 
+MERGE_BY_ROOT = """
+import sys, ROOT
+folder = sys.argv[1]
+merger = ROOT.TFileMerger(False)
+merger.SetPrintLevel(0)
+merger.OutputFile(f"{folder}/hadd.root", True)
+for number in (1, 2, 3):
+    merger.AddFile(f"{folder}/part{number}.root")
+assert merger.Merge()
+"""
+
+OPEN_BOTH = """
+import sys, ROOT
+folder = sys.argv[1]
+ours, theirs = (ROOT.TFile(f"{folder}/{name}.root") for name in ("ours", "hadd"))
+"""
+
+
+def merged_by_both(folder: Path, write: str, compare: str) -> tuple[str, str]:
+    """Lets Tupelo and ROOT merge what a program writes, and another one compare both.
+
+    Returns what Tupelo said, with its exit status 1, and the program.
+    """
+
+    def root(program: str) -> str:
+        command = [sys.executable, "-W", "ignore", "-c", program, str(folder)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    root(write)
+    root(MERGE_BY_ROOT)
+    files = [str(folder / f"part{number}.root") for number in (1, 2, 3)]
+    done = subprocess.run([str(TUPELO), "merge", str(folder / "ours.root"), *files], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    return done.stderr, root(OPEN_BOTH + compare)
+
+
 def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
     """Contents, errors, statistics and labels are those of ROOT's merger."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE, str(tmp_path)], check=True)
-    files = [str(tmp_path / f"h{number}.root") for number in (1, 2, 3)]
-    done = subprocess.run([str(TUPELO), "merge", str(tmp_path / "ours.root"), *files], capture_output=True, text=True)
+    said, found = merged_by_both(tmp_path, WRITE, COMPARE)
     # Of objects that are not histograms, the first one stays, which is said.
-    assert done.returncode == 1, done.stderr
-    assert "'about'" in done.stderr
-    assert "'same'" not in done.stderr
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", COMPARE, str(tmp_path)], check=True, capture_output=True, text=True
-    )
-    summary.append(f"{found.stdout.strip()} kinds of histograms are summed as by ROOT")
+    assert "'about'" in said
+    assert "'same'" not in said
+    summary.append(f"{found} kinds of histograms are summed as by ROOT")
 
 
 WRITE_OTHERS = """
@@ -434,7 +455,7 @@ ROOT.TH1.AddDirectory(False)
 types = {"int": -3, "Long64_t": 1 << 40, "float": 0.5, "double": 0.25, "bool": True}
 bits = {"sum": 0, "multiply": 1 << 16, "max": 1 << 17, "min": 1 << 18, "first": 1 << 19, "last": 1 << 20}
 for number in (1, 2, 3):
-    file = ROOT.TFile(f"{folder}/o{number}.root", "recreate")
+    file = ROOT.TFile(f"{folder}/part{number}.root", "recreate")
     for type_name, value in types.items():
         for rule, bit in bits.items():
             value_here = number % 2 == 0 if type_name == "bool" else value + number * (1 if rule != "multiply" else 0)
@@ -469,18 +490,9 @@ for number in (1, 2, 3):
     names.Write("names", ROOT.TObject.kSingleKey)
     ROOT.TNamed("same", "in all files").Write()
     file.Close()
-merger = ROOT.TFileMerger(False)
-merger.SetPrintLevel(0)
-merger.OutputFile(f"{folder}/hadd.root", True)
-for number in (1, 2, 3):
-    merger.AddFile(f"{folder}/o{number}.root")
-assert merger.Merge()
 """
 
 COMPARE_OTHERS = """
-import sys, ROOT
-folder = sys.argv[1]
-ours, theirs = (ROOT.TFile(f"{folder}/{name}.root") for name in ("ours", "hadd"))
 
 def told(one):
     if one.InheritsFrom("TGraph"):
@@ -507,20 +519,11 @@ def test_other_objects_are_added_up_as_by_hadd(tmp_path: Path, summary: list[str
     """Parameters by their bits, graphs, efficiencies. What ROOT adds up and Tupelo does not is named, even if equal."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_OTHERS, str(tmp_path)], check=True)
-    files = [str(tmp_path / f"o{number}.root") for number in (1, 2, 3)]
-    done = subprocess.run([str(TUPELO), "merge", str(tmp_path / "ours.root"), *files], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    named = re.findall(r"not merged: '([^']*)'", done.stderr)
-    assert named == ["names", "sparse"], done.stderr
-    assert "and 1 more file" in done.stderr
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", COMPARE_OTHERS, str(tmp_path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    summary.append(f"{found.stdout.strip()} parameters, graphs and efficiencies are added up as by ROOT")
+    said, found = merged_by_both(tmp_path, WRITE_OTHERS, COMPARE_OTHERS)
+    named = re.findall(r"not merged: '([^']*)'", said)
+    assert named == ["names", "sparse"], said
+    assert "and 1 more file" in said
+    summary.append(f"{found} parameters, graphs and efficiencies are added up as by ROOT")
 
 
 TREE_IN_LIST = """
@@ -570,6 +573,7 @@ for number, code, others in ((1, "I", []), (2, "L", ["w"])):
     for i in range(5):
         buffers["x"][0], buffers["y"][0] = number * 10 + i, i / 2
         tree.Fill()
+    tree.SetWeight(number)
     tree.SetAlias("z", "x + y" if number == 1 else "x - y")
     note = ROOT.TNamed("note", f"file {number}")
     ROOT.SetOwnership(note, False)
@@ -585,16 +589,19 @@ def test_common_branches_get_the_wider_type_and_losses_are_named(tmp_path: Path)
         pytest.skip(f"ROOT cannot be imported: {error}")
     subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_TREES, str(tmp_path)], check=True)
     first, second, out = (str(tmp_path / name) for name in ("w1.root", "w2.root", "out.root"))
-    run("merge", "-q", out, first, second, "--mode", "intersect", "--skip-unmergeable")
+    lost = [f"alias 'z' of {tmp_path}/", f"user information 'note' of {tmp_path}/", f"weight 2 of {tmp_path}/"]
+    intersect = ["merge", out, first, second, "--mode", "intersect", "--skip-unmergeable"]
+    done = subprocess.run([str(TUPELO), *intersect], capture_output=True, text=True, check=True)
+    # Regression: where entries are decoded, those of later trees were lost without a word.
+    assert all(f"not merged: tree 't': {what}w2.root" in done.stderr for what in lost), done.stderr
     with tupelo.open(f"{out}:t") as tree:
         assert tree.keys() == ["x", "y"]
         assert tree["x"].array().tolist() == [*range(10, 15), *range(20, 25)]
-    # Regression: those of later trees were lost without a word.
+    # The same where baskets are moved.
     one, other = str(tmp_path / "one.root"), str(tmp_path / "other.root")
     run("copy", "-q", first, "-o", one, "--exclude", "x")
     run("copy", "-q", second, "-o", other, "--exclude", "w,x")
     done = subprocess.run([str(TUPELO), "merge", out, one, other, "--force"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "not merged: tree 't': the aliases of later trees" in done.stderr
-    assert "not merged: tree 't': the user information of later trees" in done.stderr
+    assert all(f"not merged: tree 't': {what}other.root" in done.stderr for what in lost), done.stderr
     run("merge", "-q", out, other, other, "--force")

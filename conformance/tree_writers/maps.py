@@ -35,7 +35,7 @@ def main() -> int:
     file = ROOT.TFile.Open(arguments[0])
     tree = file.Get("t")
     found = {}
-    # Of other classes there are no dictionaries, without which ROOT makes no JSON.
+    # ROOT makes JSON only of classes that have dictionaries.
     for branch in (it for it in tree.GetListOfBranches() if "_record_" not in it.GetClassName()):
         texts = [str(ROOT.text_of(branch, entry)) for entry in range(tree.GetEntries())]
         found[branch.GetName()] = [branch.GetClassName(), texts]
