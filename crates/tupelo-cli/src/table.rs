@@ -60,6 +60,13 @@ impl Table {
         self.lines.is_empty()
     }
 
+    /// Adds an empty line and the table to a text, unless the table is empty.
+    pub(crate) fn add_below(&self, text: &mut Text) {
+        if !self.is_empty() {
+            self.add_to(text.end_line());
+        }
+    }
+
     /// Adds the table to a text, with bold heads.
     pub(crate) fn add_to(&self, text: &mut Text) {
         let column_width = |(column, head): (usize, &&str)| {
@@ -124,6 +131,16 @@ pub(crate) fn bytes(bytes: u64) -> String {
         value /= 1024.0;
     }
     String::new()
+}
+
+/// A quotient of sizes with two digits: `3.80`.
+pub(crate) fn ratio(unpacked: u64, stored: u64) -> String {
+    format!("{:.2}", unpacked as f64 / stored.max(1) as f64)
+}
+
+/// A part as a percentage: `8.9%`.
+pub(crate) fn share(part: u64, of: u64) -> String {
+    format!("{:.1}%", part as f64 * 100.0 / of.max(1) as f64)
 }
 
 /// A number with spaces between thousands: `1 234 567`.

@@ -16,7 +16,7 @@ use tupelo::{Error, ErrorKind, File, Ntuple, Tree};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count, things};
+use crate::table::{Table, bytes, count, share, things};
 use crate::text::{BOLD, Text};
 use trees::{list_branches, tree_line, tree_to_json};
 
@@ -125,7 +125,7 @@ fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Conso
         table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);
     }
     text.add(format!("{location}, {}", things(entries.len() as u64, "entry"))).end_line();
-    add_table(&table, &mut text);
+    table.add_below(&mut text);
     console.print(&text)
 }
 
@@ -311,7 +311,7 @@ fn print_objects(
     for ntuple in ntuples {
         ntuple_lines(ntuple, "", &mut table);
     }
-    add_table(&table, &mut text);
+    table.add_below(&mut text);
     if long {
         let mut table = Table::new(&["NTUPLE", "METADATA", "VALUE"]);
         for ntuple in ntuples {
@@ -319,14 +319,14 @@ fn print_objects(
                 table.line([&ntuple.name, key, value].map(String::as_str));
             }
         }
-        add_table(&table, &mut text);
+        table.add_below(&mut text);
     }
     let mut table =
         Table::new(&["TREE", ">ENTRIES", ">FIELDS", ">CLUSTERS", ">UNPACKED", ">STORED", ">RATIO", "CODEC"]);
     for (name, tree) in trees {
         table.line(tree_line(name, tree));
     }
-    add_table(&table, &mut text);
+    table.add_below(&mut text);
     let cycles = others.iter().fold(HashMap::<&str, usize>::new(), |mut cycles, object| {
         *cycles.entry(&object.path).or_default() += 1;
         cycles
@@ -339,15 +339,8 @@ fn print_objects(
         };
         table.line([path, object.class_name.clone(), bytes(object.bytes), object.title.clone()]);
     }
-    add_table(&table, &mut text);
+    table.add_below(&mut text);
     console.print(&text)
-}
-
-/// Adds an empty line and a table, unless the table is empty.
-fn add_table(table: &Table, text: &mut Text) {
-    if !table.is_empty() {
-        table.add_to(text.end_line());
-    }
 }
 
 fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
@@ -396,11 +389,7 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
     text.end_line();
     let mut table = Table::new(&["FIELD", "TYPE", ">COLUMNS", ">UNPACKED", ">STORED", ">RATIO", ">SHARE", ""]);
     for field in &fields {
-        let note = match (&field.dropped, &field.projected_from) {
-            (Some(reason), _) => format!("unreadable: {reason}"),
-            (None, Some(source)) => format!("projected from {source}"),
-            (None, None) => String::new(),
-        };
+        let note = note(field.dropped.as_deref(), field.projected_from.as_deref());
         table.line([
             field.name.clone(),
             field.type_name.clone(),
@@ -408,7 +397,7 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
             bytes(field.sizes.unpacked_bytes),
             bytes(field.sizes.stored_bytes),
             format!("{:.2}", field.sizes.ratio()),
-            format!("{:.1}%", field.sizes.stored_bytes as f64 * 100.0 / sizes.stored_bytes.max(1) as f64),
+            share(field.sizes.stored_bytes, sizes.stored_bytes),
             note,
         ]);
     }
@@ -417,8 +406,17 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
     for (key, value) in if args.long { pairs(ntuple) } else { BTreeMap::new() } {
         table.line([key, value]);
     }
-    add_table(&table, &mut text);
+    table.add_below(&mut text);
     console.print(&text)
+}
+
+/// What the list of fields says of one.
+pub(super) fn note(unreadable: Option<&str>, projected_from: Option<&str>) -> String {
+    match (unreadable, projected_from) {
+        (Some(reason), _) => format!("unreadable: {reason}"),
+        (None, Some(source)) => format!("projected from {source}"),
+        (None, None) => String::new(),
+    }
 }
 
 fn field_to_json(field: &FieldInfo) -> Value {

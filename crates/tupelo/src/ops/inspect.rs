@@ -48,10 +48,7 @@ pub struct Sizes {
 impl Sizes {
     /// Uncompressed over stored bytes; 1 where nothing is stored.
     pub fn ratio(&self) -> f64 {
-        match self.stored_bytes {
-            0 => 1.0,
-            stored => self.unpacked_bytes as f64 / stored as f64,
-        }
+        report::ratio(self.unpacked_bytes, self.stored_bytes)
     }
 
     /// The codecs in use: `zstd:5`, `none`, `zlib:1, lzma:7`; nothing where nothing is stored.

@@ -3,8 +3,9 @@
 use tupelo::ops::inspect::{ColumnReport, FieldReport, Group, Level, Report, Spread, Store};
 
 use super::super::head::drawing::named_bars;
+use super::super::ls::note;
 use super::Inspected;
-use crate::table::{Table, bytes, count, things};
+use crate::table::{Table, bytes, count, ratio, share, things};
 use crate::text::{BOLD, CYAN, RED, Text, YELLOW};
 
 /// How many fields and columns are listed.
@@ -62,14 +63,6 @@ fn capital(word: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn ratio(ratio: f64) -> String {
-    format!("{ratio:.2}")
-}
-
-fn share(part: u64, of: u64) -> String {
-    format!("{:.1}%", part as f64 * 100.0 / of.max(1) as f64)
-}
-
 fn spread(spread: Option<Spread>, show: impl Fn(u64) -> String) -> String {
     match spread {
         None => String::new(),
@@ -101,7 +94,7 @@ fn add_summary(report: &Report, words: &Words, text: &mut Text) {
             things(report.pages, words.page),
             bytes(sums.stored_bytes),
             bytes(sums.unpacked_bytes),
-            ratio(report.ratio)
+            format_args!("{:.2}", report.ratio)
         ),
     );
     let parts = [
@@ -160,10 +153,7 @@ fn largest<T>(items: &[T], most: usize, stored: impl Fn(&T) -> u64) -> (Vec<&T>,
 }
 
 fn add_table(table: &Table, more: usize, text: &mut Text) {
-    if table.is_empty() {
-        return;
-    }
-    table.add_to(text.end_line());
+    table.add_below(text);
     if more > 0 {
         text.add(format!("and {} smaller (--all lists them)", count(more as u64))).end_line();
     }
@@ -174,11 +164,6 @@ fn add_fields(report: &Report, words: &Words, most: usize, text: &mut Text) {
     let mut table =
         Table::new(&["FIELD", "TYPE", words.columns, words.pages, ">UNPACKED", ">STORED", ">RATIO", ">SHARE", ""]);
     for field in fields {
-        let note = match (&field.unreadable, &field.projected_from) {
-            (Some(reason), _) => format!("unreadable: {reason}"),
-            (None, Some(source)) => format!("projected from {source}"),
-            (None, None) => String::new(),
-        };
         table.line([
             field.name.clone(),
             field.type_name.clone(),
@@ -186,9 +171,9 @@ fn add_fields(report: &Report, words: &Words, most: usize, text: &mut Text) {
             count(field.pages),
             bytes(field.unpacked_bytes),
             bytes(field.stored_bytes),
-            ratio(field.unpacked_bytes as f64 / field.stored_bytes.max(1) as f64),
+            ratio(field.unpacked_bytes, field.stored_bytes),
             share(field.stored_bytes, report.bytes.stored_bytes),
-            note,
+            note(field.unreadable.as_deref(), field.projected_from.as_deref()),
         ]);
     }
     add_table(&table, more, text);
@@ -221,7 +206,7 @@ fn add_columns(report: &Report, words: &Words, most: usize, text: &mut Text) {
             count(column.elements),
             bytes(column.unpacked_bytes),
             bytes(column.stored_bytes),
-            ratio(column.ratio()),
+            format!("{:.2}", column.ratio()),
             size(|it| it.smallest),
             size(|it| it.median),
             size(|it| it.largest),
@@ -239,7 +224,7 @@ fn add_groups(head: &'static str, groups: &[Group], words: &Words, text: &mut Te
             count(group.pages),
             bytes(group.unpacked_bytes),
             bytes(group.stored_bytes),
-            ratio(group.unpacked_bytes as f64 / group.stored_bytes.max(1) as f64),
+            ratio(group.unpacked_bytes, group.stored_bytes),
         ]);
     }
     add_table(&table, 0, text);

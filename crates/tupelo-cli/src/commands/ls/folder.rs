@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tupelo::reader::{Location, TREE_CLASSES};
 
-use super::{Args, NTUPLE_CLASS, add_table};
+use super::{Args, NTUPLE_CLASS};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::table::{Table, bytes, count, things};
@@ -79,7 +79,7 @@ pub(super) fn list(path: &Path, args: &Args, mut text: Text, console: &Console) 
         console.print_json("ls", json!({ "folder": path.display().to_string(), "entries": documents }))?;
     } else {
         text.add(format!("{}, {}", path.display(), things(files, "ROOT file"))).end_line();
-        add_table(&table, &mut text);
+        table.add_below(&mut text);
         console.print(&text)?;
     }
     if failures > 0 { Err(Failure::reported()) } else { Ok(()) }

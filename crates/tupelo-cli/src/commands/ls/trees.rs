@@ -11,7 +11,7 @@ use tupelo::{Compression, File, Tree};
 use super::Args;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count, things};
+use crate::table::{Table, bytes, count, ratio, share, things};
 use crate::text::{BOLD, Text};
 
 /// Opens the trees among objects; those that cannot be read stay there.
@@ -48,7 +48,7 @@ fn tree_sizes<'s>(sizes: impl IntoIterator<Item = &'s TreeSizes>) -> [String; 4]
     let name =
         |setting: &u32| Compression::from_setting(*setting).map_or_else(|_| setting.to_string(), |it| it.to_string());
     let codec: Vec<String> = compression.iter().map(name).collect();
-    [bytes(unpacked), bytes(stored), format!("{:.2}", unpacked as f64 / stored.max(1) as f64), codec.join(", ")]
+    [bytes(unpacked), bytes(stored), ratio(unpacked, stored), codec.join(", ")]
 }
 
 pub(super) fn tree_line(name: &str, tree: &Tree) -> Vec<String> {
@@ -116,7 +116,7 @@ pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &
             unpacked,
             stored,
             ratio,
-            format!("{:.1}%", sizes.stored_bytes as f64 * 100.0 / all.max(1) as f64),
+            share(sizes.stored_bytes, all),
         ]);
     }
     table.add_to(text.end_line());
@@ -124,16 +124,16 @@ pub(super) fn list_branches(tree: &Tree, args: &Args, mut text: Text, console: &
     for [alias, file, name] in &metadata.friends {
         table.line([alias, name, &display_name(file)].map(String::as_str));
     }
-    super::add_table(&table, &mut text);
+    table.add_below(&mut text);
     if let Some([major, minor]) = &metadata.index {
         let mut table = Table::new(&["INDEX", ""]);
         table.line([major, minor].map(String::as_str));
-        super::add_table(&table, &mut text);
+        table.add_below(&mut text);
     }
     let mut table = Table::new(&["ALIAS", "EXPRESSION"]);
     for (name, expression) in &metadata.aliases {
         table.line([name, expression].map(String::as_str));
     }
-    super::add_table(&table, &mut text);
+    table.add_below(&mut text);
     console.print(&text)
 }

@@ -10,7 +10,7 @@ use tupelo_xaod::{Container, Origin, Stores};
 use super::Args;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count, things};
+use crate::table::{Table, bytes, count, ratio, share, things};
 use crate::text::{BOLD, Text};
 
 /// Unpacked and stored bytes.
@@ -53,8 +53,8 @@ pub(super) fn list(events: &Events, args: &Args, mut text: Text, console: &Conso
             is_dynamic,
             bytes(unpacked),
             bytes(stored),
-            format!("{:.2}", unpacked as f64 / stored.max(1) as f64),
-            format!("{:.1}%", stored as f64 * 100.0 / all[1].max(1) as f64),
+            ratio(unpacked, stored),
+            share(stored, all[1]),
         ]
     };
     let mut rest = all;

@@ -405,20 +405,23 @@ fn in_entries(sampled: &Sampled) -> String {
     }
 }
 
-fn never_varies(report: &Report, sample: &Sampled) -> Option<Advice> {
-    let found = sampled(report, &sample.constant);
+/// What a sample found of some leaves, `what` says of their values; and their stored bytes. `None` if there are no such leaves.
+fn in_sample(report: &Report, sample: &Sampled, paths: &[String], kind: &str, what: &str) -> Option<(String, u64)> {
+    let found = sampled(report, paths);
     let bytes: u64 = found.iter().map(|column| column.stored_bytes).sum();
-    (!sample.constant.is_empty()).then(|| Advice {
+    (!paths.is_empty()).then(|| {
+        let (fields, entries) = (things(paths.len() as u64, "field", "fields"), in_entries(sample));
+        let has = if paths.len() == 1 { "has" } else { "have" };
+        (format!("{fields}{kind} ({}) {has} only {what} {entries}: {}.", size(bytes), names(found)), bytes)
+    })
+}
+
+fn never_varies(report: &Report, sample: &Sampled) -> Option<Advice> {
+    let (what, _) = in_sample(report, sample, &sample.constant, "", "one value")?;
+    Some(Advice {
         rule: "never-varies",
         level: Level::Low,
-        what: format!(
-            "{} ({}) {} only one value {}: {}.",
-            things(sample.constant.len() as u64, "field", "fields"),
-            size(bytes),
-            if sample.constant.len() == 1 { "has" } else { "have" },
-            in_entries(sample),
-            names(found),
-        ),
+        what,
         why: "A value that is always the same could be metadata of the file.".to_owned(),
         how: "tupelo copy FILE:NAME NEW.root --exclude FIELDS".to_owned(),
         source: "values that were read",
@@ -426,19 +429,12 @@ fn never_varies(report: &Report, sample: &Sampled) -> Option<Advice> {
 }
 
 fn fits_float(report: &Report, sample: &Sampled) -> Option<Advice> {
-    let found = sampled(report, &sample.fits_float);
-    let bytes: u64 = found.iter().map(|column| column.stored_bytes).sum();
-    (!sample.fits_float.is_empty()).then(|| Advice {
+    let what = "values that are exact as float";
+    let (what, bytes) = in_sample(report, sample, &sample.fits_float, " of doubles", what)?;
+    Some(Advice {
         rule: "fits-float",
         level: if bytes * 5 >= report.bytes.stored_bytes { Level::Medium } else { Level::Low },
-        what: format!(
-            "{} of doubles ({}) {} only values that are exact as float {}: {}.",
-            things(sample.fits_float.len() as u64, "field", "fields"),
-            size(bytes),
-            if sample.fits_float.len() == 1 { "has" } else { "have" },
-            in_entries(sample),
-            names(found),
-        ),
+        what,
         why: "As float, each value takes half of the memory, and less time to unpack.".to_owned(),
         how: "write the fields as float, or as double with encodings={'FIELD': 'SplitReal32'} in Python".to_owned(),
         source: "values that were read",

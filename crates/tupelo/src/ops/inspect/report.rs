@@ -347,7 +347,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Adds a page of a column to the last cluster, and to the map if it has a place of its own.
+    /// Adds a page of a column to the last cluster, and to the map if its place is given.
     pub(super) fn add(&mut self, column: usize, stored: u64, place: Option<(Blob, u64, u64, u64)>) -> Result<()> {
         if self.count.is_multiple_of(PAGES_AT_ONCE) {
             let bytes = PAGES_AT_ONCE * PAGE_MEMORY;
