@@ -287,15 +287,14 @@ impl Committer {
     /// Commits a cluster, and makes a checkpoint if one is due.
     pub(super) fn commit(&mut self, cluster: FullCluster) -> Result<WriteProgress> {
         self.check_usable()?;
+        let physical = self.model.physical(&cluster.pages.representations())?;
         let stored = match cluster.pages {
             ClusterPages::Stored(columns) => columns,
             ClusterPages::Sealed(columns) => {
-                let physical = self.model.physical(columns.iter().map(|column| column.representation))?;
                 cluster_builder::store(&*self.sink, self.progress.clusters, &physical, &columns)?
             }
         };
         self.is_changed = true;
-        let physical = self.model.physical(stored.iter().map(|column| column.representation))?;
         let elements: Vec<u64> = stored.iter().map(StoredColumn::elements).collect();
         let mut columns = vec![ColumnPages::suppressed(); self.model.columns.len()];
         for (StoredColumn { pages, compression, .. }, place) in stored.into_iter().zip(physical) {

@@ -105,8 +105,7 @@ impl Model {
 
     /// The physical columns of a cluster, in the order of their writers, each in this representation. In a continued ntuple
     /// they are in another order.
-    pub(super) fn physical(&self, representations: impl Iterator<Item = usize>) -> Result<Vec<usize>> {
-        let representations: Vec<usize> = representations.collect();
+    pub(super) fn physical(&self, representations: &[usize]) -> Result<Vec<usize>> {
         let mut physical = vec![None; representations.len()];
         for (place, column) in self.columns.iter().enumerate() {
             let Some(PhysicalColumn { writer, representation }) = *column else { continue };

@@ -29,6 +29,16 @@ pub(super) enum ClusterPages {
     Sealed(Vec<SealedColumn>),
 }
 
+impl ClusterPages {
+    /// The representation in which each column is stored.
+    pub(super) fn representations(&self) -> Vec<usize> {
+        match self {
+            Self::Stored(columns) => columns.iter().map(|column| column.representation).collect(),
+            Self::Sealed(columns) => columns.iter().map(|column| column.representation).collect(),
+        }
+    }
+}
+
 /// A sealed cluster that matches the ntuple.
 #[derive(Debug)]
 pub(crate) struct CheckedCluster {
