@@ -225,7 +225,7 @@ tools: ## What the machine must have; as root on Debian, what is missing is inst
 
 venv: $(VENV)/.stamp-requirements root ## .venv with all that tests need, ROOT included where it exists
 
-servers: ## Servers of S3, GCS, Azure, HTTP and XRootD for the storage tests, and a proxy for benchmarks, in target/servers and (as root) from apt
+servers: ## Servers of S3, GCS, Azure, HTTP and XRootD for the storage tests, a browser, and a proxy for benchmarks, in target/servers and (as root) from apt
 	$(run) 'installing servers for tests' .ci/servers
 
 command: tools ## The command

@@ -15,7 +15,7 @@ import tupelo
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 HOSTILE = "<img_src=x_onerror=alert(1)>"
 TEXT = "</script><img src=x onerror=alert(1)><script>alert(2)</script><!--"
-pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="there is no Chromium on this machine")
+pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed (make servers)")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Chrom
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """The page of an ntuple with 70 fields, one of which has a hostile name, and of a tree."""
+    """The page of a tree, and of an ntuple with 70 fields, including one with a hostile name."""
     values = np.arange(20_000, dtype="f4")
     data = {f"Muon_{number}": values * number for number in range(69)} | {HOSTILE: values}
     with tupelo.recreate("f.root", page_bytes=4096, cluster_bytes=400_000) as file:
