@@ -30,7 +30,7 @@ const HELP: &str = "Print this message or the help of a subcommand";
 
 /// Print the script that completes subcommands and options in a shell
 ///
-/// The shell reads it from a file of its own: for bash, ~/.local/share/bash-completion/completions/tupelo; for fish,
+/// Each shell reads it from its own file: for bash, ~/.local/share/bash-completion/completions/tupelo; for fish,
 /// ~/.config/fish/completions/tupelo.fish; for zsh, _tupelo in a folder of $fpath.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

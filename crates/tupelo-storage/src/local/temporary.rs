@@ -33,7 +33,7 @@ pub(super) enum Temporary {
 }
 
 impl Temporary {
-    /// Makes a file for a target of this name, without a name of its own where the file system supports that.
+    /// Creates the file for a target of this name. It is unnamed where the file system supports that.
     pub(super) fn create(name: &str, directory: &Path) -> io::Result<(File, Self)> {
         #[cfg(target_os = "linux")]
         if let Some((file, unnamed)) = unnamed::Unnamed::create(name, directory) {

@@ -118,7 +118,7 @@ impl Record {
 }
 
 /// Whether the values of several objects have one head, where members are stored for all items together. ROOT loops over texts
-/// and containers behind it (`kSTL`), but each object is streamed by its class (`kAny`, `kObject`), with a head of its own.
+/// and containers behind it (`kSTL`), but each object is streamed by its class (`kAny`, `kObject`), with its own head.
 fn has_common_head(form: &Form) -> bool {
     match form {
         Form::Text | Form::List(_) => true,

@@ -132,9 +132,9 @@ impl Difference {
 }
 
 /// Compares what two reads select, entry by entry: names and types of fields, metadata, attribute sets, aliases and user information
-/// of trees, numbers of entries, and values. Of each field, the first difference is given. Of attribute sets, what they say of
-/// the selected entries is compared, as an ntuple of its own; where entries are matched by keys, none are. Fields are matched by name; fields of other types are compared as those of the first source
-/// where Arrow converts them. `None` if `progress`, which receives the number of entries that are compared, cancels it.
+/// of trees, numbers of entries, and values. Of each field, the first difference is given. What attribute sets
+/// say of the selected entries is compared as separate ntuples, but not where entries are matched by keys. Fields are matched
+/// by name; fields of other types are compared as those of the first source where Arrow converts them. `None` if `progress`, which receives the number of entries that are compared, cancels it.
 /// ```no_run
 /// use std::ops::ControlFlow;
 /// use tupelo::ops::diff::{Tolerance, diff};
