@@ -93,7 +93,20 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
                 })
             })
         }
-        "TObjArray" | "TDatime" => Err(Error::unsupported(format!("writing objects of class {name} is not supported"))),
+        "TObjArray" => {
+            let (Some(Value::List(items)), Some(lower_bound)) = (object.get("fObjects"), object.get("fLowerBound"))
+            else {
+                return Err(mismatch(name, object.get("fObjects")));
+            };
+            out.versioned(3, |out| {
+                base(out, object)?;
+                text(out, "fName")?;
+                out.count(items.len());
+                put_number(out, Basic::I32, lower_bound)?;
+                items.iter().try_for_each(|item| pointer(out, item))
+            })
+        }
+        "TDatime" => Err(Error::unsupported(format!("writing objects of class {name} is not supported"))),
         _ => {
             // The highest two bits of a version mean something else.
             let version = u16::try_from(object.version()).ok().filter(|version| (1..0x4000).contains(version));

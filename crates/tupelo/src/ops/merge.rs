@@ -4,6 +4,7 @@
 
 mod addition;
 mod histogram;
+mod many_axes;
 mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,8 +82,8 @@ impl LeftOut {
 /// paths. `open` opens a file by its number below `count`, twice each; one is open at a time.
 ///
 /// Objects of the same path are added up as by `hadd`: histograms and profiles with the same axes (bins, squares of weights,
-/// entries and statistics), efficiencies, the points of graphs, and `TParameter` by its bits. Everything else of them is as
-/// in the first file that has one. Of objects of other classes the first is taken; others that differ are left out, and
+/// entries and statistics), also those of any number of axes (`THnSparse`, `THn`), efficiencies, the points of graphs, and
+/// `TParameter` by its bits. Everything else of them is as in the first file that has one. Of objects of other classes the first is taken; others that differ are left out, and
 /// so are equal ones of a class that ROOT adds up and this version does not.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use tupelo_format::object::{Numbers, Object, Value};
 
-use super::histogram;
+use super::{histogram, many_axes};
 
 /// Adds an object to another one, which gives everything else; the reason if that cannot be done.
 pub(super) type Add = fn(&Object, &Object) -> Result<Object, String>;
@@ -21,11 +21,13 @@ const GRAPHS: [(&str, &[&str]); 4] = [
 const RESET_HISTOGRAM: u64 = 1 << 17;
 
 /// Further classes of ROOT that have `Merge`, and names with which those of templates begin.
-const OTHERS: [&str; 21] = [
+const OTHERS: [&str; 26] = [
+    "TBtree",
     "TClonesArray",
     "TCutG",
     "TEntryList",
     "TEntryListArray",
+    "TEntryListFromFile",
     "TEventList",
     "TFileCollection",
     "TGraphMultiErrors",
@@ -37,10 +39,13 @@ const OTHERS: [&str; 21] = [
     "THashList",
     "TList",
     "TObjArray",
+    "TOrdCollection",
     "TPolyLine",
     "TPolyMarker",
     "TProfile2Poly",
     "TRefArray",
+    "TSelectorList",
+    "TSelectorScalar",
     "TSortedList",
     "TStatistic",
 ];
@@ -53,6 +58,7 @@ pub(super) fn addition(class_name: &str) -> Option<Add> {
         _ if histogram::is_histogram(class_name) => Some(histogram::sum),
         _ if class_name.starts_with("TParameter<") => Some(parameter),
         _ if is_graph() => Some(graph),
+        _ if many_axes::is_histogram(class_name) => Some(many_axes::sum),
         "TEfficiency" => Some(efficiency),
         _ => None,
     }
@@ -92,6 +98,11 @@ fn parameter(first: &Object, other: &Object) -> Result<Object, String> {
         (Value::Float(own), Value::Float(added), MIN) => Value::Float(if added < own { *added } else { *own }),
         (Value::Float(own), Value::Float(added), _) => Value::Float(own + added),
         _ => return Err("its value is of another type".to_owned()),
+    };
+    let value = match value {
+        // ROOT rounds the result of every file.
+        Value::Float(value) if first.class_name() == "TParameter<float>" => Value::Float(f64::from(value as f32)),
+        value => value,
     };
     let mut sum = first.clone();
     if own != added {

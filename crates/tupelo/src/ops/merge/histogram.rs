@@ -32,8 +32,7 @@ pub(super) fn is_histogram(class_name: &str) -> bool {
 pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
     for axis in AXES {
         let axes = [first, other].map(|histogram| histogram.get(axis).and_then(Value::as_object));
-        let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
-        if let Some(name) = AXIS.iter().find(|name| part(axes[0], name) != part(axes[1], name)) {
+        if let Some(name) = differing_part(axes) {
             return Err(format!("its {axis} has another {name}"));
         }
     }
@@ -46,11 +45,7 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
         }
     }
     let mut sum = first.clone();
-    for name in SUMS {
-        if let (Some(Value::Float(own)), Some(Value::Float(other))) = (first.get(name), other.get(name)) {
-            sum.set(name, Value::Float(own + other));
-        }
-    }
+    add_floats(&mut sum, other, &SUMS);
     for name in ARRAYS {
         let (Some(own), Some(added)) = (numbers(first, name), numbers(other, name)) else { continue };
         let added = match (own.len(), added.len()) {
@@ -74,8 +69,24 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
     Ok(sum)
 }
 
+/// Replaces the floating-point members that both objects have by their sums.
+pub(super) fn add_floats(sum: &mut Object, other: &Object, names: &[&str]) {
+    for name in names {
+        if let (Some(Value::Float(own)), Some(Value::Float(other))) = (sum.get(name), other.get(name)) {
+            let added = own + other;
+            sum.set(name, Value::Float(added));
+        }
+    }
+}
+
+/// The name of a part of two axes that differs, so that bins of the same number are not the same.
+pub(super) fn differing_part(axes: [Option<&Object>; 2]) -> Option<&'static str> {
+    let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
+    AXIS.into_iter().find(|name| part(axes[0], name) != part(axes[1], name))
+}
+
 /// The numbers of an array, which is a member or a base.
-fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbers> {
+pub(super) fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbers> {
     match histogram.get(name)? {
         Value::Numbers(numbers) => Some(numbers),
         Value::Object(array) => match array.get("fArray")? {
@@ -94,7 +105,12 @@ fn weights(histogram: &Object, squares: &str) -> Option<Numbers> {
         "fBinSumw2" => "fBinEntries",
         _ => return None,
     };
-    let floats = |numbers: &Numbers| match numbers {
+    numbers(histogram, name).map(floats).map(Numbers::F64)
+}
+
+/// Numbers as floating-point ones.
+pub(super) fn floats(numbers: &Numbers) -> Vec<f64> {
+    match numbers {
         Numbers::I8(values) => values.iter().copied().map(f64::from).collect(),
         Numbers::I16(values) => values.iter().copied().map(f64::from).collect(),
         Numbers::I32(values) => values.iter().copied().map(f64::from).collect(),
@@ -102,12 +118,11 @@ fn weights(histogram: &Object, squares: &str) -> Option<Numbers> {
         Numbers::F32(values) => values.iter().copied().map(f64::from).collect(),
         Numbers::F64(values) => values.clone(),
         _ => Vec::new(),
-    };
-    numbers(histogram, name).map(floats).map(Numbers::F64)
+    }
 }
 
 /// The sums of two arrays of the same length and type. Integers stay within their type, as in `TH1I::AddBinContent`.
-fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
+pub(super) fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
     fn each<T: Copy>(own: &[T], other: &[T], sum: impl Fn(T, T) -> T) -> Option<Vec<T>> {
         (own.len() == other.len()).then(|| own.iter().zip(other).map(|(&own, &other)| sum(own, other)).collect())
     }
