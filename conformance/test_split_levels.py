@@ -180,9 +180,22 @@ for entry in range(5):
 tree.SetAlias("twice", "own * 2")
 tree.SetWeight(2.5)
 tree.BuildIndex("based")
-note = ROOT.TNamed("note", "text")
-ROOT.SetOwnership(note, False)
-tree.GetUserInfo().Add(note)
+nested = ROOT.TList()
+counts = ROOT.TH1D("counts", "", 3, 0, 3)
+counts.SetDirectory(ROOT.nullptr)
+counts.Fill(1)
+for one in (ROOT.TNamed("note", "text"), ROOT.TParameter("double")("sum", 0.5), counts, ROOT.TObjString("alone")):
+    ROOT.SetOwnership(one, False)
+    (tree.GetUserInfo() if one.GetName() == "note" else nested).Add(one)
+ROOT.SetOwnership(nested, False)
+tree.GetUserInfo().Add(nested)
+friend = ROOT.TFile(sys.argv[1] + ".friend", "recreate")
+some = ROOT.TTree("some", "")
+some.Fill()
+some.Write()
+friend.Close()
+tree.AddFriend("alias = some", sys.argv[1] + ".friend")
+file.cd()
 tree.Write()
 file.Close()
 """
@@ -197,12 +210,16 @@ print([branch.GetName() for branch in tree.GetListOfBranches()], tree.GetWeight(
 for entry in range(tree.GetEntries()):
     tree.GetEntry(entry)
     print(tree.derived.one, tree.derived.own, tree.derived.inner.two, tree.other.based)
+first = tree.GetUserInfo().FindObject("note").GetTitle()
+found = [tree.GetEntryNumberWithIndex(number * number) for number in range(6)]
+print(found, [(it.GetName(), it.GetTitle(), it.GetTreeName()) for it in tree.GetListOfFriends()])
+print([ROOT.TBufferJSON.ToJSON(one) for one in tree.GetUserInfo()])
 """
 )
 
 
-def test_names_weight_and_aliases_are_kept(tmp_path: Path) -> None:
-    """Defect: a dot was added to names, and weight, aliases, index and user information were lost without a warning."""
+def test_all_that_a_tree_has_is_kept(tmp_path: Path) -> None:
+    """Defects: a dot was added to names, and weight, aliases, index, friends and user information were lost."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     out = tmp_path / "out.root"
@@ -211,14 +228,30 @@ def test_names_weight_and_aliases_are_kept(tmp_path: Path) -> None:
         root(UNDOTTED, str(source), str(before))
         expected = root(READ_UNDOTTED, str(source))
         assert expected.startswith("['derived', 'other'] 2.5 own * 2")
+        assert f"[0, 1, 2, 3, 4, -1] [('alias', '{source}.friend', 'some')]" in expected, expected
         for after in (0, 1, 99):
-            command = [str(TUPELO), "copy", str(source), "-o", str(out), "--force", "--split-level", str(after)]
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-            assert done.returncode == 1
-            for lost in ("its index", "its user information"):
-                assert f"not copied: tree 't': {lost}" in done.stderr
+            said = rewritten(str(source), out, after)
+            assert not [line for line in said if "warning" in line]
             assert root(READ_UNDOTTED, str(out)) == expected, (before, after)
-            assert rewritten(str(source), out, after, "--skip-unreadable")
+
+
+def test_the_index_follows_the_entries(tmp_path: Path) -> None:
+    """Some entries keep their index under new numbers; a condition leaves none, and this is named."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    source, out = tmp_path / "source.root", tmp_path / "out.root"
+    root(UNDOTTED, str(source), "99")
+
+    def copied(*options: str) -> tuple[str, int, str]:
+        command = [str(TUPELO), "copy", str(source), "-o", str(out), "--force", "--split-level", "0", *options]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        return root(READ_UNDOTTED, str(out)), done.returncode, done.stderr
+
+    read, status, _ = copied("--entries", "1:4")
+    assert (status, "[-1, 0, 1, 2, -1, -1]" in read) == (0, True), read
+    read, status, said = copied("--cut", "other.based > 3")
+    assert (status, "[-1, -1, -1, -1, -1, -1]" in read) == (1, True), read
+    assert "not copied: tree 't': its index, because entries are chosen by a condition" in said
 
 
 def test_real_maps_of_objects_are_read(tmp_path: Path) -> None:

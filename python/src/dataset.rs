@@ -1,13 +1,12 @@
 //! Many files: patterns, chains, common fields and unions of fields.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
-use tupelo::ops::export;
-use tupelo::ops::merge::{self, LaterTrees, MissingBranches, UnlikeBranches};
+use tupelo::ops::export::{self, OriginalTrees};
+use tupelo::ops::merge::{self, MissingBranches, UnlikeBranches};
 use tupelo::reader::{Location, Unmatched};
 use tupelo::writer::TreeOptions;
 use tupelo::{Error, MoveOptions, Table as Source};
@@ -189,22 +188,20 @@ pub(crate) fn merge_tree(
             if let Some(compression) = compression {
                 how = how.with_compression(compression);
             }
-            let (mut not_kept, mut later) = (BTreeSet::new(), LaterTrees::default());
-            for number in 0..count {
-                let tree = open(number)?;
-                not_kept.extend(TreeOptions::not_kept(&tree));
-                later.add(&tree);
-            }
+            let table = table.clone();
             let all = Source::chain(count, 1, missing.policy(), move |number| table(number).map(Some))?;
             if let Some(missing) = all.files().and_then(|files| files.missing_text::<&str>(&[], &[])) {
                 left_out.push(format!("some files lack the branches {missing}"));
             }
-            left_out.extend(not_kept.into_iter().chain(later.left_out()));
-            let rewritten = to.with(|to| export::rewrite(all.read_all(), to, path, how, progress))?;
+            let read = all.read_all();
+            let mut originals = OriginalTrees::of(&read);
+            for number in 0..count {
+                originals.add(&open(number)?);
+            }
+            let rewritten = to.with(|to| export::rewrite(read, originals, to, path, how, progress))?;
             let Some(rewritten) = rewritten else { return Ok(None) };
             let renamed = rewritten.renamed.iter().map(|(from, to)| format!("class {from} is stored as {to}"));
-            let skipped = rewritten.left_out.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
-            left_out.extend(skipped.chain(renamed));
+            left_out.extend(rewritten.left_out.into_iter().chain(renamed));
             return Ok(Some((rewritten.written, left_out)));
         };
         if !unlike.missing.is_empty() {

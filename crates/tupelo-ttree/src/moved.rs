@@ -10,7 +10,7 @@ mod index;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tupelo_format::object::{Basic, Traced, TracedMember, TracedObject};
+use tupelo_format::object::{Basic, Traced, TracedMember, TracedObject, Value};
 use tupelo_format::streamer::{Edits, StreamerInfos, Streaming, code};
 use tupelo_format::wire::{Buffer, Memory};
 use tupelo_format::{Error, Result};
@@ -264,6 +264,11 @@ impl MovableTree {
     /// Whether the tree has an index.
     pub fn has_index(&self) -> bool {
         self.is_set("fTreeIndex")
+    }
+
+    /// An object of the tree, such as `fFriends`; null without one.
+    pub fn attached(&self, name: &str) -> Value {
+        self.traced.value.as_object().and_then(|tree| tree.get(name)).cloned().unwrap_or_default()
     }
 
     /// Whether the tree has a table of references between objects (`TRef`), which is not kept.

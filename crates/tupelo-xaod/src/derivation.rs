@@ -8,7 +8,7 @@ use arrow_schema::Field as ArrowField;
 use tupelo::ops::Progress;
 use tupelo::ops::copy::append::append_fields;
 use tupelo::ops::copy::{CopyOptions, Pages, copy};
-use tupelo::ops::export::rewrite;
+use tupelo::ops::export::{OriginalTrees, rewrite};
 use tupelo::ops::import::copy_objects;
 use tupelo::reader::{Read, Tree};
 use tupelo::writer::TreeOptions;
@@ -238,9 +238,10 @@ impl Derivation<'_> {
             Format::Tree => {
                 let options = like.map_or_else(TreeOptions::default, TreeOptions::of);
                 let options = self.compression.into_iter().fold(options, TreeOptions::with_compression);
-                let Some(rewritten) = rewrite(read, file, name, options, progress)? else { return Ok(None) };
-                let left_out =
-                    rewritten.left_out.into_iter().map(|it| format!("'{}' is left out: {}", it.name, it.reason));
+                let mut originals = OriginalTrees::of(&read);
+                like.into_iter().for_each(|tree| originals.add(tree));
+                let Some(rewritten) = rewrite(read, originals, file, name, options, progress)? else { return Ok(None) };
+                let left_out = rewritten.left_out.into_iter().map(|what| format!("not kept: {what}"));
                 derived.warnings.extend(left_out.map(within));
                 Ok(Some(rewritten.written.map_or(0, |written| written.entries)))
             }

@@ -114,6 +114,11 @@ impl Import {
         self.skipped.iter().map(|it| (it.name.clone(), it.reason.clone())).collect()
     }
 
+    /// What trees have besides branches, which an ntuple cannot hold.
+    fn not_kept(&self) -> Vec<String> {
+        self.inner.not_kept().to_vec()
+    }
+
     /// Classes and containers that are stored as others, and these; empty for records without a name.
     fn renamed(&self) -> BTreeMap<String, String> {
         self.inner.renamed().clone()

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::streamer::{ClassInfo, Element, ElementKind};
 
 /// Any value of C++.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub enum Value {
     /// A null pointer.
+    #[default]
     Null,
     /// `bool`.
     Bool(bool),

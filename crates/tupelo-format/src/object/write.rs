@@ -30,6 +30,16 @@ impl Object {
     }
 }
 
+impl Value {
+    /// Streams a pointer to an object; null where the value is none.
+    ///
+    /// # Errors
+    /// As [`Object::write`]; for other values.
+    pub fn write_pointer(&self, out: &mut Streaming) -> Result<()> {
+        pointer(out, self)
+    }
+}
+
 fn add_layouts(object: &Object, infos: &mut StreamerInfos) {
     // Bases and parts first, as in ROOT's own lists nothing depends on the order.
     object.members.iter().for_each(|value| add_layouts_of(value, infos));
@@ -104,6 +114,21 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
                 out.count(items.len());
                 put_number(out, Basic::I32, lower_bound)?;
                 items.iter().try_for_each(|item| pointer(out, item))
+            })
+        }
+        "TTreeIndex" => {
+            let numbers = |member: &str| match object.get(member) {
+                Some(Value::Numbers(numbers @ Numbers::I64(_))) => Ok(numbers),
+                other => Err(mismatch(member, other)),
+            };
+            let values = [numbers("fIndexValues")?, numbers("fIndexValuesMinor")?, numbers("fIndex")?];
+            let base = object.members.first().unwrap_or(&Value::Null);
+            out.versioned(2, |out| {
+                part(out, "TVirtualIndex", base)?;
+                text(out, "fMajorName")?;
+                text(out, "fMinorName")?;
+                out.buffer.i64_be(values[0].len() as i64);
+                values.iter().try_for_each(|numbers| put_numbers(out, Basic::I64, numbers))
             })
         }
         "TDatime" => Err(Error::unsupported(format!("writing objects of class {name} is not supported"))),

@@ -73,20 +73,40 @@ impl MovedIndex {
         }
     }
 
+    /// The values and the entries in the order of the values.
+    fn columns(&self) -> [(&'static str, Vec<i64>); 3] {
+        // Entries with the same values keep their order.
+        let mut items: Vec<&[i64; 3]> = self.items.iter().collect();
+        items.sort_by_key(|[major, minor, _]| (*major, *minor));
+        let column = |of: fn(&[i64; 3]) -> i64| items.iter().map(|item| of(item)).collect();
+        [
+            ("fIndexValues", column(|[major, ..]| *major)),
+            ("fIndexValuesMinor", column(|[_, minor, _]| *minor)),
+            ("fIndex", column(|[.., entry]| *entry)),
+        ]
+    }
+
     /// Replaces the index in the record of a tree that has one.
     pub(super) fn put(&self, tree: &MovableTree, edits: &mut Edits<'_>) -> Result<()> {
         let index = tree.traced.objects.iter().find(|object| object.class_name == "TTreeIndex");
         let index = index.ok_or_else(|| Error::unsupported("the tree has no index"))?;
         put_number(edits, index, "fN", self.items.len() as i64)?;
-        // Entries with the same values keep their order.
-        let mut items: Vec<&[i64; 3]> = self.items.iter().collect();
-        items.sort_by_key(|[major, minor, _]| (*major, *minor));
-        for (place, name) in ["fIndexValues", "fIndexValuesMinor", "fIndex"].into_iter().enumerate() {
+        for (name, numbers) in self.columns() {
             let member = index.member(name).ok_or_else(|| Error::unsupported(format!("the index lacks {name}")))?;
             let mut out = Buffer::new();
-            items.iter().filter_map(|item| item.get(place)).for_each(|number| out.i64_be(*number));
+            numbers.into_iter().for_each(|number| out.i64_be(number));
             edits.replace(member.bytes.clone(), out.into_vec());
         }
         Ok(())
+    }
+
+    /// The index as an object like that of a tree; null for another object.
+    pub fn like(&self, index: &Value) -> Value {
+        let Some(mut index) = index.as_object().cloned() else { return Value::Null };
+        index.set("fN", Value::Int(self.items.len() as i64));
+        for (name, numbers) in self.columns() {
+            index.set(name, Value::Numbers(Numbers::I64(numbers)));
+        }
+        Value::Object(index.into())
     }
 }

@@ -4,7 +4,8 @@ use tupelo_format::streamer::Streaming;
 use tupelo_format::wire::Buffer;
 
 use super::plan::{Branch, Leaf, LeafClass};
-use tupelo_format::object::Basic;
+use tupelo_format::object::{Basic, Value};
+use tupelo_format::{Error, Result};
 
 /// `ROOT::TIOFeatures` without any: byte count, no version, checksum, bits.
 const IO_FEATURES: [u8; 11] = [0x40, 0, 0, 7, 0, 0, 0x1a, 0xa1, 0x2f, 0x10, 0];
@@ -78,6 +79,8 @@ pub struct TreeRecord<'t> {
     pub weight: f64,
     /// Aliases: name and expression.
     pub aliases: &'t [(String, String)],
+    /// Index, friends and user information: objects, or null.
+    pub attached: [&'t Value; 3],
     /// Branches, and what was written of each.
     pub branches: &'t [Branch],
     /// As many.
@@ -86,7 +89,10 @@ pub struct TreeRecord<'t> {
 
 impl TreeRecord<'_> {
     /// The bytes of the tree behind a key of `key_bytes`.
-    pub fn stream(&self, key_bytes: u16) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Those of [`Value::write_pointer`] for what is attached.
+    pub fn stream(&self, key_bytes: u16) -> Result<Vec<u8>> {
         let mut out = Streaming::new(key_bytes);
         let mut ids = Ids { branches: vec![0; self.branches.len()], leaves: vec![0; self.branches.len()] };
         out.versioned(20, |out| {
@@ -128,10 +134,12 @@ impl TreeRecord<'_> {
             // No values of an index.
             out.buffer.i32_be(0);
             out.buffer.i32_be(0);
-            // No index, friends, user information and table of references.
-            (0..4).for_each(|_| out.reference(0));
-        });
-        out.buffer.into_vec()
+            self.attached.iter().try_for_each(|value| value.write_pointer(out))?;
+            // No table of references.
+            out.reference(0);
+            Ok::<_, Error>(())
+        })?;
+        Ok(out.buffer.into_vec())
     }
 
     fn alias_list(&self, out: &mut Streaming) {

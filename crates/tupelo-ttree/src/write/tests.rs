@@ -68,11 +68,12 @@ fn stage(fields: &[Field], arrays: &[ArrayRef], planning: Planning, basket_bytes
         cluster_ranges: &[(4, 2)],
         weight: 1.0,
         aliases: &[],
+        attached: [&tupelo_format::object::Value::Null; 3],
         branches: &plan.branches,
         written: &written,
     };
     let record = record.stream(KEY_BYTES);
-    Stage { plan, record, file }
+    Stage { plan, record: record.unwrap(), file }
 }
 
 impl Stage {

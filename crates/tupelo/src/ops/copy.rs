@@ -221,6 +221,12 @@ impl<'f> Copier<'f> {
             }
         }
         self.add_metadata(&attached)?;
+        for what in attached.tree.lost() {
+            let warning = format!("{what} is left out: ntuples have none");
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! What differs between two ntuples, trees, or chains of them.
 
 mod attached;
+mod imports;
 mod objects;
 mod values;
 
@@ -12,11 +13,13 @@ use arrow_array::ArrayRef;
 use arrow_cast::{can_cast_types, cast};
 use tupelo_format::object::Value;
 
+use self::imports::like_imported;
 pub use self::values::Tolerance;
 pub(super) use self::values::first_difference;
 use super::Progress;
+use super::import::relabelled;
 use crate::reader::Read;
-use crate::schema::{Field, Schema, escaped};
+use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// Memory of the entries that are compared at once, in bytes: 16 MiB of each side.
@@ -131,10 +134,12 @@ impl Difference {
     }
 }
 
-/// Compares what two reads select, entry by entry: names and types of fields, metadata, attribute sets, aliases and user information
-/// of trees, numbers of entries, and values. Of each field, the first difference is given. What attribute sets
+/// Compares what two reads select, entry by entry: names and types of fields, metadata, attribute sets, aliases and user
+/// information of trees, numbers of entries, and values. Of each field, the first difference is given. What attribute sets
 /// say of the selected entries is compared as separate ntuples, but not where entries are matched by keys. Fields are matched
-/// by name; fields of other types are compared as those of the first source where Arrow converts them. `None` if `progress`, which receives the number of entries that are compared, cancels it.
+/// by name; fields of other types are compared as those of the first source where Arrow converts them. Types of a tree and of
+/// an ntuple are the same if an import makes one from the other. `None` if `progress`, which receives the number of entries
+/// that are compared, cancels it.
 /// ```no_run
 /// use std::ops::ControlFlow;
 /// use tupelo::ops::diff::{Tolerance, diff};
@@ -155,20 +160,21 @@ pub fn diff(
     progress: &mut Progress<'_>,
 ) -> Result<Option<Difference>> {
     let (ours, theirs) = (first.schema_with_computed()?, second.schema_with_computed()?);
-    let (fields, both) = compare_schemas(&ours, &theirs);
+    let ([first, second], same) = like_imported([first, second])?;
+    let (fields, both) = compare_schemas(&ours, &theirs, &same);
     let mut found = Difference { fields, ..Difference::default() };
-    attached::compare([first, second], tolerance, &mut found)?;
+    attached::compare([&first, &second], tolerance, &mut found)?;
     if first.count() != second.count() {
         found.entries = Some((first.count(), second.count()));
     }
-    match compare([first, second], both, tolerance, &mut found, progress)? {
+    match compare([&first, &second], both, tolerance, &mut found, progress)? {
         ControlFlow::Continue(()) => Ok(Some(found)),
         ControlFlow::Break(()) => Ok(None),
     }
 }
 
-/// What differs of the names and types of fields, and the names of the fields that both have.
-fn compare_schemas(ours: &Schema, theirs: &Schema) -> (Vec<FieldDifference>, Vec<String>) {
+/// What differs of the names and types of fields, and the names of the fields that both have. The types of some are the `same`.
+fn compare_schemas(ours: &Schema, theirs: &Schema, same: &HashSet<String>) -> (Vec<FieldDifference>, Vec<String>) {
     let by_name: HashMap<&str, &Field> = theirs.fields.iter().map(|field| (field.name.as_str(), field)).collect();
     let (mut found, mut both) = (Vec::new(), Vec::new());
     for field in &ours.fields {
@@ -178,7 +184,7 @@ fn compare_schemas(ours: &Schema, theirs: &Schema) -> (Vec<FieldDifference>, Vec
             continue;
         };
         let names = [field, other].map(|field| field.display_type().to_owned());
-        if names[0] != names[1] {
+        if names[0] != names[1] && !same.contains(&field.name) {
             let [own, other] = names;
             found.push(difference(FieldDifferenceKind::Types(own, other)));
         }
@@ -204,9 +210,9 @@ fn compare(
     let (start, other_start) = (first.range().start, second.range().start);
     let mut done = 0;
     while done < count && !names.is_empty() {
-        let patterns: Vec<String> = names.iter().map(|name| escaped(name)).collect();
         let left = |read: &Read, start: u64| {
-            let read = read.clone().with_fields(&patterns)?.with_binary_strings(true);
+            let fields = read.schema().fields.iter().filter(|field| names.contains(&field.name)).cloned().collect();
+            let read = read.clone().with_schema(&Schema { fields })?.with_binary_strings(true);
             Ok::<_, Error>(read.entries(start + done..start + count))
         };
         let mut differing = Vec::new();
@@ -222,11 +228,19 @@ fn compare(
             for name in &names {
                 let columns = [&batch, &others].map(|batch| batch.column_by_name(name).cloned());
                 let [Some(own), Some(other)] = columns else { continue };
-                if let Some((entry, values)) = compare_column(&own, &other, tolerance)? {
-                    let kind = FieldDifferenceKind::Values { entry: done + entry, values };
+                let kind = match compare_column(&own, &other, tolerance)? {
+                    Compared::Equal => continue,
+                    Compared::Different(entry, values) => FieldDifferenceKind::Values { entry: done + entry, values },
+                    Compared::Unlike => {
+                        let [own, other] = [first, second].map(|read| type_of(read, name));
+                        FieldDifferenceKind::Types(own, other)
+                    }
+                };
+                if matches!(kind, FieldDifferenceKind::Values { .. }) || found.fields.iter().all(|it| it.name != *name)
+                {
                     found.fields.push(FieldDifference { name: name.clone(), kind });
-                    differing.push(name.clone());
                 }
+                differing.push(name.clone());
             }
             done += count;
             found.compared = done;
@@ -241,14 +255,35 @@ fn compare(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The first entry in which two columns differ, with its values.
-fn compare_column(own: &ArrayRef, other: &ArrayRef, tolerance: Tolerance) -> Result<Option<(u64, [ArrayRef; 2])>> {
-    let converted = match own.data_type() == other.data_type() {
-        true => Arc::clone(other),
-        false if can_cast_types(other.data_type(), own.data_type()) => cast(other, own.data_type())?,
-        // The types are named already.
-        false => return Ok(None),
+/// The type of a field that was read.
+fn type_of(read: &Read, name: &str) -> String {
+    let field = read.schema().fields.iter().find(|field| field.name == name);
+    field.map(|field| field.display_type().to_owned()).unwrap_or_default()
+}
+
+/// How two columns compare.
+enum Compared {
+    Equal,
+    /// The first entry in which they differ, and its values.
+    Different(u64, [ArrayRef; 2]),
+    /// Their types cannot be compared.
+    Unlike,
+}
+
+fn compare_column(own: &ArrayRef, other: &ArrayRef, tolerance: Tolerance) -> Result<Compared> {
+    let is_castable = can_cast_types(other.data_type(), own.data_type());
+    let [first, second] = match own.data_type() == other.data_type() {
+        true => [Arc::clone(own), Arc::clone(other)],
+        false if is_castable => [Arc::clone(own), cast(other, own.data_type())?],
+        // One of them may have members in the bases of classes.
+        false => match (relabelled(own, other.data_type()), relabelled(other, own.data_type())) {
+            (Ok(own), _) => [own, Arc::clone(other)],
+            (_, Ok(other)) => [Arc::clone(own), other],
+            _ => return Ok(Compared::Unlike),
+        },
     };
-    let found = first_difference(own, &converted, tolerance);
-    Ok(found.map(|entry| (entry as u64, [own.slice(entry, 1), other.slice(entry, 1)])))
+    Ok(match first_difference(&first, &second, tolerance) {
+        Some(entry) => Compared::Different(entry as u64, [own.slice(entry, 1), other.slice(entry, 1)]),
+        None => Compared::Equal,
+    })
 }

@@ -1,5 +1,8 @@
 //! Export as trees: the selected entries of ntuples or trees, decoded and written as a `TTree`.
 
+mod originals;
+
+pub use self::originals::OriginalTrees;
 use super::{Progress, pipe};
 use crate::reader::{Read, Skipped};
 use crate::writer::{
@@ -110,32 +113,37 @@ fn export_named(
 pub struct RewrittenTree {
     /// What was written; `None` if a tree can hold none of the fields.
     pub written: Option<WriteProgress>,
-    /// The fields that a tree cannot hold, by path, and why.
-    pub left_out: Vec<Skipped>,
+    /// What the tree does not have, and why: branches that a tree cannot hold, and what the originals have besides entries.
+    pub left_out: Vec<String>,
     /// Classes that are stored as others, and these: containers as vectors, and under other names records that ROOT knows
     /// itself, with other members, and those without a valid name.
     pub renamed: Vec<(String, String)>,
-    /// The names of the branches that are not parts of others.
-    pub branches: Vec<String>,
 }
 
-/// As [`export`], without what a tree cannot hold.
+/// As [`export`], without what a tree cannot hold, and with all that a tree has besides entries. The options should be
+/// [those of the first tree](TreeOptions::of).
 ///
 /// # Errors
 /// As there.
 pub fn rewrite(
     read: Read,
+    mut originals: OriginalTrees,
     file: &FileWriter,
     path: &str,
     options: TreeOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Option<RewrittenTree>> {
-    let (read, left_out) = representable(read, &options)?;
-    if read.schema().fields.is_empty() && !left_out.is_empty() {
-        return Ok(Some(RewrittenTree { left_out, ..RewrittenTree::default() }));
+    let options = originals.options(options, read.source().entries());
+    let (read, skipped) = representable(read, &options)?;
+    let mut rewritten = RewrittenTree::default();
+    rewritten.left_out.extend(skipped.iter().map(|it| format!("branch '{}': {}", it.name, it.reason)));
+    if read.schema().fields.is_empty() && !skipped.is_empty() {
+        return Ok(Some(rewritten));
     }
     let counted = options.clone().with_counters(read.source().schema().counters());
-    let renamed = renamed(read.schema(), &counted).map_err(|error| read.context(error))?;
-    let written = export_named(read, file, path, options, progress)?;
-    Ok(written.map(|(written, branches)| RewrittenTree { written: Some(written), left_out, renamed, branches }))
+    rewritten.renamed = renamed(read.schema(), &counted).map_err(|error| read.context(error))?;
+    let Some((written, branches)) = export_named(read, file, path, options, progress)? else { return Ok(None) };
+    rewritten.written = Some(written);
+    rewritten.left_out.extend(originals.left_out(&branches));
+    Ok(Some(rewritten))
 }

@@ -8,7 +8,7 @@ mod objects;
 mod types;
 mod validate;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema,
 pub(super) use self::classes::ClassNames;
 use self::classes::{has_root_object, is_referenced};
 pub use self::objects::copy_objects;
-use self::types::{can_be_projected, readable, with_lists};
+pub(super) use self::types::with_lists;
+use self::types::{can_be_projected, readable};
 pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
 use crate::evolution::relabel;
@@ -114,6 +115,7 @@ pub struct Import {
     /// The fields of the ntuple that are compared with those of the tree: names in both.
     compared: Vec<(String, String)>,
     skipped: Vec<Skipped>,
+    not_kept: Vec<String>,
     renamed: BTreeMap<String, String>,
 }
 
@@ -211,8 +213,9 @@ impl Import {
             let what = format!("two fields would have the name '{}'; rename one of them", twice.name);
             return Err(Error::invalid_argument(what));
         }
-        let ranges = vec![read.range()];
-        Ok(Self { read, ranges, schema: Schema { fields: stored }, columns, compared, skipped, renamed })
+        let (ranges, not_kept) = (vec![read.range()], not_kept(&read)?);
+        let schema = Schema { fields: stored };
+        Ok(Self { read, ranges, schema, columns, compared, skipped, not_kept, renamed })
     }
 
     /// The same for ranges of entries, one after the other.
@@ -293,6 +296,11 @@ impl Import {
         &self.skipped
     }
 
+    /// What the trees have besides branches, which an ntuple cannot hold: aliases, friends, index, user information and weight.
+    pub fn not_kept(&self) -> &[String] {
+        &self.not_kept
+    }
+
     /// The classes and containers that are stored as others, since ROOT stores them differently in ntuples, and these; empty for
     /// records without a name. If class names are left out, there are none.
     pub fn renamed(&self) -> &BTreeMap<String, String> {
@@ -318,6 +326,15 @@ impl Import {
         let fields = self.schema.fields.iter().filter(|field| field.projected_from.is_none()).cloned().collect();
         Arc::new(Schema { fields }.to_arrow(true))
     }
+}
+
+/// What the trees of a read have besides branches.
+fn not_kept(read: &Read) -> Result<Vec<String>> {
+    let mut all = BTreeSet::new();
+    for part in 0..read.source().parts().len() {
+        all.extend(read.source().sidecar().attached(part)?.tree.lost());
+    }
+    Ok(all.into_iter().collect())
 }
 
 /// The names of top-level branches that are not those of their fields, by those of the fields.

@@ -14,7 +14,8 @@ use tupelo_format::compression::Compression;
 use tupelo_format::object::{Object, Value};
 
 use self::addition::{Add, addition, is_merged_by_root};
-pub use self::trees::{LaterTrees, MergedTree, MissingBranches, UnlikeBranches, merge_tree};
+pub(crate) use self::trees::LaterTrees;
+pub use self::trees::{MergedTree, MissingBranches, UnlikeBranches, merge_tree};
 use super::other_objects;
 use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;

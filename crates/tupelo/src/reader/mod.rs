@@ -34,7 +34,7 @@ pub(crate) use open::may_be_repaired;
 
 pub use read::{DEFAULT_BATCH_BYTES, Entries, Read};
 pub use skipped::Skipped;
-pub(crate) use sources::{Attached, Sealed, StoredPage, default_values, fetch};
+pub(crate) use sources::{Attached, Sealed, StoredPage, TreeExtras, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};
 pub use table::{Paired, Table, Unmatched};
 pub use tupelo_format::container::{Deviation, Rule};

@@ -48,7 +48,7 @@ pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MoveOptions,
     MovedTreeWriter, TreeOptions, TreeWriter,
 };
-pub(crate) use self::tree::{contradiction, renamed, usual_counters, without_branch};
+pub(crate) use self::tree::{IndexOfTrees, contradiction, renamed, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target, name_of};

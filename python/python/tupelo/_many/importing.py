@@ -49,7 +49,8 @@ class ImportReport:
     fields: tuple[ImportedField, ...]
     """The fields that were compared."""
     skipped: Mapping[str, str]
-    """Branches, fields and objects that were not imported: the reason by path."""
+    """Branches, fields and objects that were not imported, and aliases, friends, indices, user information and weights
+    of trees: the reason by path or by name."""
     renamed: Mapping[str, str]
     """Classes and containers that are stored as others, and these; empty for records without a name."""
 
@@ -168,6 +169,10 @@ def import_trees(
         for branch, reason in skipped.items():
             text = f"{_core.display_name(target)}: ntuple '{inside}': branch '{branch}' is left out: {reason}"
             warnings.warn(text, TupeloWarning, stacklevel=2)
+        for what in planned.not_kept():
+            text = f"{_core.display_name(target)}: ntuple '{inside}': {what} is left out: ntuples have none"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
+    skipped |= dict.fromkeys(planned.not_kept(), "ntuples have none")
     renamed = planned.renamed()
     if unnamed := ", ".join(name for name, stored in renamed.items() if not stored):
         text = f"ntuple '{inside}' has no class names where ROOT does not store such objects in ntuples: {unnamed}"

@@ -125,6 +125,13 @@ struct Imported {
     skipped: Vec<Skipped>,
 }
 
+impl Imported {
+    /// The number of things that are left out.
+    fn left_out(&self) -> usize {
+        self.skipped.len() + self.import.not_kept().len()
+    }
+}
+
 /// The import of a job.
 fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure> {
     let (table, place) = (&job.table, format!("{}: '{}'", job.table.file_name(), job.table.path()));
@@ -143,6 +150,7 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
     let import = Import::new(chosen.read.clone().entries(args.range.of(table.entries())), &options)?;
     chosen.skipped.extend_from_slice(import.skipped());
     chosen.tell(table, console);
+    import.not_kept().iter().for_each(|what| console.warn(&format!("{place}: {what} is left out: ntuples have none")));
     tell_renamed(&place, import.renamed(), console);
     Ok(Imported { name: job.name, import, skipped: chosen.skipped })
 }
@@ -188,7 +196,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     compare(args, &to, &inputs, &imports, console)?;
-    let skipped: usize = imports.iter().map(|imported| imported.skipped.len()).sum();
+    let skipped: usize = imports.iter().map(Imported::left_out).sum();
     args.skip.check(left_out + skipped, &to.to_string())
 }
 
@@ -270,6 +278,7 @@ fn compare(
     let compared = imports.iter().zip(&validations).map(|(imported, validation)| Compared {
         name: &imported.name,
         skipped: &imported.skipped,
+        not_kept: imported.import.not_kept(),
         renamed: Some(imported.import.renamed()),
         validation,
     });
@@ -287,6 +296,8 @@ struct Compared<'v> {
     name: &'v str,
     /// What is left out.
     skipped: &'v [Skipped],
+    /// What trees have besides branches.
+    not_kept: &'v [String],
     /// Classes that are stored as others, of trees.
     renamed: Option<&'v BTreeMap<String, String>>,
     validation: &'v Validation,
@@ -335,7 +346,7 @@ fn report<'v>(
     }
 }
 
-fn to_json(Compared { name, skipped, renamed, validation }: &Compared<'_>) -> Value {
+fn to_json(Compared { name, skipped, not_kept, renamed, validation }: &Compared<'_>) -> Value {
     let fields = validation.fields.iter().map(|field| {
         let mut value = json!({
             "branch": field.branch,
@@ -360,6 +371,7 @@ fn to_json(Compared { name, skipped, renamed, validation }: &Compared<'_>) -> Va
     });
     if let Some(renamed) = renamed {
         report["renamed"] = json!(renamed);
+        report["not_kept"] = json!(not_kept);
     }
     report
 }

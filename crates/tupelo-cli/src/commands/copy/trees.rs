@@ -1,12 +1,11 @@
 //! Trees that are copied or merged with their baskets as they are stored.
 
-use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use tupelo::ops::export::rewrite as write_again;
-use tupelo::ops::merge::{LaterTrees, MissingBranches, UnlikeBranches, merge_tree};
+use tupelo::ops::export::{OriginalTrees, rewrite as write_again};
+use tupelo::ops::merge::{MissingBranches, UnlikeBranches, merge_tree};
 use tupelo::reader::{Location, Object, TREE_CLASSES, Tree};
 use tupelo::storage::is_object_uri;
 use tupelo::writer::{TreeOptions, WriteProgress};
@@ -352,27 +351,18 @@ fn rewrite(
     let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
     let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
     let chosen = how.decoded(trees, reading, console)?;
-    let (mut not_kept, mut names, mut later) = (BTreeSet::new(), HashSet::new(), LaterTrees::default());
+    let mut originals = OriginalTrees::of(&chosen.read);
     for tree in trees {
-        let tree = open(reading, tree)?;
-        not_kept.extend(TreeOptions::not_kept(&tree));
-        later.add(&tree);
-        names.extend(tree.metadata().branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
+        originals.add(&open(reading, tree)?);
     }
     let mut progress = console.progress(name, chosen.read.count(), "entries");
-    let written = write_again(chosen.read, writer, name, options, &mut progress.until(interrupt))?;
+    let written = write_again(chosen.read, originals, writer, name, options, &mut progress.until(interrupt))?;
     let Some(written) = written else { return Ok(None) };
     for (type_name, class_name) in &written.renamed {
         console.warn(&format!("tree '{name}': class {type_name} is stored as {class_name}"));
     }
-    let skipped = chosen.skipped.into_iter().chain(written.left_out);
-    for name in written.branches.iter().filter(|name| !names.contains(*name)) {
-        if names.contains(name.trim_end_matches(['.', '_'])) || names.contains(&name.replace("_.", ".")) {
-            not_kept.insert(format!("the name of branch '{name}', which would be ambiguous without its last letter"));
-        }
-    }
-    let skipped = skipped.map(|it| format!("branch '{}': {}", it.name, it.reason));
-    Ok(Some((written.written, skipped.chain(not_kept).chain(later.left_out()).collect())))
+    let skipped = chosen.skipped.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
+    Ok(Some((written.written, skipped.chain(written.left_out).collect())))
 }
 
 /// The object that an input names. What cannot be opened is reported where it is read.

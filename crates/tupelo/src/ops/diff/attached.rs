@@ -1,6 +1,6 @@
 //! What differs of what belongs to all entries: metadata, attribute sets, aliases and user information.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt64Array};
@@ -9,7 +9,7 @@ use tupelo_format::object::Value;
 
 use super::objects::is_same;
 use super::{
-    AttributeSetDifference, AttributeSetDifferenceKind, Difference, FieldDifference, FieldDifferenceKind,
+    AttributeSetDifference, AttributeSetDifferenceKind, Compared, Difference, FieldDifference, FieldDifferenceKind,
     MetadataDifference, Tolerance, UserInfoDifference, compare_column, compare_schemas,
 };
 use crate::reader::{Attributes, Ntuple, RANGE_LENGTH, RANGE_START, Read};
@@ -90,11 +90,18 @@ impl Attachments {
             for (key, value) in attached.metadata {
                 all.metadata.entry(key).or_insert(value);
             }
-            for (name, expression) in attached.aliases {
+            let tree = attached.tree;
+            let weight = (tree.weight != 1.0).then(|| ("weight".to_owned(), tree.weight.to_string()));
+            let index = tree.index.map(|[major, minor]| ("index".to_owned(), format!("{major}, {minor}")));
+            let friend = |[alias, file, tree]: [String; 3]| (format!("friend {alias}"), format!("{file}:{tree}"));
+            for (key, value) in tree.friends.into_iter().map(friend).chain(weight).chain(index) {
+                all.metadata.entry(key).or_insert(value);
+            }
+            for (name, expression) in tree.aliases {
                 all.aliases.entry(name).or_insert(expression);
             }
             let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-            for object in attached.user_info {
+            for object in tree.user_info {
                 objects.entry(name_of(&object)).or_default().push(object);
             }
             for (name, objects) in objects {
@@ -141,7 +148,7 @@ fn add(sets: &mut BTreeMap<String, Set>, name: String, ntuple: &Ntuple, attribut
             place.insert(Set { schema: schema()?, columns: vec![Vec::new(); columns.len()], entries: 0 })
         }
     };
-    if set.columns.len() != columns.len() || !compare_schemas(&set.schema, &schema()?).0.is_empty() {
+    if set.columns.len() != columns.len() || !compare_schemas(&set.schema, &schema()?, &HashSet::new()).0.is_empty() {
         return Err(Error::unsupported(
             "cannot compare the attribute set: its fields differ from those in another file of the chain",
         ));
@@ -153,14 +160,15 @@ fn add(sets: &mut BTreeMap<String, Set>, name: String, ntuple: &Ntuple, attribut
 
 /// Compares two attribute sets as ntuples are compared.
 fn compare_sets(own: &Set, other: &Set, tolerance: Tolerance) -> Result<Difference> {
-    let (fields, both) = compare_schemas(&own.schema, &other.schema);
+    let (fields, both) = compare_schemas(&own.schema, &other.schema, &HashSet::new());
     let count = own.entries.min(other.entries);
     let entries = (own.entries != other.entries).then_some((own.entries, other.entries));
     let mut found = Difference { fields, entries, compared: count, ..Difference::default() };
     for name in both {
         let [Some(one), Some(another)] = [own.column(&name)?, other.column(&name)?] else { continue };
         let first = |array: ArrayRef| array.slice(0, usize::try_from(count).unwrap_or(usize::MAX).min(array.len()));
-        if let Some((entry, values)) = compare_column(&first(one), &first(another), tolerance)? {
+        // Other types are named already.
+        if let Compared::Different(entry, values) = compare_column(&first(one), &first(another), tolerance)? {
             found.fields.push(FieldDifference { name, kind: FieldDifferenceKind::Values { entry, values } });
         }
     }

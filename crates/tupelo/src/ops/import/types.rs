@@ -103,7 +103,7 @@ pub(super) fn add_renamed(before: &Field, after: &Field, renamed: &mut BTreeMap<
 }
 
 /// The field with lists in place of fixed arrays of what is [readable] without a name only: ROOT has no such arrays.
-pub(super) fn with_lists(field: &Field, names: &ClassNames) -> Field {
+pub(in super::super) fn with_lists(field: &Field, names: &ClassNames) -> Field {
     let mut field = field.clone();
     for child in field.children_mut() {
         *child = with_lists(child, names);

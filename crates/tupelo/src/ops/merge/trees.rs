@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use tupelo_format::object::Value;
 use tupelo_ttree::moved::BranchForm;
 
-use crate::reader::{Skipped, Tree};
+use crate::reader::{Skipped, Tree, TreeExtras};
 use crate::schema::FieldPolicy;
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
@@ -65,38 +64,30 @@ pub fn merge_tree<E: From<Error>>(
     Ok(Some(merged))
 }
 
-/// What later trees have besides entries and the first one has not: aliases, user information and the weight. A merged tree has
-/// only those of the first one, as in ROOT.
+/// What later trees have besides entries and the first one lacks, by [`TreeExtras::beyond`]. A merged tree has only what the
+/// first one has, as in ROOT.
 #[derive(Debug, Default)]
-pub struct LaterTrees {
-    first: Option<Tree>,
+pub(crate) struct LaterTrees {
+    first: Option<TreeExtras>,
     /// What is left out, with a file that has it, and the number of files.
     left_out: BTreeMap<String, (String, u64)>,
 }
 
 impl LaterTrees {
     /// Looks at the next tree.
-    pub fn add(&mut self, tree: &Tree) {
+    pub(crate) fn add(&mut self, tree: &Tree) {
+        let own = TreeExtras::of(tree.metadata());
         let Some(first) = &self.first else {
-            self.first = Some(tree.clone());
+            self.first = Some(own);
             return;
         };
-        let [own, other] = [first, tree].map(Tree::metadata);
-        let aliases = other.aliases.iter().filter(|alias| !own.aliases.contains(alias));
-        let aliases = aliases.map(|(name, _)| format!("alias '{name}'"));
-        let objects = other.user_info.iter().filter(|object| !own.user_info.contains(object));
-        let objects = objects.map(|object| match object.as_object().and_then(|object| object.get("fName")) {
-            Some(Value::Text(name)) => format!("user information '{name}'"),
-            _ => "user information".to_owned(),
-        });
-        let weight = (own.weight != other.weight).then(|| format!("weight {}", other.weight));
-        for what in aliases.chain(objects).chain(weight) {
+        for what in own.beyond(first) {
             self.left_out.entry(what).or_insert_with(|| (tree.file_name(), 0)).1 += 1;
         }
     }
 
     /// What is left out.
-    pub fn left_out(self) -> impl Iterator<Item = String> {
+    pub(crate) fn left_out(self) -> impl Iterator<Item = String> {
         self.left_out.into_iter().map(|(what, (file, files))| match files {
             1 => format!("{what} of {file}, which the first tree does not have"),
             _ => format!("{what} of {file} and {} more, which the first tree does not have", files - 1),

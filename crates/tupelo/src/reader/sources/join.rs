@@ -363,7 +363,12 @@ impl Sidecar for Join {
             let is_new = |(name, _): &(String, _)| !all.sets.iter().any(|(known, _)| known == name);
             let new: Vec<_> = own.sets.into_iter().filter(is_new).collect();
             all.sets.extend(new);
+            all.tree.aliases.extend(own.tree.aliases);
+            all.tree.user_info.extend(own.tree.user_info);
         }
+        // These are joined.
+        let is_joined = |alias: &str| self.inner.sides.iter().any(|side| side.prefix.strip_suffix('_') == Some(alias));
+        all.tree.friends.retain(|[alias, ..]| !is_joined(alias));
         Ok(all)
     }
 }

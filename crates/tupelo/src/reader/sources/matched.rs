@@ -212,7 +212,7 @@ impl Sidecar for Matched {
             }
             // These belong to the tree, whatever its entries; those of the first file count.
             if part == 0 {
-                (attached.aliases, attached.user_info) = (own.aliases, own.user_info);
+                attached.tree = own.tree;
             }
         }
         Ok(attached)

@@ -1,6 +1,7 @@
 //! Sources of entries: ntuples and trees.
 
 mod chain;
+mod extras;
 mod join;
 mod matched;
 mod ntuple;
@@ -20,7 +21,6 @@ use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
-use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::explain::{Explanation, explain};
@@ -34,6 +34,7 @@ use crate::source::Cluster;
 use crate::{Error, ErrorKind, Result};
 pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
+pub(crate) use extras::TreeExtras;
 pub use join::Join;
 pub(in crate::reader) use matched::{Matched, NO_ENTRY};
 pub use ntuple::{FormatVersion, Ntuple};
@@ -286,10 +287,8 @@ pub(crate) struct Attached {
     pub(crate) metadata: BTreeMap<String, String>,
     /// The other attribute sets by name.
     pub(crate) sets: Vec<(String, Ntuple)>,
-    /// The aliases of a tree: names and expressions.
-    pub(crate) aliases: Vec<(String, String)>,
-    /// Objects that a program has added to a tree.
-    pub(crate) user_info: Vec<Value>,
+    /// What a tree has.
+    pub(crate) tree: TreeExtras,
 }
 
 impl EntrySource for Ntuple {

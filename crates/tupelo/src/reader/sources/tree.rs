@@ -18,7 +18,7 @@ use tupelo_ttree::tree::Stored;
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::location::Location;
 use super::super::skipped::Skipped;
-use super::{Attached, Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, each_once};
+use super::{Attached, Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, TreeExtras, each_once};
 use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
 use crate::evolution::{ReadRule, SourceSchema, binary_type};
 use crate::plan::{EntrySet, truncated};
@@ -461,8 +461,7 @@ impl Sidecar for Tree {
     }
 
     fn attached(&self, _: usize) -> Result<Attached> {
-        let tree = self.metadata();
-        Ok(Attached { aliases: tree.aliases.clone(), user_info: tree.user_info.clone(), ..Attached::default() })
+        Ok(Attached { tree: TreeExtras::of(self.metadata()), ..Attached::default() })
     }
 }
 

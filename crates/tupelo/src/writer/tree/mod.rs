@@ -3,6 +3,7 @@
 mod chosen;
 mod described;
 mod forms;
+mod index;
 mod moved;
 mod options;
 mod recut;
@@ -15,12 +16,14 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema};
 use tupelo_format::compression;
+use tupelo_format::object::Value;
 use tupelo_ttree::write::{
     BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
 };
 
 pub use self::chosen::MoveOptions;
 pub(crate) use self::forms::{renamed, usual_counters};
+pub(crate) use self::index::IndexOfTrees;
 pub use self::moved::MovedTreeWriter;
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
@@ -405,12 +408,16 @@ impl TreeWriter {
             cluster_ranges: &self.ranges,
             weight: self.options.weight,
             aliases: &self.options.aliases,
+            attached: self.options.attached.each_ref(),
             branches: &self.plan.branches,
             written: &self.written,
         };
-        let stream = |key_bytes| Ok(record.stream(key_bytes));
+        let stream = |key_bytes| record.stream(key_bytes);
         self.sink.publish_object(&self.path, [CLASS, &self.options.title], stream, self.options.compression)?;
         self.sink.add_streamer_info(&self.plan.infos)?;
+        for object in self.options.attached.iter().filter_map(Value::as_object) {
+            self.sink.add_streamer_info(&object.layouts())?;
+        }
         self.sink.end(&self.path);
         self.closed = Some("the tree is finished".to_owned());
         Ok(WriteProgress {

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
 use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
-use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedIndex, MovedTree};
+use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::BasketPlace;
 
 use super::super::WriteProgress;
 use super::MoveOptions;
+use super::index::IndexOfTrees;
 use super::options::codec_of;
-use crate::plan::EntrySet;
 use crate::pool::{self, Ahead};
 use crate::reader::Tree;
 use crate::sink::{FileSink, PageSink, Target, name_of};
@@ -37,8 +37,7 @@ pub struct MovedTreeWriter {
     seen_entries: u64,
     /// Entries that were moved to other baskets.
     pub(super) moved_entries: u64,
-    /// The index of the trees so far, or why there is none; `None` without a tree that has one.
-    index: Option<Result<MovedIndex, &'static str>>,
+    index: IndexOfTrees,
     has_references: bool,
     /// Branches that are left out of the last tree.
     pub(super) unmovable: Vec<String>,
@@ -95,7 +94,7 @@ impl MovedTreeWriter {
             clusters: 0,
             seen_entries: 0,
             moved_entries: 0,
-            index: None,
+            index: IndexOfTrees::default(),
             has_references: false,
             unmovable: Vec::new(),
             closed: None,
@@ -118,10 +117,7 @@ impl MovedTreeWriter {
 
     /// What of the trees so far is not in the new one.
     pub fn left_out(&self) -> Vec<String> {
-        let index = match &self.index {
-            Some(Err(reason)) if !self.new.keeps_index() => Some(format!("its index, {reason}")),
-            _ => None,
-        };
+        let index = self.index.left_out().filter(|_| !self.new.keeps_index());
         let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
         let parts = index.into_iter().chain(references);
         let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
@@ -183,7 +179,8 @@ impl MovedTreeWriter {
         self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
         self.has_references |= movable.has_references();
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
-        self.append_index(&movable, &chosen);
+        let (base, places) = (self.new.entries, chosen.places());
+        self.index.append(Some(&movable), |entry| Some(base + places(entry)?));
         self.seen_entries += tree.entries();
         let is_done = match self.options.recuts() {
             true => self.recut(tree, &movable, &chosen, progress)?,
@@ -191,25 +188,6 @@ impl MovedTreeWriter {
         };
         self.first.get_or_insert(movable);
         Ok(is_done)
-    }
-
-    /// Adds the index of a tree under the new numbers of its entries.
-    fn append_index(&mut self, movable: &MovableTree, chosen: &EntrySet) {
-        let lacking = Err("which some of the trees lack");
-        self.index = match (self.index.take(), movable.has_index()) {
-            (None, false) => None,
-            (None, true) if self.new.trees > 0 => Some(lacking),
-            (Some(Ok(_)), false) => Some(lacking),
-            (Some(Err(reason)), _) => Some(Err(reason)),
-            (known, true) => {
-                let (base, places) = (self.new.entries, chosen.places());
-                let own = MovedIndex::of(movable).map(|own| own.renumbered(|entry| Some(base + places(entry)?)));
-                Some(match (known, own) {
-                    (Some(Ok(mut all)), Ok(own)) => all.append(own).map(|()| all),
-                    (_, own) => own,
-                })
-            }
-        };
     }
 
     /// Moves all baskets of a tree as they are; false if `progress` ended the work.
@@ -286,10 +264,8 @@ impl MovedTreeWriter {
         if self.options.recuts() {
             self.new.end_clusters();
         }
-        if let Some(Ok(index)) = self.index.take_if(|index| index.is_ok())
-            && !self.new.keeps_index()
-        {
-            self.new.index = Some(index);
+        if !self.new.keeps_index() {
+            self.new.index = self.index.get().cloned();
         }
         let names = [first.tree.class_name.as_str(), &first.tree.title];
         let codec = self.options.compression().or_else(|| first.tree.branches.first().map(codec_of));

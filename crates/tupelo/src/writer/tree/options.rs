@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
+use tupelo_format::object::Value;
 use tupelo_format::streamer::{ClassInfo, Element, StreamerInfos};
 use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
@@ -47,6 +48,8 @@ pub struct TreeOptions {
     /// Weight and aliases.
     pub(super) weight: f64,
     pub(super) aliases: Vec<(String, String)>,
+    /// Index, friends and user information: objects, or null.
+    pub(super) attached: [Value; 3],
 }
 
 impl Default for TreeOptions {
@@ -66,6 +69,7 @@ impl Default for TreeOptions {
             types: HashMap::new(),
             weight: 1.0,
             aliases: Vec::new(),
+            attached: Default::default(),
         }
     }
 }
@@ -73,8 +77,8 @@ impl Default for TreeOptions {
 impl TreeOptions {
     /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
     /// which lists are arrays with a counter, its weight and its aliases. Branches keep their names, and classes their names and
-    /// versions; classes and containers that need a dictionary, which other options refuse, are written.
-    /// [`not_kept`](Self::not_kept) names what is lost.
+    /// versions; classes and containers that need a dictionary, which other options refuse, are written. Index, friends and
+    /// user information are kept by [`rewrite`](crate::ops::export::rewrite).
     pub fn of(tree: &Tree) -> Self {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
@@ -98,17 +102,10 @@ impl TreeOptions {
             .with_jagged(Jagged::Same)
     }
 
-    /// What these options do not keep of a tree beside its branches.
-    pub fn not_kept(tree: &Tree) -> Vec<String> {
-        let metadata = tree.metadata();
-        let parts = [
-            (metadata.index.is_some(), "its index"),
-            (!metadata.friends.is_empty(), "its list of friends"),
-            (!metadata.user_info.is_empty(), "its user information"),
-            (metadata.has_references, "its table of references between objects (TRef)"),
-        ];
-        let lost = parts.into_iter().filter(|(is_there, _)| *is_there);
-        lost.map(|(_, what)| format!("{what}, which trees whose entries are decoded do not keep")).collect()
+    /// The same with index, friends and user information: objects, or null.
+    pub(crate) fn with_attached(mut self, attached: [Value; 3]) -> Self {
+        self.attached = attached;
+        self
     }
 
     /// Codec and level of baskets; by default zstd:5.

@@ -141,7 +141,7 @@ pub(super) fn run(
     }
     let file = written(args, to)?;
     let validation = plan.validate(&ntuple(&file, &name)?, args.validate)?;
-    let compared = Compared { name: &name, skipped: &[], renamed: None, validation: &validation };
+    let compared = Compared { name: &name, skipped: &[], not_kept: &[], renamed: None, validation: &validation };
     report(args, to, &inputs, std::iter::once(compared), console)
 }
 

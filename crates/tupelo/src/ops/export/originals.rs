@@ -1,0 +1,118 @@
+//! What trees have besides entries, for a tree to which these are written again.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+
+use tupelo_format::object::Value;
+use tupelo_format::streamer::Streaming;
+
+use crate::ops::merge::LaterTrees;
+use crate::reader::{Read, Tree};
+use crate::writer::{IndexOfTrees, TreeOptions};
+
+/// The trees whose entries are decoded and written as one tree: those of all files that are read, in order.
+///
+/// The new tree has the index of all of them, and the friends and the user information of the first one.
+#[derive(Debug)]
+pub struct OriginalTrees {
+    /// The entries that are read, counted through all trees.
+    chosen: Range<u64>,
+    has_cut: bool,
+    entries: u64,
+    index: IndexOfTrees,
+    /// Of the first tree; null without any.
+    friends: Value,
+    user_info: Value,
+    names: HashSet<String>,
+    not_kept: BTreeSet<String>,
+    later: LaterTrees,
+}
+
+impl OriginalTrees {
+    /// No trees yet; [`add`](Self::add) takes those that `read` reads.
+    pub fn of(read: &Read) -> Self {
+        Self {
+            chosen: read.range(),
+            has_cut: read.has_cut(),
+            entries: 0,
+            index: IndexOfTrees::default(),
+            friends: Value::Null,
+            user_info: Value::Null,
+            names: HashSet::new(),
+            not_kept: BTreeSet::new(),
+            later: LaterTrees::default(),
+        }
+    }
+
+    /// Looks at the next tree.
+    pub fn add(&mut self, tree: &Tree) {
+        let metadata = tree.metadata();
+        let is_first = self.names.is_empty() && self.entries == 0;
+        self.later.add(tree);
+        self.names.extend(metadata.branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
+        if metadata.has_references {
+            self.not_kept.insert("its table of references between objects (TRef)".to_owned());
+        }
+        let base = self.entries;
+        self.entries += tree.entries();
+        let has_lists = !metadata.friends.is_empty() || !metadata.user_info.is_empty();
+        let movable = match metadata.index.is_some() || is_first && has_lists {
+            true => tree.source().movable().map(|(movable, _)| Some(movable)),
+            false => Ok(None),
+        };
+        match &movable {
+            Ok(movable) => {
+                let chosen = &self.chosen;
+                let number = |entry: u64| {
+                    let entry = base.checked_add(entry).filter(|entry| chosen.contains(entry))?;
+                    Some(entry - chosen.start)
+                };
+                self.index.append(movable.as_ref(), number);
+                if let (true, Some(movable)) = (is_first, movable) {
+                    self.friends = self.writable("its list of friends", movable.attached("fFriends"));
+                    self.user_info = self.writable("its user information", movable.attached("fUserInfo"));
+                }
+            }
+            Err(error) => {
+                self.not_kept.insert(format!("its index, friends and user information: {error}"));
+            }
+        }
+    }
+
+    /// An object that can be written; null otherwise, and the reason is kept.
+    fn writable(&mut self, what: &str, value: Value) -> Value {
+        match value.write_pointer(&mut Streaming::without_references()) {
+            Ok(()) => value,
+            Err(error) => {
+                self.not_kept.insert(format!("{what}: {error}"));
+                Value::Null
+            }
+        }
+    }
+
+    /// The options to write a tree with all that it can keep of these. The source of the entries has `entries` of them.
+    pub(super) fn options(&mut self, options: TreeOptions, entries: u64) -> TreeOptions {
+        if self.has_cut {
+            self.index.refuse("because entries are chosen by a condition");
+        }
+        if self.entries != entries {
+            self.index.refuse("which some of the trees lack");
+        }
+        let [friends, user_info] = [&mut self.friends, &mut self.user_info].map(std::mem::take);
+        options.with_attached([self.index.object(), friends, user_info])
+    }
+
+    /// What the new tree does not have, whose top-level branches have these names.
+    pub(super) fn left_out(self, branches: &[String]) -> impl Iterator<Item = String> {
+        let is_changed = |name: &&String| {
+            let is_known = |name: &str| self.names.contains(name);
+            !is_known(name) && (is_known(name.trim_end_matches(['.', '_'])) || is_known(&name.replace("_.", ".")))
+        };
+        let names = branches.iter().filter(is_changed);
+        let names: Vec<String> = names
+            .map(|name| format!("the name of branch '{name}', which would be ambiguous without its last letter"))
+            .collect();
+        let index = self.index.left_out();
+        self.not_kept.into_iter().chain(index).chain(names).chain(self.later.left_out())
+    }
+}
