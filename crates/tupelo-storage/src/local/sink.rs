@@ -54,7 +54,7 @@ impl FileSink {
     /// Creates a file, or replaces an existing one at commit.
     ///
     /// The bytes are written to a file without a name where the file system supports that (most of Linux), so that nothing is
-    /// left if the process is killed. At its first checkpoint, and elsewhere at once, the file is `NAME.tmp-RANDOM` in the
+    /// left if the process is killed. At its first checkpoint, and elsewhere at once, the file is `NAME.tmp-RANDOM-tupelo` in the
     /// directory of the target. At commit it gets the name of the target, by a link or a rename. Without commit, it is kept
     /// with the last checkpoint, also when the process is killed. Symbolic links are followed. The permissions of a replaced file are kept; its other hard links keep the
     /// old content. A relative path is resolved now, not at commit.

@@ -16,9 +16,10 @@ use crate::error::{Error, ErrorKind, Result};
 const TEMPORARY_NAME_CHARS: usize = 50;
 /// Separates the name of the target from a few random characters in the name of a temporary file.
 const TEMPORARY_MARK: &str = ".tmp-";
-
 /// Characters of the random part of such a name.
 const RANDOM_CHARS: usize = 6;
+/// End of such a name: files of other programs are never taken for those of writers that have ended.
+const TEMPORARY_END: &str = "-tupelo";
 /// Beginning of the names that the command gave its temporary files before 0.2.
 const OLD_PREFIX: &str = ".tupelo-";
 
@@ -204,7 +205,10 @@ pub fn remove_dead(path: &Path) -> Result<bool> {
 fn target_of(name: &str) -> Option<&str> {
     let is_random = |text: &str| text.len() == RANDOM_CHARS && text.chars().all(|c| c.is_ascii_alphanumeric());
     match name.rsplit_once(TEMPORARY_MARK) {
-        Some((target, random)) => Some(target).filter(|target| !target.is_empty() && is_random(random)),
+        Some((target, end)) => {
+            let random = end.strip_suffix(TEMPORARY_END);
+            Some(target).filter(|target| !target.is_empty() && random.is_some_and(is_random))
+        }
         None => name.strip_prefix(OLD_PREFIX).filter(|random| is_random(random)).map(|_| name),
     }
 }
@@ -273,7 +277,9 @@ pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, T
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     #[cfg(unix)]
     builder.permissions(permissions);
-    let (file, temporary) = builder.prefix(&temporary_prefix(name)).tempfile_in(directory)?.into_parts();
+    let prefix = temporary_prefix(name);
+    builder.prefix(&prefix).rand_bytes(RANDOM_CHARS).suffix(TEMPORARY_END);
+    let (file, temporary) = builder.tempfile_in(directory)?.into_parts();
     // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
     let _ = file.try_lock();
     Ok((file, temporary))
@@ -344,7 +350,7 @@ mod unnamed {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags};
     use tempfile::TempPath;
 
-    use super::{RANDOM_CHARS, new_temporary, temporary_prefix};
+    use super::{RANDOM_CHARS, TEMPORARY_END, new_temporary, temporary_prefix};
 
     /// The file systems that can give such a file a name later: ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs. Others may
     /// make the file and fail when it is complete.
@@ -392,7 +398,7 @@ mod unnamed {
         pub(super) fn linked(&self) -> io::Result<TempPath> {
             let mut builder = tempfile::Builder::new();
             let prefix = temporary_prefix(&self.name);
-            builder.prefix(&prefix).rand_bytes(RANDOM_CHARS);
+            builder.prefix(&prefix).rand_bytes(RANDOM_CHARS).suffix(TEMPORARY_END);
             Ok(builder.make_in(&self.directory, |path| self.link(path))?.into_temp_path())
         }
 
@@ -441,9 +447,12 @@ mod tests {
 
     #[test]
     fn names_of_temporary_files() {
-        assert_eq!(target_of("x.root.tmp-aB3dE9"), Some("x.root"));
+        assert_eq!(target_of("x.root.tmp-aB3dE9-tupelo"), Some("x.root"));
         assert_eq!(target_of(".tupelo-aB3dE9"), Some(".tupelo-aB3dE9"));
-        for other in ["x.root", ".tmp-aB3dE9", "x.root.tmp-notes.txt", "x.tmp-final", "x.tmp-abc", ".tupelo-cache"] {
+        // Defect: a file like `x.root.tmp-backup` of another program was taken for one.
+        let others =
+            ["x.root", ".tmp-aB3dE9-tupelo", "x.root.tmp-notes.txt", "x.tmp-backup", "x.tmp-abc", ".tupelo-cache"];
+        for other in others {
             assert_eq!(target_of(other), None, "{other}");
         }
     }
@@ -455,7 +464,7 @@ mod tests {
         let (file, living) = new_temporary("living.root", place).unwrap();
         let (ended, dead) = new_temporary("dead.root", place).unwrap();
         fs::write(place.join("x.root"), "x").unwrap();
-        fs::create_dir(place.join("x.root.tmp-abcdef")).unwrap();
+        fs::create_dir(place.join("x.root.tmp-abcdef-tupelo")).unwrap();
         drop(ended);
         let found = dead_temporaries(place).unwrap();
         let paths: Vec<_> = found.iter().map(|file| (file.path.clone(), file.target.clone())).collect();

@@ -75,7 +75,7 @@ pub struct DeadFiles {
     pub restorable: Vec<DeadFile>,
 }
 
-/// Finds the temporary files of writers of local files that have ended: `NAME.tmp-RANDOM`, and of old versions
+/// Finds the temporary files of writers of local files that have ended: `NAME.tmp-RANDOM-tupelo`, and of old versions
 /// `.tupelo-RANDOM`. Files that a process has locked, as running writers do, are not among them. [`remove_dead`] removes them.
 ///
 /// # Errors

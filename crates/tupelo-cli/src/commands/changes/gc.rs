@@ -19,7 +19,7 @@ use crate::table::{Table, bytes, count, things};
 /// running; in DAOS, the age counts from the start of the writer. Objects that a writer is about to make visible are
 /// always kept for 10 minutes. Readers that still have a replaced ntuple open can no longer read it.
 ///
-/// In a local directory, the files OUT.tmp-… of writers that are not running are removed, those in folders below it not. Files
+/// In a local directory, the files OUT.tmp-…-tupelo of writers that are not running are removed, those in folders below it not. Files
 /// with entries of a checkpoint are kept while OUT does not exist: `tupelo verify --repair OUT` restores them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
