@@ -277,3 +277,41 @@ def test_h5py_is_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"import_hdf5 needs h5py.*pip install h5py"):
         tupelo.import_hdf5("in.h5", "out.root")
+
+
+def test_large_chunks_are_decompressed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: a chunk above the cache of HDF5 was decompressed for each part of 16384 entries, in minutes."""
+    values = np.arange(1 << 21, dtype="float32")
+    with h5py.File(tmp_path / "big.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=values.shape, compression="gzip")
+        file.create_dataset("y", data=np.zeros((1 << 21, 2), "int8"), chunks=(1 << 21, 1), compression="gzip")
+    opened = []
+    open_dataset = h5py.h5d.open
+
+    def noted(*arguments: Any) -> Any:
+        opened.append(arguments[2].get_chunk_cache()[1] if len(arguments) > 2 else None)
+        return open_dataset(*arguments)
+
+    monkeypatch.setattr(h5py.h5d, "open", noted)
+    assert tupelo.import_hdf5(tmp_path / "big.h5", tmp_path / "big.root", name="n") == 1 << 21
+    assert [size for size in opened if size is not None] == [1 << 23, 1 << 22]
+    with tupelo.open(f"{tmp_path}/big.root:n") as ntuple:
+        assert (ntuple["x"].array(library="np") == values).all()
+
+
+def test_columns_are_left_out(tmp_path: Path) -> None:
+    """Without that, one dataset of a type that ntuples do not have refused the whole group."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"], file["z"] = [1, 2], np.array([1j, 2j])
+        file["both"] = np.array([(1, 1j)], [("a", "i4"), ("b", "c16")])
+    with pytest.raises(tupelo.UnsupportedError, match=r"complex128; exclude= leaves it out"):
+        tupelo.import_hdf5(tmp_path / "x.h5", tmp_path / "x.root", exclude="both")
+    assert tupelo.import_hdf5(tmp_path / "x.h5", tmp_path / "x.root", name="n", exclude=["both", "z"]) == 2
+    assert tupelo.open(f"{tmp_path}/x.root:n").keys() == ["x"]
+    assert tupelo.import_hdf5(tmp_path / "x.h5", tmp_path / "x.root", dataset="both", exclude="b") == 1
+    for exclude, match in (
+        (["b", "no"], "no dataset or member 'no' to exclude"),
+        (["a", "b"], "leaves nothing to import"),
+    ):
+        with pytest.raises((tupelo.NotFoundError, tupelo.InvalidArgumentError), match=match):
+            tupelo.import_hdf5(tmp_path / "x.h5", tmp_path / "x.root", dataset="both", exclude=exclude)

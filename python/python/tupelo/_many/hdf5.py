@@ -2,8 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -94,6 +94,7 @@ def import_hdf5(
     *,
     name: str | None = None,
     dataset: str | None = None,
+    exclude: str | Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     allow_external: bool = False,
     allow_sparse: bool = False,
@@ -106,8 +107,9 @@ def import_hdf5(
     ``dataset`` is the path of a dataset or group in the file, by default all of it. The first dimension is the entry. A
     dataset of a compound type has a field for each member; the datasets of a group are the fields, and must have the
     same first dimension. Further dimensions become fixed arrays, values of variable length lists, and compound values
-    records. Strings must be UTF-8. Booleans are those of h5py, and other enums are their integers; a `TupeloWarning`
-    names the labels that are lost. Groups in a group, datasets without dimensions and links that lead nowhere are left
+    records. ``exclude`` names datasets of the group, or members of the compound type, that are left out. Strings must
+    be UTF-8. Booleans are those of h5py, and other enums are their integers; a `TupeloWarning` names the labels that
+    are lost. Groups in a group, datasets without dimensions and links that lead nowhere are left
     out with a `TupeloWarning`.
 
     A file that someone else wrote decides what is read. External links, external storage and virtual datasets of other
@@ -142,6 +144,7 @@ def import_hdf5(
     if dataset is not None:
         check_text(dataset, "dataset")
     names = check_mapping(rename, "rename")
+    unwanted = {check_text(one, "exclude") for one in ([exclude] if isinstance(exclude, str) else exclude)}
     h5py = load("h5py", "import_hdf5", "h5py")
     target = check_output(path, [local])
     with File(h5py, local, shown, Allowed(allow_external, allow_sparse)) as file:
@@ -151,15 +154,15 @@ def import_hdf5(
             with file.errors("its groups"):
                 listed = ", ".join(map(repr, list(file.root)[:10]))
             raise NotFoundError(f"{shown}: no dataset or group {short_repr(dataset)}; the file has {listed}") from None
-        columns, entries = _columns(file, found)
+        own_name = found.name.strip("/").rpartition("/")[2]
+        columns, entries = _columns(file, found, unwanted)
         if unknown := [old for old in names if old not in [column.name for column in columns]]:
             raise InvalidArgumentError(f"{shown}: no column {short_repr(unknown[0])} to rename")
         fields = [names.get(column.name, FORBIDDEN.sub("_", column.name)) for column in columns]
         if twice := next((one for one in fields if fields.count(one) > 1), None):
             raise InvalidArgumentError(f"{shown}: two fields would have the name {twice!r}; rename one of them")
         if name is None:
-            inside = found.name.strip("/").rpartition("/")[2]
-            name = FORBIDDEN.sub("_", inside or os.path.splitext(os.path.basename(local))[0])
+            name = FORBIDDEN.sub("_", own_name or os.path.splitext(os.path.basename(local))[0])
         types = [column.type.arrow for column in columns]
         schema = pa.schema([pa.field(*pair, nullable=False) for pair in zip(fields, types, strict=True)])
         with report_progress(progress) as tell, recreate(target, **options) as out:
@@ -171,10 +174,10 @@ def import_hdf5(
     return entries
 
 
-def _columns(file: File, found: Any) -> tuple[list[_Column], int]:
-    """The columns of a dataset or group, and the number of entries."""
+def _columns(file: File, found: Any, unwanted: set[str]) -> tuple[list[_Column], int]:
+    """The columns of a dataset or group but the unwanted ones, and the number of entries."""
     h5py, shown = file.h5py, file.shown
-    datasets = [found] if isinstance(found, h5py.Dataset) else _datasets(file, found)
+    datasets = [found] if isinstance(found, h5py.Dataset) else _datasets(file, found, unwanted)
     if not datasets:
         listed = ", ".join(map(repr, list(found)[:10])) or "nothing"
         raise InvalidArgumentError(f"{shown}: '{found.name}' has no datasets with entries, but {listed}")
@@ -193,13 +196,21 @@ def _columns(file: File, found: Any) -> tuple[list[_Column], int]:
             dtype = dataset.dtype
         path = dataset.name
         if len(datasets) == 1 and dtype.names and len(dataset.shape) == 1:
-            members = [(member, types.of(dtype.fields[member][0], f"{path}: {member}")) for member in dtype.names]
+            wanted = [member for member in dtype.names if member not in unwanted]
+            unwanted = unwanted - set(dtype.names)
+            members = [(member, types.of(dtype.fields[member][0], f"{path}: {member}")) for member in wanted]
             columns = [_Column(member, dataset, member, one) for member, one in members]
         else:
             stored = arrays(types.of(dtype, path), dataset.shape[1:], path)
             columns.append(_Column(path.rpartition("/")[2], dataset, None, stored))
+    if unknown := sorted(unwanted):
+        raise NotFoundError(f"{shown}: no dataset or member {short_repr(unknown[0])} to exclude in '{found.name}'")
+    if not columns:
+        raise InvalidArgumentError(f"{shown}: '{found.name}': exclude= leaves nothing to import")
     for column in columns:
         file.check_size(column.dataset, column.type.bytes)
+    cached = {id(dataset): file.with_cache(dataset) for dataset in datasets}
+    columns = [replace(column, dataset=cached[id(column.dataset)]) for column in columns]
     for path, labels in types.enums.items():
         more = f" and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
         listed = ", ".join(map(repr, labels[:_MAX_LABELS]))
@@ -208,12 +219,14 @@ def _columns(file: File, found: Any) -> tuple[list[_Column], int]:
     return columns, entries
 
 
-def _datasets(file: File, group: Any) -> list[Any]:
-    """The datasets of a group that have entries."""
+def _datasets(file: File, group: Any, unwanted: set[str]) -> list[Any]:
+    """The datasets of a group that have entries, but the unwanted ones, which are taken out of that set."""
     datasets = []
     with file.errors(f"group '{group.name}'"):
         keys = list(group)
-    for key in keys:
+    wanted = [key for key in keys if key not in unwanted]
+    unwanted.difference_update(keys)
+    for key in wanted:
         try:
             member = file.find(key, group)
         except NotFoundError:

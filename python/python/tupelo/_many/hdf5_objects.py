@@ -28,6 +28,10 @@ _MAX_EXPANSION = 1100
 """Values may take this many times the bytes that are stored for them: deflate reaches 1032."""
 _FREE_BYTES = 64 << 20
 """Memory of values that need no stored bytes, for each dataset."""
+_CACHE_BYTES = 1 << 20
+"""Memory that HDF5 has for the chunks of a dataset, by default."""
+_MAX_CACHED_BYTES = 1 << 32
+"""Largest memory of the chunks that are kept of all datasets."""
 _MAX_BLOCK_BYTES = 1 << 30
 """Largest memory of a chunk or an entry, which are read as a whole."""
 
@@ -51,6 +55,8 @@ class File:
         self.h5py, self.shown, self.allowed = h5py, shown, allowed
         self.folder = os.path.dirname(local)
         self._steps = 0
+        self.cached_bytes = 0
+        """Memory for the chunks that the datasets keep."""
         try:
             status = os.stat(local)
         except FileNotFoundError:
@@ -180,6 +186,31 @@ class File:
                 f"{self.shown}: {what}: its values take {values} bytes, but only {stored} bytes are stored for them; "
                 "allow_sparse=True writes them all the same"
             )
+
+    def with_cache(self, dataset: Any) -> Any:
+        """The dataset with room for the chunks of an entry; the given one is closed. HDF5 decompresses chunks that do
+        not fit into its cache for each part again, and the first that opens a dataset sets its cache."""
+        if not dataset.chunks:
+            return dataset
+        with self.errors(f"dataset '{dataset.name}'"):
+            across = prod(
+                -(-length // chunk) for length, chunk in zip(dataset.shape[1:], dataset.chunks[1:], strict=True)
+            )
+            needed = across * prod(dataset.chunks) * dataset.dtype.itemsize
+            if needed <= _CACHE_BYTES:
+                return dataset
+            self.cached_bytes += needed
+            if self.cached_bytes > _MAX_CACHED_BYTES:
+                raise LimitError(
+                    f"{self.shown}: dataset '{dataset.name}': the chunks of an entry in all datasets take "
+                    f"{self.cached_bytes} bytes of memory, more than the limit of {_MAX_CACHED_BYTES}; write the "
+                    "datasets with smaller ones, or leave some out with exclude="
+                )
+            access = self.h5py.h5p.create(self.h5py.h5p.DATASET_ACCESS)
+            access.set_chunk_cache(max(521, 10 * across + 1), needed, 0.75)
+            path = dataset.name.encode()
+            dataset.id.close()
+            return self.h5py.Dataset(self.h5py.h5d.open(self.root.id, path, access))
 
     def _stored_bytes(self, dataset: Any, seen: set[str], depth: int = 0) -> int:
         """The bytes that are stored for a dataset, those of each dataset behind a virtual one once."""

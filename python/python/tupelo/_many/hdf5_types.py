@@ -58,7 +58,9 @@ class Types:
             kind = pa.from_numpy_dtype(native)
             size = dtype.itemsize
             return Type(kind, lambda values: pa.array(np.ascontiguousarray(values, dtype=native), kind), size, size)
-        what = f"{path}: an ntuple cannot store the HDF5 type {dtype}; choose other datasets with dataset="
+        what = (
+            f"{path}: an ntuple cannot store the HDF5 type {dtype}; exclude= leaves it out, and dataset= chooses others"
+        )
         raise UnsupportedError(what)
 
 
