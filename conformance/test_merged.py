@@ -109,6 +109,42 @@ def test_other_representations_are_read_by_others(
     summary.append(f"{len(found)} real ntuples merged with pages that are stored in two ways, read by {tool}")
 
 
+def test_rounded_encodings_are_not_mixed(tmp_path: Path, summary: list[str]) -> None:
+    """Defect: ROOT took the bits and the range of one encoding for those of all, and aborted or read other values."""
+    encodings = [
+        None,
+        "Real32Trunc(14)",
+        "Real32Trunc(20)",
+        "Real32Quant(16,-10,10)",
+        "Real32Quant(16,-20,20)",
+        "Real16",
+    ]
+    files = []
+    for number, encoding in enumerate(encodings):
+        file = tmp_path / f"{number}.root"
+        with tupelo.recreate(file) as out:
+            ntuple = out.mkrntuple("n", {"x": "float"}, encodings={"x": encoding} if encoding else {})
+            ntuple.extend({"x": [number + 0.1, -0.7, 3.14159]})
+        files.append(file)
+    pairs = [(one, other) for one in files for other in files]
+    merged, expected = [], []
+    for number, (one, other) in enumerate(pairs):
+        out = tmp_path / f"merged{number}.root"
+        run("merge", "-q", str(out), str(one), str(other))
+        merged.append({"file": str(out), "ntuple": "n"})
+        expected.append(
+            [x for file in (one, other) for x in tupelo.open(f"{file}:n")["x"].array(library="np").tolist()]
+        )
+        assert tupelo.open(f"{out}:n")["x"].array(library="np").tolist() == expected[-1], (one, other)
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    found = {}
+    for one, dump in zip(merged, judge("root", merged, "rounded"), strict=True):
+        found[one["file"]] = dump.messages + agree(tupelo_dump(f"{one['file']}:n", "rounded"), dump)
+    report(found)
+    summary.append(f"{len(found)} pairs of encodings of floating-point numbers merged, read by root")
+
+
 @pytest.fixture(scope="module")
 def widened() -> dict[str, tuple[str, Path]]:
     """Real ntuples, and files with the first half of their fields to which the others were added."""
@@ -359,11 +395,34 @@ for number in (1, 2, 3):
         # ROOT's merger mixes up contents and entries where only some profiles have weights.
         made[6].Fill(x, y, 0.5 + abs(z))
         made[7].Fill(x, y, z)
+    # Statistics are those of the bins where these were set, or where an axis has a range.
+    for kind, axes in (("TH1F", 1), ("TH2D", 2), ("TH3I", 3), ("TProfile", 1), ("TProfile2D", 2), ("TH1L", 1)):
+        for state in ("set", "range", "overflows"):
+            if state == "set" and "Profile" in kind:
+                continue
+            one = getattr(ROOT, kind)(f"{kind}_{state}", state, *[4, 0, 4] * axes)
+            values = [number / 2, 1.5, number][:axes]
+            if state == "set":
+                one.SetBinContent(*[number] * axes, 5 * number) if number < 3 else one.Fill(*values)
+            else:
+                one.Fill(*values, *[2.5] * ("Profile" in kind))
+                one.Fill(*[3.5] * axes, *[0.5] * ("Profile" in kind))
+            if state == "range":
+                one.GetXaxis().SetRange(1, 2)
+            if state == "overflows":
+                one.SetStatOverflows(ROOT.TH1.kConsider)
+                one.Fill(*[9] * axes, *[1] * ("Profile" in kind))
+            made.insert(0, one)
+    edge = ROOT.TH1C("TH1C_edge", "limits", 2, 0, 2)
+    edge.SetBinContent(1, -100)
+    edge.SetBinContent(2, 100)
+    made.insert(0, edge)
     file.cd()
     for histogram in made[:-1]:
         histogram.Write()
-    file.mkdir("deep/er").cd()
+    file.mkdir("deep/er", "a title").cd()
     made[-1].Write()
+    file.mkdir(f"empty{number}", "nothing in it")
     labelled = ROOT.TH1D("labels", "labels", 2, 0, 2)
     labelled.GetXaxis().SetBinLabel(1, "one")
     labelled.GetXaxis().SetBinLabel(2, "two")
@@ -387,7 +446,12 @@ def numbers(histogram):
         found["entries of bins"] = [histogram.GetBinEntries(c) for c in cells]
     return found | {"stats": list(stats), "entries": [histogram.GetEntries()], "squares": [histogram.GetSumw2().fN]}
 
-names = ["f", "d", "i", "c", "d2", "d3", "p", "deep/er/p2", "deep/er/labels"]
+names = ["f", "d", "i", "c", "d2", "d3", "p", "deep/er/p2", "deep/er/labels", "TH1C_edge"]
+names += [key.GetName() for key in theirs.GetListOfKeys() if key.GetName().endswith(("_set", "_range", "_overflows"))]
+assert len(names) == 26, names
+for path in ("empty1", "empty2", "empty3", "deep/er"):
+    own, expected = (file.GetDirectory(path) for file in (ours, theirs))
+    assert own.GetTitle() == expected.GetTitle() and own.GetNkeys() == expected.GetNkeys(), path
 for name in names:
     one, other = ours.Get(name), theirs.Get(name)
     assert one.ClassName() == other.ClassName() and one.GetTitle() == other.GetTitle(), name
@@ -619,3 +683,90 @@ def test_common_branches_get_the_wider_type_and_losses_are_named(tmp_path: Path)
     assert done.returncode == 1
     assert all(f"not merged: tree 't': {what}other.root" in done.stderr for what in lost), done.stderr
     run("merge", "-q", out, other, other, "--force")
+
+
+REFERENCES = """
+import sys, ROOT
+ROOT.gInterpreter.Declare('''
+void write(const char *name, int count) {
+   TFile file(name, "recreate");
+   TTree tree("R", "references");
+   auto named = new TNamed("x", "y");
+   auto reference = new TRef;
+   tree.Branch("named", &named, 32000, 0);
+   tree.Branch("reference", &reference, 32000, 0);
+   for (int number = 0; number < count; ++number) {
+      named->SetName(TString::Format("%s%d", name, number));
+      *reference = named;
+      tree.Fill();
+   }
+   tree.Write();
+}
+int read(const char *name) {
+   TFile file(name);
+   auto tree = file.Get<TTree>("R");
+   TNamed *named = nullptr;
+   TRef *reference = nullptr;
+   tree->SetBranchAddress("named", &named);
+   tree->SetBranchAddress("reference", &reference);
+   int found = 0;
+   for (int entry = 0; entry < tree->GetEntries(); ++entry) {
+      tree->GetEntry(entry);
+      found += reference->GetObject() == named;
+   }
+   return found;
+}
+''')
+"""
+WRITE_REFERENCES = REFERENCES + "ROOT.write(sys.argv[1], int(sys.argv[2]))"
+COUNT_REFERENCES = (
+    REFERENCES
+    + """
+file = ROOT.TFile.Open(sys.argv[1])
+ids = [key.GetTitle() for key in file.GetListOfKeys() if key.GetClassName() == "TProcessID"]
+print(ROOT.read(sys.argv[1]), file.Get("R").GetEntries(), len(ids), len(set(ids)))
+"""
+)
+MERGE = """
+import sys, ROOT
+merger = ROOT.TFileMerger(False)
+merger.OutputFile(sys.argv[1])
+for file in sys.argv[2:]:
+    merger.AddFile(file)
+merger.Merge()
+"""
+
+
+def test_references_between_objects_are_kept(tmp_path: Path) -> None:
+    """Defect: the identities of processes were not copied, so that no reference was resolved."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+
+    def root(script: str, *arguments: object) -> list[str]:
+        command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    def tupelo(*arguments: object) -> None:
+        done = subprocess.run([str(TUPELO), *map(str, arguments)], capture_output=True, text=True)
+        assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
+
+    files = [tmp_path / f"{number}.root" for number in (1, 2, 3)]
+    for count, file in enumerate(files, start=5):
+        root(WRITE_REFERENCES, file, count)
+    assert root(COUNT_REFERENCES, files[0]) == ["5", "5", "1", "1"]
+    out, both = tmp_path / "out.root", tmp_path / "both.root"
+    for options in ([], ["--compression", "lz4:4"], ["--auto-flush", "2"], ["--basket-bytes", "100"]):
+        tupelo("copy", f"{files[0]}:R", "-o", out, "--force", *options)
+        assert root(COUNT_REFERENCES, out) == ["5", "5", "1", "1"], options
+    tupelo("merge", "--force", out, *files)
+    assert root(COUNT_REFERENCES, out) == ["18", "18", "3", "3"]
+    # ROOT's own merger adds to the numbers of processes in the keys of baskets.
+    root(MERGE, both, *files[:2])
+    assert root(COUNT_REFERENCES, both) == ["11", "11", "2", "2"]
+    tupelo("copy", both, "-o", out, "--force")
+    assert root(COUNT_REFERENCES, out) == ["11", "11", "2", "2"]
+    tupelo("merge", "--force", out, files[2], both, files[0])
+    found, entries, identities, different = root(COUNT_REFERENCES, out)
+    assert (found, entries, different) == ("23", "23", "3"), identities
+    tupelo("repack", out)
+    assert root(COUNT_REFERENCES, out)[:2] == ["23", "23"]

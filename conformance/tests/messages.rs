@@ -37,7 +37,11 @@ fn the_error_for_an_object_that_is_not_an_ntuple_names_its_class() {
         said(&trees, Some("Events;1")),
         "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` converts a tree to an ntuple"
     );
-    assert_eq!(said(&trees, Some("dir")), "'dir' is a directory; it contains no ntuple");
+    assert_eq!(said(&trees, Some("dir")), "'dir' is a directory; it contains no ntuple and no tree");
+    assert_eq!(
+        said(&trees, Some("h")),
+        "'h' is a TH1D, neither an RNTuple nor a tree; the file contains the trees 'Events', 'Runs'"
+    );
     let none = "the file contains no ntuple; it contains 2 TTree ('Events', …), a TGraph 'dir/g', a TH1D 'h'";
     assert_eq!(said(&trees, None), none);
     assert_eq!(said(&file(&[]), None), "the file contains no ntuple");

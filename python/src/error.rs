@@ -24,6 +24,7 @@ fn text(error: &Error) -> String {
         Some(Remedy::BinaryStrings) => format!("{error} (binary_strings)"),
         Some(Remedy::UnionFields) => format!("{error} (fields='union')"),
         Some(Remedy::Prefix) => format!("{error} (a mapping of prefixes to tables)"),
+        Some(Remedy::Recover) => format!("{error} (recover=True)"),
         _ => error.to_string(),
     }
 }

@@ -121,6 +121,11 @@ impl File {
         Ok(Self { inner: cancellable(py, || self.inner.clone().recovered())? })
     }
 
+    /// Raises an error if the writer of the file did not save its directories.
+    fn check_saved(&self, py: Python<'_>) -> PyResult<()> {
+        cancellable(py, || self.inner.check_saved())
+    }
+
     /// The rules of the format that the file breaks, as far as they are known.
     fn deviations(&self) -> Vec<String> {
         self.inner.deviations().iter().map(ToString::to_string).collect()

@@ -408,8 +408,10 @@ impl Table {
             let options = options.to_write()?;
             file.with(|file| copy(read, file, path, options, how, progress))
         })?;
-        let copied = copied.map(|copied| (copied.written.entries, copied.warnings));
-        let (entries, warnings) = copied.unwrap_or_default();
+        let Some(copied) = copied else { return Ok(Copied::default()) };
+        let mixed = copied.note().map(|what| format!("ntuple '{path}': {what}"));
+        let (entries, mut warnings) = (copied.written.entries, copied.warnings);
+        warnings.extend(mixed);
         Ok(Copied { entries, warnings })
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct TableSizes {
 
 /// What was copied of an ntuple or a tree.
 #[pyclass(frozen, get_all, module = "tupelo._core")]
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Copied {
     pub(crate) entries: u64,
     pub(crate) warnings: Vec<String>,

@@ -202,7 +202,7 @@ impl AuxStores {
             let format = match derivation.is_tree {
                 Some(true) => Format::Tree,
                 Some(false) => Format::Ntuple,
-                None => self.inner.format()?,
+                None => self.inner.format(),
             };
             file.with(|file| derivation.of(&self.inner)?.write(file, format, progress))
         })?;

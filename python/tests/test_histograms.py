@@ -279,7 +279,7 @@ def test_objects_of_other_classes(written_by_root: tuple[Path, Any, Any]) -> Non
         file["h1X"]
     with pytest.raises(tupelo.InvalidArgumentError, match="'dir' is a directory"):
         file["dir"]
-    with pytest.raises(tupelo.UnsupportedError, match="'h1D' is a TH1D, not an RNTuple"):
+    with pytest.raises(tupelo.UnsupportedError, match="'h1D' is a TH1D, neither an RNTuple nor a tree"):
         next(tupelo.iterate(f"{path}:h1D"))
 
 

@@ -213,7 +213,7 @@ impl Console {
     /// Prints what is left out of an ntuple or tree that is read, and its other warnings, and follows it.
     pub(crate) fn warn_of_read(&self, table: &Table, skipped: &[Skipped]) {
         self.warn_of_deviations(&table.file_name(), table.deviations());
-        let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
+        let kind = if table.is_of_trees() { "tree" } else { "ntuple" };
         let place = format!("{}: {kind} '{}'", table.file_name(), table.path());
         for Skipped { name, reason, .. } in skipped.iter().take(MAX_SKIPPED) {
             let (name, quoted) = (name.escape_debug(), name.replace('/', "."));
@@ -238,7 +238,7 @@ impl Console {
     }
 
     fn print_warnings(&self, table: &Table, printed: usize) {
-        let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
+        let kind = if table.is_of_trees() { "tree" } else { "ntuple" };
         for warning in table.warnings().iter().skip(printed) {
             self.warn(&format!("{}: {kind} '{}': {warning}", table.file_name(), table.path()));
         }

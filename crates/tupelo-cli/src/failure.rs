@@ -97,8 +97,9 @@ impl From<tupelo::Error> for Failure {
             (_, Some(Remedy::Unmatched)) => Self::new(error)
                 .with_hint("--unmatched null keeps such entries, with nulls, and --unmatched drop leaves them out"),
             (_, Some(Remedy::Prefix)) => Self::usage(error).with_hint("--prefix TEXT renames the fields of an input"),
-            (_, Some(Remedy::Recursive)) => Self::usage(error).with_hint("-r removes directories with their contents"),
+            (_, Some(Remedy::Recursive)) => Self::new(error).with_hint("-r removes directories with their contents"),
             (_, Some(Remedy::Replace)) => Self::usage(error).with_hint("--force replaces it"),
+            (_, Some(Remedy::Recover)) => Self::new(error).with_hint("--recover reads the objects that it finds in it"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
             (tupelo::ErrorKind::Corrupt, _) => {
                 let hint = format!("`tupelo verify {file}` {VERIFY_HINT}");

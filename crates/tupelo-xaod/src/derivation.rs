@@ -154,10 +154,9 @@ impl Derivation<'_> {
         if let Some(from) = self.event.file() {
             copy_objects(from, file, &["**".to_owned()], compression, &mut HashSet::new())?;
         }
-        let name = self.event.name_as(format)?;
+        let name = self.event.name_as(format);
         let like = self.event.tree()?;
-        let Some(entries) = self.write_table(read, (file, &name, format), like.as_ref(), &mut derived, progress)?
-        else {
+        let Some(entries) = self.write_table(read, (file, name, format), like.as_ref(), &mut derived, progress)? else {
             return Ok(None);
         };
         derived.entries = entries;
@@ -184,7 +183,7 @@ impl Derivation<'_> {
                 "variables can only be added to the file of the event for all entries and elements; write another file";
             return Err(Error::invalid_argument(what));
         }
-        if self.event.tree()?.is_some() {
+        if self.event.format() == Format::Tree {
             let what = "variables cannot be added to a tree in its file; write another file";
             return Err(Error::unsupported(what));
         }
@@ -256,7 +255,7 @@ impl Derivation<'_> {
             (true, None) => event.table().read_all(),
             (true, Some(patterns)) => event.table().read(&patterns)?,
         };
-        let mut names = Names { event, has_dots: event.tree()?.is_some(), added: HashMap::new() };
+        let mut names = Names { event, has_dots: event.format() == Format::Tree, added: HashMap::new() };
         let mut thinning = Thinning::default();
         let (mut inputs, mut counts) = (Vec::new(), Vec::new());
         for (container, variable, values) in &self.added {

@@ -123,23 +123,19 @@ impl Event {
     }
 
     /// How the events are stored.
-    ///
-    /// # Errors
-    /// Those of opening the first of several files again.
-    pub fn format(&self) -> Result<Format> {
-        Ok(if self.tree()?.is_some() { Format::Tree } else { Format::Ntuple })
+    pub fn format(&self) -> Format {
+        if self.table.is_of_trees() { Format::Tree } else { Format::Ntuple }
     }
 
     /// The name of the events in a file of this format.
-    pub(crate) fn name_as(&self, format: Format) -> Result<String> {
+    pub(crate) fn name_as(&self, format: Format) -> &str {
         let own = self.table.path();
         let [ntuple, early, tree] = EVENTS;
-        Ok(match (format, self.tree()?) {
-            (Format::Tree, None) if [ntuple, early].contains(&own) => tree,
-            (Format::Ntuple, Some(_)) if own == tree => ntuple,
+        match (format, self.format()) {
+            (Format::Tree, Format::Ntuple) if [ntuple, early].contains(&own) => tree,
+            (Format::Ntuple, Format::Tree) if own == tree => ntuple,
             _ => own,
         }
-        .to_owned())
     }
 
     /// Number of entries.

@@ -104,6 +104,8 @@ pub enum Remedy {
     Recursive,
     /// Replace the object that has the name (`ops::objects::rename`).
     Replace,
+    /// Rebuild the directories of a file from its records (`OpenOptions::with_recover`).
+    Recover,
 }
 
 impl fmt::Display for Remedy {
@@ -117,6 +119,7 @@ impl fmt::Display for Remedy {
             Self::Unmatched => "keep such entries with nulls, or leave them out",
             Self::Recursive => "remove directories with their contents",
             Self::Replace => "replace the object that has the name",
+            Self::Recover => "open the file with its directories rebuilt",
         })
     }
 }

@@ -18,9 +18,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use tupelo::dataset::find;
-use tupelo::ops::copy::{CopyOptions, copy, extend};
-use tupelo::ops::inspect;
+use tupelo::ops::copy::{Copied, CopyOptions, copy, extend};
 use tupelo::ops::merge::MissingBranches;
+use tupelo::ops::{comes_with_trees, inspect};
 use tupelo::reader::{Location, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
@@ -203,7 +203,9 @@ impl Args {
         }
         let what = "--define, --rename, --union, --split-entries, --split-bytes and sizes of pages and clusters do not apply to \
                     trees";
-        Err(Failure::usage(what).with_hint("`tupelo import` makes an ntuple of its entries, with these options"))
+        let hint = "`tupelo export` writes its entries again, also with --define; `tupelo import` makes an ntuple of them, \
+                    also with --rename";
+        Err(Failure::usage(what).with_hint(hint))
     }
 
     /// How trees are copied.
@@ -336,6 +338,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             };
             summaries.push((copy.job.name.clone(), written));
         }
+        check_any(!summaries.is_empty() || !carried.is_empty() || !objects.is_empty(), &left_out)?;
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
@@ -478,6 +481,9 @@ fn write(
             extend(read, file, name, options, how, &mut report).map_err(|error| Failure::from(error).of_data())?
         }
     };
+    if let Some(what) = copied.as_ref().and_then(Copied::note) {
+        console.note(&format!("{name}: {what}"));
+    }
     Ok(copied.map(|copied| Written { progress: copied.written, lost: copied.warnings }))
 }
 
@@ -486,6 +492,14 @@ fn join_failure(error: tupelo::Error) -> Failure {
     let is_named = error.remedy() == Some(Remedy::Prefix);
     let failure = Failure::from(error);
     if is_named { failure } else { failure.of_data() }
+}
+
+/// Refuses to write a file with nothing in it, if something was left out.
+fn check_any(is_any: bool, left_out: &[String]) -> Result<(), Failure> {
+    match left_out {
+        [first, ..] if !is_any => Err(Failure::new(format_args!("nothing can be written: {first}"))),
+        _ => Ok(()),
+    }
 }
 
 /// Warns about what an output lacks although it was selected; a failure unless that is accepted.
@@ -518,7 +532,8 @@ fn warn_not_copied(file: &File, takes_trees: bool, carried: &HashSet<String>, co
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
         let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
-        let is_entries = object.class_name == NTUPLE_CLASS || is_tree && takes_trees;
+        let is_of_trees = (is_tree || comes_with_trees(&object.class_name)) && takes_trees;
+        let is_entries = object.class_name == NTUPLE_CLASS || is_of_trees;
         let is_copied = object.is_newest && (is_entries || !is_tree && carried.contains(&object.path));
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });

@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     };
     // For ntuples that have not been written yet.
     let new = goal.best(&candidates);
-    let verb = if table.tree().is_some() { "import" } else { "copy" };
+    let verb = if table.is_of_trees() { "import" } else { "copy" };
     let command = command(args, verb, &location, chosen);
     if args.json {
         let one = |candidate: &Candidate| to_json(candidate, &goal);
@@ -241,7 +241,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 
 /// The read; for a tree, without the branches that cannot be decoded.
 fn read(args: &Args, table: &tupelo::Table, console: &Console) -> Result<Read, Failure> {
-    if table.tree().is_none() {
+    if !table.is_of_trees() {
         return args.fields.read(table, None);
     }
     let selecting = Selecting { entries: 0..table.entries(), with_counters: true, ..Selecting::default() };

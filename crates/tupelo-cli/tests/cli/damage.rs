@@ -386,6 +386,30 @@ fn what_is_whole_is_salvaged() {
     assert_eq!((run.status, number(&report, "lost_entries"), number(&report, "entries")), (Some(1), 3000, 0));
 }
 
+/// Defect: nothing was saved of an ntuple with one cluster.
+#[test]
+fn fields_are_left_out_where_most_entries_would_be_lost() {
+    let place = Place::new();
+    let [file, out, expected] = ["file.root", "saved.root", "expected.root"].map(|name| place.path(name));
+    tupelo(&["copy", &place.b2hhh(), "-o", &file, "--cluster-bytes", "100MB"]).ok();
+    tupelo(&["copy", &file, "-o", &expected, "--exclude", "H1_PX,H2_PX"]).ok();
+    for field in ["H1_PX", "H2_PX"] {
+        let page = regions(&file).into_iter().find(|region| region["field"] == json!(field)).expect("a page");
+        damage(&file, number(&page, "offset") + 20);
+    }
+    let run = tupelo(&["verify", &file, "--salvage", &out, "--json"]);
+    assert_eq!(run.status, Some(1), "{}", run.stderr);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((number(&report, "lost_entries"), number(&report, "entries")), (0, 3000), "{report}");
+    let lost = report["lost"].as_array().expect("a list");
+    let names: Vec<_> = lost.iter().map(|lost| lost["fields"][0]["name"].clone()).collect();
+    assert_eq!(names, [json!("H1_PX"), json!("H2_PX")]);
+    let reason = lost[0]["fields"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("left out in all entries: 3000 entries are damaged: "), "{reason}");
+    tupelo(&["diff", &expected, &out]).ok();
+    tupelo(&["verify", &out]).ok();
+}
+
 /// Defect: nothing was saved of a tree with one cluster, and other objects of the file were not mentioned.
 #[test]
 fn branches_are_left_out_where_most_entries_would_be_lost() {

@@ -285,11 +285,14 @@ fn branches_are_chosen_by_their_class() {
     tupelo(&["verify", &out]).ok();
     // Objects that are stored with their classes stay in their baskets: their branches are refused, or left out by name.
     let arguments = ["copy", &tree, "-o", &out, "--force", "--auto-flush", "7", "--basket-bytes", "4kB"];
+    let before = std::fs::read(&out).expect("a file");
     let refused = tupelo(&arguments).fails(1);
     assert!(
-        refused.contains("stores objects with their classes") && refused.contains("without what the warnings name"),
+        refused.contains("nothing can be written: ") && refused.contains("stores objects with their classes"),
         "{refused}"
     );
+    // Defect: a file without a tree was written.
+    assert!(std::fs::read(&out).expect("a file") == before);
     let skipped = tupelo(&[&arguments[..], &["--skip-unreadable"]].concat());
     assert!(skipped.stderr.contains("not copied: tree 'CollectionTree': branch '"), "{}", skipped.stderr);
     skipped.ok();

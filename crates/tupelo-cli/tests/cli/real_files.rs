@@ -79,6 +79,11 @@ fn intact_files_are_not_called_damaged() {
         for path in folder.map(|folder| files(&folder)).unwrap_or_default() {
             let file = path.to_str().expect("a path in UTF-8");
             let run = tupelo(&["verify", "--json", file]);
+            // Its objects cannot be found.
+            if file.ends_with("unclosed_never_saved.root") {
+                assert_eq!(run.status, Some(1));
+                continue;
+            }
             // Some are from before format 1.0.
             let Ok(report) = serde_json::from_str::<Value>(&run.stdout) else { continue };
             assert_eq!(report["damages"], json!([]), "{file}");

@@ -79,6 +79,8 @@ impl Compression {
     pub const NONE: Self = Self(None);
     /// zstd at level 5: ROOT's default for RNTuple.
     pub const DEFAULT: Self = Self(Some((Algorithm::Zstd, 5)));
+    /// One that every reader has: zlib of level 1.
+    pub const COMMON: Self = Self(Some((Algorithm::Zlib, 1)));
 
     /// A codec at a level from 1 (fast) to 9 (small), on ROOT's scale: zstd's own level is twice that.
     ///
@@ -100,7 +102,9 @@ impl Compression {
         if setting.is_multiple_of(100) {
             return Ok(Self::NONE);
         }
-        let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.code() == setting / 100);
+        // 0 is ROOT's global default: zlib.
+        let code = (setting / 100).max(Algorithm::Zlib.code());
+        let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.code() == code);
         Self::new(algorithm.ok_or_else(unknown)?, (setting % 100) as u8)
     }
 

@@ -46,6 +46,9 @@ pub struct Key {
     pub title: String,
 }
 
+/// The bits of a 64-bit offset in a key.
+const SEEK_BITS: u64 = (1 << 48) - 1;
+
 impl Key {
     /// Reads a key; `offset` is where the bytes lie in the file.
     ///
@@ -72,7 +75,8 @@ impl Key {
             return Err(Error::corrupt(format!("key of {key_bytes} bytes in a record of {nbytes} bytes")).at(offset));
         }
         let (seek_key, seek_parent) = match version > BIG {
-            true => (cursor.u64_be()?, cursor.u64_be()?),
+            // The highest bits are those of another number (`TKey::fPidOffset`).
+            true => (cursor.u64_be()?, cursor.u64_be()? & SEEK_BITS),
             false => (u64::from(cursor.u32_be()?), u64::from(cursor.u32_be()?)),
         };
         // An object cannot begin before the names.

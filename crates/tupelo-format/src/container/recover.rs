@@ -208,9 +208,10 @@ pub fn is_listed(fetched: &FetchedRanges) -> Attempt<bool> {
     Ok(header.end <= fetched.size() && top.is_some_and(|top| !top.keys.is_empty()))
 }
 
-/// Whether the record of a key belongs in a list that [`recovered`] makes, as for ROOT (`TFile::Recover`).
+/// Whether the record of a key belongs in a list that [`recovered`] makes, as for ROOT (`TFile::Recover`). Key lists and
+/// free lists by ROOT's writer of ntuples have no class.
 pub fn is_recoverable(key: &Key) -> bool {
-    !matches!(key.class_name.as_str(), "TBasket" | "RBlob")
+    !matches!(key.class_name.as_str(), "TBasket" | "RBlob" | "")
 }
 
 /// The state of a file whose directories are lost: key lists are appended for the top directory and for the directories

@@ -133,8 +133,9 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
         }
         "TDatime" => Err(Error::unsupported(format!("writing objects of class {name} is not supported"))),
         _ => {
-            // The highest two bits of a version mean something else.
-            let version = u16::try_from(object.version()).ok().filter(|version| (1..0x4000).contains(version));
+            // The highest two bits of a version mean something else. ROOT 6.40 gives `TH1L` version 0.
+            let is_valid = |version: &u16| *version < 0x4000 && (*version > 0 || object.class.checksum != 0);
+            let version = u16::try_from(object.version()).ok().filter(is_valid);
             let version = version.ok_or_else(|| Error::unsupported(format!("class {name} has no valid version")))?;
             out.versioned(version, |out| members(out, object))
         }

@@ -13,6 +13,8 @@ pub struct MovedBasket {
     /// Its key and head.
     head: Vec<u8>,
     was_embedded: bool,
+    /// What is added to the numbers of the processes of its objects (`TKey::fPidOffset`).
+    process_offset: u16,
 }
 
 /// Places in the key of a basket, in bytes: stored bytes, version, bytes before compression, its own length, offsets.
@@ -21,13 +23,15 @@ const VERSION: Range<usize> = 4..6;
 const OBJECT: Range<usize> = 6..10;
 const KEY_BYTES: Range<usize> = 14..16;
 const OFFSETS: usize = 18;
+/// The place of the number that is added to those of processes, in the bits of the parent's offset.
+const PROCESS_SHIFT: u32 = 48;
 /// Where the first record of a file is, as whose part baskets are written.
 const PARENT: u32 = 100;
 
 impl MovedBasket {
     /// One in a record of a file, whose key and head are these bytes.
     pub fn of_record(head: &[u8]) -> Self {
-        Self { head: head.to_vec(), was_embedded: false }
+        Self { head: head.to_vec(), was_embedded: false, process_offset: process_offset(head) }
     }
 
     /// One in the tree's own record, with its values and positions.
@@ -55,7 +59,8 @@ impl MovedBasket {
         }
         let object = object.into_vec();
         put(&mut head, OBJECT, &(object.len() as u32).to_be_bytes());
-        Ok((Self { head, was_embedded: true }, object))
+        let process_offset = process_offset(&head);
+        Ok((Self { head, was_embedded: true, process_offset }, object))
     }
 
     /// Bytes of key and head.
@@ -68,13 +73,19 @@ impl MovedBasket {
         self.was_embedded
     }
 
-    /// Whether the key has room for an offset in a file.
-    pub fn fits(&self, at: u64) -> bool {
-        self.is_big() || i32::try_from(at).is_ok()
+    /// Adds to the numbers of the processes of its objects.
+    ///
+    /// # Errors
+    /// Limit for a sum above 65 535.
+    pub fn add_process_offset(&mut self, more: u16) -> Result<()> {
+        let sum = self.process_offset.checked_add(more);
+        self.process_offset = sum.ok_or_else(|| Error::limit("the number of a process exceeds 65 535"))?;
+        Ok(())
     }
 
-    fn is_big(&self) -> bool {
-        self.head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
+    /// Whether the key has room for an offset in a file.
+    pub fn fits(&self, at: u64) -> bool {
+        is_big(&self.head) || i32::try_from(at).is_ok() && self.process_offset == 0
     }
 
     /// The same with a key of 64-bit offsets and its values and positions, which count from the start of the key.
@@ -103,7 +114,7 @@ impl MovedBasket {
                 }
             }
         }
-        Ok((Self { head: new, was_embedded: self.was_embedded }, object))
+        Ok((Self { head: new, ..*self }, object))
     }
 
     /// Key and head in front of a payload of `payload_bytes` at an offset that [fits](Self::fits).
@@ -111,15 +122,26 @@ impl MovedBasket {
         let mut head = self.head.clone();
         let stored = u32::try_from(head.len() + payload_bytes).unwrap_or(u32::MAX);
         put(&mut head, STORED, &stored.to_be_bytes());
-        if self.is_big() {
+        if is_big(&head) {
             put(&mut head, OFFSETS..OFFSETS + 8, &at.to_be_bytes());
-            put(&mut head, OFFSETS + 8..OFFSETS + 16, &u64::from(PARENT).to_be_bytes());
+            let parent = u64::from(PARENT) | u64::from(self.process_offset) << PROCESS_SHIFT;
+            put(&mut head, OFFSETS + 8..OFFSETS + 16, &parent.to_be_bytes());
         } else {
             put(&mut head, OFFSETS..OFFSETS + 4, &(at as u32).to_be_bytes());
             put(&mut head, OFFSETS + 4..OFFSETS + 8, &PARENT.to_be_bytes());
         }
         head
     }
+}
+
+fn is_big(head: &[u8]) -> bool {
+    head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
+}
+
+/// What a key adds to the numbers of processes.
+fn process_offset(head: &[u8]) -> u16 {
+    let parent = head.get(OFFSETS + 8..).and_then(|bytes| bytes.first_chunk()).filter(|_| is_big(head));
+    parent.map_or(0, |parent| (u64::from_be_bytes(*parent) >> PROCESS_SHIFT) as u16)
 }
 
 fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {

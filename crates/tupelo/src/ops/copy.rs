@@ -48,6 +48,17 @@ pub struct Copied {
     pub warnings: Vec<String>,
     /// The entry of the source after the last one that was read: where to continue if the options stopped the copy.
     pub end: u64,
+    /// Whether some clusters store fields in other encodings than others do: see [`Copied::note`].
+    pub is_mixed: bool,
+}
+
+impl Copied {
+    /// What a user should know of an ntuple whose clusters store fields in different encodings.
+    pub fn note(&self) -> Option<&'static str> {
+        let note = "its pages keep the different encodings of the inputs, which uproot 5.7 misreads; with a compression all \
+                    are written in one encoding";
+        self.is_mixed.then_some(note)
+    }
 }
 
 /// Copies what a read selects into a new ntuple: fields, entries, cut and computed columns. `None` if `progress` cancelled:
@@ -123,6 +134,7 @@ struct Copier<'f> {
     /// Those that were written to, by name.
     sets: HashMap<String, AttributeSetWriter>,
     warnings: Vec<String>,
+    is_mixed: bool,
     lost: Vec<LostMetadata>,
 }
 
@@ -138,7 +150,17 @@ struct LostMetadata {
 impl<'f> Copier<'f> {
     fn new(file: &'f FileWriter, writer: NtupleWriter, how: CopyOptions, warnings: Vec<String>) -> Self {
         let before = (writer.entries(), writer.stored_bytes());
-        Self { file, writer, how, before, stopped: None, sets: HashMap::new(), warnings, lost: Vec::new() }
+        Self {
+            file,
+            writer,
+            how,
+            before,
+            stopped: None,
+            sets: HashMap::new(),
+            warnings,
+            lost: Vec::new(),
+            is_mixed: false,
+        }
     }
 
     /// Number of entries that may follow.
@@ -186,7 +208,7 @@ impl<'f> Copier<'f> {
             files => format!("{} (nor those of {} more files)", lost.warning, files - 1),
         }));
         let end = self.stopped.unwrap_or(range.end);
-        Ok(Some(Copied { written: self.writer.finish()?, warnings, end }))
+        Ok(Some(Copied { written: self.writer.finish()?, warnings, end, is_mixed: self.is_mixed }))
     }
 
     /// Copies what a read selects of the entries of a file; false if that was cancelled.
@@ -253,6 +275,7 @@ impl<'f> Copier<'f> {
                     if self.stopped.is_some() {
                         return Ok(true);
                     }
+                    self.is_mixed |= cluster.has_other_representations();
                     self.writer.append_sealed(cluster, pages)?;
                     places.pass_all(end, end - next);
                     done = end;

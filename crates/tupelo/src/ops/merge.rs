@@ -3,8 +3,10 @@
 //! Ntuples are merged by [copying](super::copy) a [`Table::chain`](crate::Table::chain) of them.
 
 mod addition;
+mod arrays;
 mod histogram;
 mod many_axes;
+mod statistics;
 mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +18,7 @@ use tupelo_format::object::{Object, Value};
 use self::addition::{Add, addition, is_merged_by_root};
 pub(crate) use self::trees::LaterTrees;
 pub use self::trees::{MergedTree, MissingBranches, UnlikeBranches, merge_tree};
-use super::other_objects;
+use super::{directories, other_objects};
 use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;
 use crate::{ErrorKind, Result};
@@ -84,8 +86,9 @@ impl LeftOut {
 ///
 /// Objects of the same path are added up as by `hadd`: histograms and profiles with the same axes (bins, squares of weights,
 /// entries and statistics), also those of any number of axes (`THnSparse`, `THn`), efficiencies, the points of graphs, and
-/// `TParameter` by its bits. Everything else of them is as in the first file that has one. Of objects of other classes the first is taken; others that differ are left out, and
-/// so are equal ones of a class that ROOT adds up and this version does not.
+/// `TParameter` by its bits. Everything else of them is as in the first file that has one. Of objects of other classes the
+/// first is taken; others that differ are left out, and so are equal ones of a class that ROOT adds up and this version does
+/// not. The directories of all files are made, with the title in the first file that has each.
 ///
 /// # Errors
 /// Those of `open`; corrupt where a directory or an object to add is damaged; those of writing.
@@ -97,15 +100,24 @@ pub fn merge_objects<E: From<crate::Error>>(
 ) -> Result<MergedObjects, E> {
     let mut places: BTreeMap<String, Occurrences> = BTreeMap::new();
     let mut with_objects = BTreeSet::new();
+    let mut left_out = LeftOut::default();
     for number in 0..count {
-        for object in other_objects(&open(number)?)? {
+        let file = open(number)?;
+        for directory in directories(&file)? {
+            match to.file_sink()?.make_directory(&directory.path, Some(&directory.title)) {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                    left_out.add(&directory.path, &file, &error.reason());
+                }
+                made => made?,
+            }
+        }
+        for object in other_objects(&file)? {
             with_objects.insert(number);
             let new = Occurrences { class_name: object.class_name, first: number, last: number };
             places.entry(object.path).or_insert(new).last = number;
         }
     }
     let (mut merged, mut merging) = (MergedObjects::default(), BTreeMap::new());
-    let mut left_out = LeftOut::default();
     for number in with_objects {
         let file = open(number)?;
         for object in other_objects(&file)? {
@@ -181,7 +193,10 @@ fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compress
         "objects of its class are not merged, and that of the first file is different"
     };
     match to.copy_object(file, name, compression) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Merging::Refused(error.reason())),
+        // An invalid argument is a name that is not written.
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::InvalidArgument) => {
+            Ok(Merging::Refused(error.reason()))
+        }
         copied => {
             copied?;
             let equal = match why.is_empty() || is_merged_by_root(&place.class_name) {

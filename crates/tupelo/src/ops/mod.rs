@@ -28,7 +28,7 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 pub use copy::append;
 
 use crate::reader::{File, Listed, Ntuple, Object, Read, TREE_CLASSES};
-use crate::writer::EntrySink;
+use crate::writer::{EntrySink, PROCESS_CLASS};
 use crate::{Error, Result};
 
 /// Receives the number of selected entries that are done, and may cancel.
@@ -121,16 +121,36 @@ pub fn is_entries(class_name: &str) -> bool {
     TREE_CLASSES.contains(&class_name) || [ANCHOR_CLASS, PRE_RELEASE_CLASS].contains(&class_name)
 }
 
-/// The newest cycles of the objects of a file that are neither ntuples, trees nor directories.
+/// The newest cycles of the objects of a file that are neither ntuples, trees nor directories, nor belong to trees.
 ///
 /// # Errors
 /// Corrupt if a directory is damaged.
 pub fn other_objects(file: &File) -> Result<Vec<Object>> {
+    let objects = file.objects()?;
+    let has_trees = objects.iter().any(|object| TREE_CLASSES.contains(&object.class_name.as_str()));
     let is_other = |class_name: &str| {
-        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
+        let is_of_trees = TREE_CLASSES.contains(&class_name) || has_trees && comes_with_trees(class_name);
+        !is_of_trees && class_name != ANCHOR_CLASS && !is_directory(class_name)
     };
+    Ok(objects.into_iter().filter(|object| object.is_newest && is_other(&object.class_name)).collect())
+}
+
+/// Whether objects of a class come along with trees whose baskets are moved: the processes to which references point.
+pub fn comes_with_trees(class_name: &str) -> bool {
+    class_name == PROCESS_CLASS
+}
+
+/// The directories of a file, parents before what is in them.
+///
+/// # Errors
+/// Corrupt if a directory is damaged.
+pub fn directories(file: &File) -> Result<Vec<Object>> {
     let objects = file.objects()?.into_iter();
-    Ok(objects.filter(|object| object.is_newest && is_other(&object.class_name)).collect())
+    Ok(objects.filter(|object| object.is_newest && is_directory(&object.class_name)).collect())
+}
+
+fn is_directory(class_name: &str) -> bool {
+    class_name.starts_with("TDirectory")
 }
 
 /// An ntuple or an attribute set, as far as it can be opened.

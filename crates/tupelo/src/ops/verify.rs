@@ -196,6 +196,9 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
         Ok(())
     })?;
     report.deviations = file.deviations();
+    if let Err(error) = file.check_saved() {
+        report.add(Damage::whole("", error.reason()), error.kind());
+    }
     Ok(report)
 }
 

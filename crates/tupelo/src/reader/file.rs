@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tupelo_format::container::{Deviation, FileHeader};
+use tupelo_format::container::{Deviation, FileHeader, Rule};
 use tupelo_format::object::{self, Value};
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::streamer::StreamerInfos;
@@ -18,6 +18,7 @@ use tupelo_ttree::tree::TREE_CLASSES;
 
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
+use crate::error::Remedy;
 use crate::source::Metrics;
 use crate::source::{self, FileStore, Metadata, Objects, Origin, Session, TreeSource, and_next, may_be_elsewhere};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
@@ -83,9 +84,10 @@ pub struct Object {
 
 impl Object {
     /// The shortest name by which the object can be opened: the path, with the cycle (`Events;1`) where there is a
-    /// newer one.
+    /// newer one, or the path ends like one with a cycle.
     pub fn name(&self) -> String {
-        match self.is_newest {
+        let ends_with_cycle = self.path.rsplit_once(';').is_some_and(|(_, cycle)| cycle.parse::<u16>().is_ok());
+        match self.is_newest && !ends_with_cycle {
             true => self.path.clone(),
             false => format!("{};{}", self.path, self.cycle),
         }
@@ -357,6 +359,18 @@ impl File {
         Ok(Self { page_checksums: self.page_checksums, ..Self::of(container) })
     }
 
+    /// Checks that the directories lead to the objects of the file.
+    ///
+    /// # Errors
+    /// Corrupt if its writer did not save them, as when it was killed; those of reading them.
+    pub fn check_saved(&self) -> Result<()> {
+        self.objects()?;
+        match self.deviations().iter().any(|deviation| deviation.rule == Rule::Saved) {
+            true => Err(unsaved().in_file(self.name())),
+            false => Ok(()),
+        }
+    }
+
     /// Everything that the directories list, all cycles, in file order.
     ///
     /// # Errors
@@ -617,22 +631,30 @@ impl File {
     /// The error for an object that is not an ntuple: says what it is, and which ntuples exist.
     #[cold]
     fn not_an_ntuple(&self, object: &container::Object) -> Error {
-        let names = self.ntuple_names().unwrap_or_default();
         let (path, class) = (object.path.escape_debug(), object.key.class_name.escape_debug());
+        let is_tree = TREE_CLASSES.contains(&object.key.class_name.as_str());
         let (what, inside) = match object.key.is_directory() {
             true => (format!("'{path}' is a directory"), format!("{}/", object.path)),
-            false => (format!("'{path}' is a {class}, not an RNTuple"), String::new()),
+            false if is_tree => (format!("'{path}' is a {class}, not an RNTuple"), String::new()),
+            false => (format!("'{path}' is a {class}, neither an RNTuple nor a tree"), String::new()),
         };
-        let mut near: Vec<_> = names.iter().filter(|name| name.starts_with(&inside)).collect();
-        let more = if near.len() > MAX_SHOWN_NAMES { ", …" } else { "" };
-        near.truncate(MAX_SHOWN_NAMES);
-        let near: Vec<_> = near.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+        let listed = |kind: &str, names: Result<Vec<String>>| {
+            let mut near = names.unwrap_or_default();
+            near.retain(|name| name.starts_with(&inside));
+            let more = if near.len() > MAX_SHOWN_NAMES { ", …" } else { "" };
+            let near: Vec<_> = near.iter().take(MAX_SHOWN_NAMES).map(|it| format!("'{}'", it.escape_debug())).collect();
+            (!near.is_empty()).then(|| format!("the {kind} {}{more}", near.join(", ")))
+        };
+        let trees = if is_tree { None } else { listed("trees", self.tree_names()) };
+        let names = [listed("ntuples", self.ntuple_names()), trees];
+        let names: Vec<String> = names.into_iter().flatten().collect();
         let place = if inside.is_empty() { "the file" } else { "it" };
-        let hint = match near.as_slice() {
-            [] => format!("{place} contains no ntuple"),
-            near => format!("{place} contains the ntuples {}{more}", near.join(", ")),
+        let hint = match names.is_empty() {
+            true if is_tree => format!("{place} contains no ntuple"),
+            true => format!("{place} contains no ntuple and no tree"),
+            false => format!("{place} contains {}", names.join(" and ")),
         };
-        let of_tree = match TREE_CLASSES.contains(&object.key.class_name.as_str()) {
+        let of_tree = match is_tree {
             true => "; `tupelo import` converts a tree to an ntuple",
             false => "",
         };
@@ -661,11 +683,19 @@ fn pre_release(file: &source::File, object: &container::Object) -> Result<Error>
 /// The error of a file without ntuples that can be read: `what`, and what there is instead.
 #[cold]
 fn without(file: &source::File, what: &str) -> Result<Error> {
+    if file.session().deviations().list().iter().any(|deviation| deviation.rule == Rule::Saved) {
+        return Ok(unsaved());
+    }
     let is_old = |object: &container::Object| object.key.class_name == PRE_RELEASE_CLASS;
     match file.listing()?.objects().find(|(object, is_newest)| *is_newest && is_old(object)) {
         Some((object, _)) => pre_release(file, object),
         None => Ok(Error::not_found(format!("{what}{}", other_objects(file)?))),
     }
+}
+
+fn unsaved() -> Error {
+    let what = "its objects cannot be found, because its writer did not save the directories";
+    Error::corrupt(what).with_remedy(Remedy::Recover)
 }
 
 /// The contents of a file without ntuples, for a message: the classes, most frequent first.

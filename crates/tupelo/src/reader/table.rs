@@ -235,6 +235,11 @@ impl Table {
         Err(Error::unsupported(what).in_file(self.file_name()))
     }
 
+    /// Whether the entries are those of trees, of one or of several.
+    pub fn is_of_trees(&self) -> bool {
+        self.as_source().schema().is_of_tree()
+    }
+
     /// The tree, if it is one.
     pub fn tree(&self) -> Option<&Tree> {
         match self {

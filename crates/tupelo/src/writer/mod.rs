@@ -48,7 +48,7 @@ pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MoveOptions,
     MovedTreeWriter, TreeOptions, TreeWriter,
 };
-pub(crate) use self::tree::{IndexOfTrees, contradiction, renamed, usual_counters, without_branch};
+pub(crate) use self::tree::{IndexOfTrees, PROCESS_CLASS, contradiction, renamed, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target, name_of};
@@ -60,7 +60,7 @@ use crate::{Error, Result, source};
 ///
 /// Dropping an unfinished writer restores the last checkpoint, or the file as it was, and prints that to stderr, unless
 /// the error that prevented the end was already returned. The last checkpoint of a new file is kept beside it as
-/// `NAME.tmp-RANDOM`. After that, the writers of its ntuples return errors.
+/// `NAME.tmp-RANDOM-tupelo`. After that, the writers of its ntuples return errors.
 #[derive(Debug)]
 pub struct FileWriter {
     sink: Box<dyn Target>,

@@ -355,8 +355,14 @@ impl<'o> Builder<'o> {
         if !context.is_projected {
             let chosen = if takes_it { asked } else { field.encoding };
             let encodings = self.encodings(field, chosen, compression).map_err(within)?;
-            if let (Some(own), true) = (encodings.first(), self.options.keeps_representations) {
-                others.extend(field.representations.iter().filter(|it| *it != own && fits(field, it)));
+            // ROOT 6.40 takes the bits and the range of one representation for those of all others.
+            let has_parameters =
+                |it: &Encoding| matches!(it.column_type(), ColumnType::Real32Trunc | ColumnType::Real32Quant);
+            if let Some(own) =
+                encodings.first().filter(|own| self.options.keeps_representations && !has_parameters(own))
+            {
+                let fitting = field.representations.iter().filter(|it| *it != own && fits(field, it));
+                others.extend(fitting.filter(|it| !has_parameters(it)));
             }
             self.add_columns(field, id, &encodings, compression, context.first_element).map_err(within)?;
             self.add_representations(id, &encodings, &others);

@@ -48,6 +48,13 @@ pub(crate) struct CheckedCluster {
     missing: Vec<(usize, u64)>,
 }
 
+impl CheckedCluster {
+    /// Whether fields are stored in other encodings than those in which entries are written.
+    pub(crate) fn has_other_representations(&self) -> bool {
+        self.columns.iter().any(|column| column.representation > 0)
+    }
+}
+
 /// A column of a sealed cluster.
 #[derive(Debug)]
 struct CheckedColumn {

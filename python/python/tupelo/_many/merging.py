@@ -44,7 +44,7 @@ class _Contents(NamedTuple):
     trees: dict[str, list[tuple[str, str]]]
     """The files of each tree, with its path in them."""
     with_objects: list[str]
-    """Files with other objects."""
+    """Files with other objects or directories."""
 
 
 def merge(
@@ -148,12 +148,15 @@ def _contents(places: Iterable[InputNtuple], remote: "_core.Storage | None") -> 
             continue
         with reopen(place.absolute_path, storage=remote) as file:
             has_others = False
-            for name, class_name in file.classnames(cycle=False).items():
+            classes = file.classnames(cycle=False)
+            if not classes:
+                file._core.check_saved()
+            for name, class_name in classes.items():
                 if class_name in NTUPLE_CLASSES:
                     contents.ntuples.setdefault(name, []).append((place.absolute_path, name))
                 elif class_name in TREE_CLASSES:
                     contents.trees.setdefault(name, []).append((place.absolute_path, name))
-                elif not class_name.startswith("TDirectory"):
+                else:
                     has_others = True
         if has_others:
             contents.with_objects.append(place.absolute_path)

@@ -56,10 +56,12 @@ pub(crate) struct Args {
     on: Vec<String>,
     /// Floating-point numbers that differ by at most this much are equal; all NaNs are then equal, too. Integers must always
     /// be equal [default: 0, which compares all bits]
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true,
+          value_parser = tolerance)]
     absolute: f64,
     /// The same, relative to the second number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, value_parser = tolerance)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true,
+          value_parser = tolerance)]
     relative: f64,
     /// Print one JSON document instead of lines
     #[arg(long)]

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use tupelo::Compression;
 use tupelo::dataset::find;
-use tupelo::ops::export::{export, representable};
+use tupelo::ops::export::{OriginalTrees, RewrittenTree, representable, rewrite};
 use tupelo::writer::{DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions};
 
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
 use super::jobs::JobSearch;
 use super::operands::{Operands, Skipping};
 use super::target::{Target, summarise};
-use super::trees::basket_bytes;
+use super::trees::{self, basket_bytes};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -137,16 +137,26 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     chosen.skipped.extend(without_branch);
     chosen.tell(table, console);
     let read = args.condition.apply(read)?.entries(args.range.of(table.entries()));
+    let mut originals = OriginalTrees::of(&read);
+    for location in locations.iter().filter(|_| table.is_of_trees()) {
+        // Files that cannot be read were left out before.
+        if let Ok(tree) = trees::open(&args.reading, location) {
+            originals.add(&tree);
+        }
+    }
     let mut written = None;
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         args.target.check_tree(writer, &job.name)?;
         let mut progress: Progress = console.progress(&job.name, read.count(), "entries");
         let mut report = progress.until(interrupt);
-        written = export(read, writer, &job.name, options, &mut report)?;
+        let exported = rewrite(read, originals, writer, &job.name, options, &mut report);
+        written = exported.map_err(|error| Failure::from(error).of_data())?;
         Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
+    let RewrittenTree { written, left_out, .. } = written.unwrap_or_default();
     if let Some(written) = written {
         summarise(&job.name, &written, console);
     }
-    args.skip.check(chosen.skipped.len(), &to.to_string())
+    left_out.iter().for_each(|what| console.warn(&format!("not exported: {what}")));
+    args.skip.check(chosen.skipped.len() + left_out.len(), &to.to_string())
 }

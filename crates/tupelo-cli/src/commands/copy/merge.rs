@@ -7,11 +7,12 @@ use clap::ValueEnum;
 use tupelo::MoveOptions;
 use tupelo::dataset::{FieldPolicy, find};
 use tupelo::ops::merge::{MissingBranches, merge_objects};
-use tupelo::ops::other_objects;
+use tupelo::ops::{directories, other_objects};
 use tupelo::reader::Location;
 
 use super::super::fields::Chosen;
 use super::super::{Condition, EntryRange, Fields, Selecting, warn_of_repeated};
+use super::check_any;
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
 use super::target::{NtupleOptions, Target, summarise};
@@ -28,8 +29,8 @@ use crate::table::things;
 /// are stored, in their codec and encoding, and their checksums are compared; what cannot stay as it is, such as numbers of
 /// other types, is decoded. Attribute sets and metadata are kept. The baskets of trees
 /// are copied as they are stored, too; they have no checksums of their own to compare, so that damage stays, which `tupelo
-/// verify` finds. Histograms, profiles, efficiencies, graphs and TParameter with the same path are added up as by hadd; of other
-/// objects, the first of each path is copied. Warnings name everything that OUT lacks, and the exit status
+/// verify` finds. Histograms and profiles with the same path, axes and labels, efficiencies, graphs and TParameter are added up
+/// as by hadd; of other objects, the first of each path is copied. Warnings name everything that OUT lacks, and the exit status
 /// is then 1, except with --skip-unmergeable. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo merge [OPTIONS] <OUT> <IN[:NAME]>...")]
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut listed = Listed::default();
     let jobs = jobs(args, &locations, &to, &mut listed, console)?;
     if jobs.is_empty() && listed.with_objects.is_empty() && listed.trees.is_empty() {
-        return Err(Failure::usage("the files contain no ntuples and no other objects that can be merged"));
+        return Err(Failure::new("the files contain no ntuples and no other objects that can be merged"));
     }
     if !listed.trees.is_empty() && args.ntuple.has_sizes() {
         let what = "sizes of pages and clusters are for ntuples, but the files contain trees";
@@ -98,12 +99,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     args.target.first().write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
+        let mut has_objects = false;
         if !files.is_empty() {
             let open = |number: usize| args.reading.open_uncounted(&files[number]);
             args.target.check_objects(writer, &listed.objects)?;
             let merged = merge_objects(files.len(), open, writer, args.ntuple.compression())?;
             left_out.extend(merged.left_out.iter().map(|it| format!("'{}': {}", it.name, it.reason)));
-            if merged.written > 0 {
+            has_objects = merged.written > 0;
+            if has_objects {
                 let (objects, sums) = (things(merged.written, "object"), things(merged.sums, "sum"));
                 console.note(&format!("{objects} besides ntuples and trees; {sums} of several files"));
             }
@@ -135,6 +138,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             left_out.extend(written.lost);
             summaries.push((job.name.clone(), written.progress));
         }
+        check_any(!summaries.is_empty() || has_objects, &left_out)?;
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
@@ -155,7 +159,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 #[derive(Default)]
 struct Listed {
     trees: TreeJobs,
-    /// The files with other objects.
+    /// The files with other objects or directories.
     with_objects: Vec<Location>,
     /// The paths of these.
     objects: BTreeSet<String>,
@@ -180,11 +184,13 @@ fn jobs(
     let jobs = finding.jobs(&ntuples, |location| {
         let file = args.reading.open_uncounted(location)?;
         let (trees, ntuples, others) = (file.tree_names()?, file.ntuple_names()?, other_objects(&file)?);
-        if trees.is_empty() && ntuples.is_empty() && others.is_empty() {
+        let directories = directories(&file)?;
+        if trees.is_empty() && ntuples.is_empty() && others.is_empty() && directories.is_empty() {
+            file.check_saved()?;
             console.warn(&format!("{} contains nothing to merge", file.name()));
         }
         listed.trees.add_all(&trees, location);
-        if !others.is_empty() {
+        if !others.is_empty() || !directories.is_empty() {
             listed.with_objects.push(location.clone());
         }
         listed.objects.extend(others.into_iter().map(|object| object.path));
@@ -192,6 +198,10 @@ fn jobs(
     });
     let jobs = jobs.map_err(|failure| failure.with_union_hint("--mode union keeps the fields of all files"))?;
     check_single(&jobs, to)?;
+    if let Some(job) = jobs.iter().find(|job| listed.trees.contains(&job.name)) {
+        let what = format_args!("'{}' is a tree in some of the files, and an ntuple in others", job.name);
+        return Err(Failure::new(what).with_hint("`tupelo import` makes ntuples of trees"));
+    }
     listed.trees.name(to.ntuple_name(), jobs.len())?;
     Ok(jobs)
 }

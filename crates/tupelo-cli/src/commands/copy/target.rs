@@ -151,6 +151,11 @@ impl Target {
     /// hint that mentions the input file `source`.
     pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {
         let location = Location::parse(output);
+        if location.file == "-" {
+            let refused =
+                Failure::usage("a ROOT file cannot be written to stdout, because parts of it are written last");
+            return Err(refused.with_hint("./- is a file of this name"));
+        }
         if let Some(format) = Format::of(Path::new(&location.file)) {
             let out = display_name(&location.file);
             let refused = Failure::usage(format_args!("{out}: this command writes only ROOT files"));

@@ -132,6 +132,11 @@ impl TreeJobs {
         self.0.is_empty()
     }
 
+    /// Whether a tree has this path.
+    pub(super) fn contains(&self, path: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == path)
+    }
+
     /// Adds a tree of a file.
     pub(super) fn add(&mut self, path: &str, location: Location) {
         match self.0.iter_mut().find(|(known, _)| known == path) {
@@ -308,7 +313,7 @@ impl TreeHow<'_> {
             return failure.of_data().with_hint(format!("some files lack the branches {names}; {modes}"));
         }
         if !unlike.differing.is_empty() {
-            let what = "`tupelo merge --mode union` writes them in the type that holds all values";
+            let what = "`tupelo merge --mode union` writes numbers of different width in the wider type";
             return failure.of_data().with_hint(format!("different types: {}; {what}", shortened(&unlike.differing)));
         }
         failure
@@ -371,7 +376,7 @@ fn named(reading: &Reading, location: &Location) -> Option<Object> {
     reading.open_uncounted(location).ok()?.listed(name).ok()?
 }
 
-fn open(reading: &Reading, location: &Location) -> Result<Tree, Failure> {
+pub(super) fn open(reading: &Reading, location: &Location) -> Result<Tree, Failure> {
     match reading.open_uncounted(location)?.table(location.object.as_deref())? {
         Table::Tree(tree) => Ok(tree),
         _ => Err(Failure::new(format_args!("{location} is not a tree"))),

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Content, FileLayout};
+use super::{Content, FileLayout, Payload};
+use crate::compression::Compression;
 use crate::container::directory::{RECORD_BYTES, SHORT_RECORD_BYTES};
 use crate::container::key::Key;
 use crate::container::{START_BIG_FILE, overwrite};
@@ -216,9 +217,11 @@ impl FileLayout {
         let (at, seek) = (out.at(), self.header.begin);
         let place = |bytes| Key::place(at, seek, ["TList", "StreamerInfo", INFO_TITLE], bytes, self.datime);
         // References in the list count from the start of the key.
-        let payload = self.info.infos.write(place(0)?.key_bytes);
-        let key = place(payload.len())?;
-        let place = out.put(&key.write(), &payload);
+        let list = self.info.infos.write(place(0)?.key_bytes);
+        let payload = Payload::compressed(&list, Compression::COMMON)?;
+        let mut key = place(payload.stored.len())?;
+        key.object_bytes = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        let place = out.put(&key.write(), &payload.stored);
         self.header.seek_info = place.start;
         self.header.nbytes_info = key.nbytes;
         self.superseded.push(std::mem::replace(&mut self.info.place, place));

@@ -321,6 +321,17 @@ impl FileLayout {
         directory.is_some_and(|directory| self.newest(directory, name).is_some())
     }
 
+    /// The names and titles of the objects of a class in the top directory.
+    pub fn titles(&self, class_name: &str) -> Vec<(String, String)> {
+        let entries = self.directories.first().into_iter().flat_map(|directory| directory.entries.iter());
+        let title = |entry: &Entry| match &entry.content {
+            Content::Stored { key, .. } => Key::read(key, 0).map(|key| key.title).unwrap_or_default(),
+            Content::Object { title, .. } => title.clone(),
+            _ => String::new(),
+        };
+        entries.filter(|entry| entry.class_name == class_name).map(|entry| (entry.name.clone(), title(entry))).collect()
+    }
+
     /// Why an object of this class would hide another thing at a path, or could not be found there.
     pub fn conflict(&self, path: &str, class_name: &str) -> Option<String> {
         let (mut directory, mut rest) = (0, path);

@@ -40,8 +40,10 @@ pub struct Lost {
 }
 
 /// Copies the clusters that are whole of an ntuple. All entries of a cluster are left out if a value of any field cannot be
-/// read, since the fields of an entry belong together. Attribute sets, metadata and layouts of classes are copied if all of
-/// them can be read. Otherwise as [`copy`](super::copy()) with [`Pages::Keep`].
+/// read, since the fields of an entry belong together. If at least half of the entries would be lost, fields are left out
+/// instead, those with the most damaged entries first. Attribute sets, metadata and layouts of classes are copied if all of
+/// them can be read. `progress` receives the entries that are checked; otherwise as [`copy`](super::copy()) with
+/// [`Pages::Keep`].
 ///
 /// # Errors
 /// Those of writing, and those of reading that are not damage of this ntuple, such as storage errors.
@@ -53,12 +55,85 @@ pub fn salvage(
     progress: &mut Progress<'_>,
 ) -> Result<Option<Salvaged>> {
     let (read, _) = prepared(ntuple.read_all())?;
+    let Some(mut damage) = Damage::of(ntuple, &read, progress)? else { return Ok(None) };
+    let read = damage.without_fields(read)?;
     let sidecar = read.source().sidecar();
     let compression = damage_or(sidecar.compression())?.ok().flatten();
     let options = compression.into_iter().fold(options, WriteOptions::with_compression);
     let options = options.with_description(sidecar.description());
     let writer = file.ntuple(path, &schema(&read)?, options)?;
-    Copier::new(file, writer, Pages::Keep.into(), Vec::new()).salvage(ntuple, &read, progress)
+    Copier::new(file, writer, Pages::Keep.into(), Vec::new()).salvage(ntuple, &read, damage)
+}
+
+/// What of an ntuple is whole, and what is not.
+#[derive(Default)]
+struct Damage {
+    /// The clusters, each with the fields that cannot be read.
+    clusters: Vec<(Range<u64>, Vec<Skipped>)>,
+    /// What is lost whatever is copied.
+    lost: Vec<Lost>,
+}
+
+impl Damage {
+    /// Reads all values; `None` if `progress` ended the work.
+    fn of(ntuple: &Ntuple, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Self>> {
+        let mut damage = Self::default();
+        for (entries, list) in ntuple.listed_clusters() {
+            match damage_or(list)? {
+                Ok(clusters) => {
+                    for cluster in clusters {
+                        if progress(cluster.start).is_break() {
+                            return Ok(None);
+                        }
+                        let fields = damaged_fields(read, &cluster)?;
+                        damage.clusters.push((cluster, fields));
+                    }
+                }
+                Err(error) => damage.lost.push(Lost { entries, fields: Vec::new(), reason: error.reason() }),
+            }
+        }
+        Ok(Some(damage))
+    }
+
+    /// Number of entries in clusters with a field that cannot be read, but for some fields.
+    fn lost_entries(&self, without: &BTreeMap<String, String>) -> u64 {
+        let is_lost = |fields: &[Skipped]| fields.iter().any(|field| !without.contains_key(&field.name));
+        self.clusters.iter().filter(|(_, fields)| is_lost(fields)).map(|(entries, _)| entries.end - entries.start).sum()
+    }
+
+    /// A read without the fields without which fewer than half of the entries are lost.
+    fn without_fields(&mut self, read: Read) -> Result<Read> {
+        let mut counts: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+        for (entries, fields) in &self.clusters {
+            for field in fields {
+                counts.entry(&field.name).or_insert((0, &field.reason)).0 += entries.end - entries.start;
+            }
+        }
+        let mut worst: Vec<(&str, (u64, &str))> = counts.into_iter().collect();
+        worst.sort_by_key(|(_, (count, _))| Reverse(*count));
+        let all: u64 = self.clusters.iter().map(|(entries, _)| entries.end - entries.start).sum();
+        let mut dropped: BTreeMap<String, String> = BTreeMap::new();
+        for (name, (count, reason)) in worst {
+            let lost = self.lost_entries(&dropped);
+            if lost == 0 || lost.saturating_mul(2) < all {
+                break;
+            }
+            dropped.insert(name.to_owned(), format!("left out in all entries: {count} entries are damaged: {reason}"));
+        }
+        // Without any field, entries are worth nothing.
+        if dropped.len() == read.schema().fields.len() {
+            return Ok(read);
+        }
+        self.clusters.iter_mut().for_each(|(_, fields)| fields.retain(|field| !dropped.contains_key(&field.name)));
+        let dropped: Vec<Skipped> = dropped.iter().map(|(name, why)| Skipped::new(name, why)).collect();
+        let read = read.without_paths(&dropped)?;
+        self.lost.extend(dropped.into_iter().map(|field| Lost {
+            entries: 0..0,
+            fields: vec![field],
+            reason: String::new(),
+        }));
+        Ok(read)
+    }
 }
 
 /// Copies the entries that are whole of a tree. An entry is left out if a basket of any branch that has it cannot be read,
@@ -229,9 +304,9 @@ fn damage_or<T>(outcome: Result<T>) -> Result<Result<T>> {
 }
 
 impl Copier<'_> {
-    fn salvage(mut self, ntuple: &Ntuple, read: &Read, progress: &mut Progress<'_>) -> Result<Option<Salvaged>> {
+    fn salvage(mut self, ntuple: &Ntuple, read: &Read, damage: Damage) -> Result<Option<Salvaged>> {
         let order = self.writer.schema().order_of(&schema(read)?).map_err(|e| ntuple.context(e))?;
-        let mut lost = Vec::new();
+        let Damage { clusters, mut lost } = damage;
         let attached = match damage_or(read.source().sidecar().attached(0))? {
             Ok(attached) => attached,
             Err(error) => {
@@ -253,27 +328,14 @@ impl Copier<'_> {
             }
         }
         let mut places = Places::of(sets.iter().map(|(.., attributes)| attributes), 0);
-        for (entries, list) in ntuple.listed_clusters() {
-            let clusters = match damage_or(list)? {
-                Ok(clusters) => clusters,
-                Err(error) => {
-                    lost.push(Lost { entries, fields: Vec::new(), reason: error.reason() });
-                    continue;
-                }
-            };
-            for cluster in clusters {
-                if progress(cluster.start).is_break() {
-                    return Ok(None);
-                }
-                let fields = damaged_fields(read, &cluster)?;
-                if !fields.is_empty() {
-                    lost.push(Lost { entries: cluster, fields, reason: String::new() });
-                    continue;
-                }
-                let chosen = read.clone().entries(cluster);
-                if !self.copy_entries(&chosen, &order, &mut places, &mut |_| ControlFlow::Continue(()))? {
-                    return Ok(None);
-                }
+        for (cluster, fields) in clusters {
+            if !fields.is_empty() {
+                lost.push(Lost { entries: cluster, fields, reason: String::new() });
+                continue;
+            }
+            let chosen = read.clone().entries(cluster);
+            if !self.copy_entries(&chosen, &order, &mut places, &mut |_| ControlFlow::Continue(()))? {
+                return Ok(None);
             }
         }
         for (name, schema, attributes) in &sets {

@@ -20,11 +20,11 @@ impl Tolerance {
         self.absolute == 0.0 && self.relative == 0.0
     }
 
-    /// All NaN are equal.
+    /// All NaN are equal. An infinite number is close only to itself.
     fn is_close(self, own: f64, other: f64) -> bool {
         own == other
             || own.is_nan() && other.is_nan()
-            || (own - other).abs() <= self.absolute + self.relative * other.abs()
+            || other.is_finite() && (own - other).abs() <= self.absolute + self.relative * other.abs()
     }
 }
 
@@ -150,5 +150,24 @@ mod tests {
             first_difference(&lists(&[&[1.0], &[2.0]]), &lists(&[&[1.0], &[2.5]]), tolerance(0.1, 0.0)),
             Some(1)
         );
+    }
+
+    /// Defect: any number was close to an infinite one.
+    #[test]
+    fn infinite_numbers_are_close_to_themselves_only() {
+        let numbers = |value: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+        let tolerance = Tolerance { absolute: 1.0, relative: 1.0 };
+        for (own, other, is_close) in [
+            (f64::INFINITY, f64::INFINITY, true),
+            (1.0, f64::INFINITY, false),
+            (f64::INFINITY, 1.0, false),
+            (f64::NEG_INFINITY, f64::INFINITY, false),
+        ] {
+            assert_eq!(
+                first_difference(&numbers(own), &numbers(other), tolerance).is_none(),
+                is_close,
+                "{own} {other}"
+            );
+        }
     }
 }

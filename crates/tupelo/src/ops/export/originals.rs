@@ -7,12 +7,12 @@ use tupelo_format::object::Value;
 use tupelo_format::streamer::Streaming;
 
 use crate::ops::merge::LaterTrees;
-use crate::reader::{Read, Tree};
+use crate::reader::{Read, Tree, TreeExtras};
 use crate::writer::{IndexOfTrees, TreeOptions};
 
 /// The trees whose entries are decoded and written as one tree: those of all files that are read, in order.
 ///
-/// The new tree has the index of all of them, and the friends and the user information of the first one.
+/// The new tree has the index of all of them, and weight, aliases, friends and user information of the first one.
 #[derive(Debug)]
 pub struct OriginalTrees {
     /// The entries that are read, counted through all trees.
@@ -21,6 +21,7 @@ pub struct OriginalTrees {
     entries: u64,
     index: IndexOfTrees,
     /// Of the first tree; null without any.
+    first: Option<TreeExtras>,
     friends: Value,
     user_info: Value,
     names: HashSet<String>,
@@ -36,6 +37,7 @@ impl OriginalTrees {
             has_cut: read.has_cut(),
             entries: 0,
             index: IndexOfTrees::default(),
+            first: None,
             friends: Value::Null,
             user_info: Value::Null,
             names: HashSet::new(),
@@ -47,7 +49,8 @@ impl OriginalTrees {
     /// Looks at the next tree.
     pub fn add(&mut self, tree: &Tree) {
         let metadata = tree.metadata();
-        let is_first = self.names.is_empty() && self.entries == 0;
+        let is_first = self.first.is_none();
+        self.first.get_or_insert_with(|| TreeExtras::of(metadata));
         self.later.add(tree);
         self.names.extend(metadata.branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
         if metadata.has_references {
@@ -67,7 +70,10 @@ impl OriginalTrees {
                     let entry = base.checked_add(entry).filter(|entry| chosen.contains(entry))?;
                     Some(entry - chosen.start)
                 };
-                self.index.append(movable.as_ref(), number);
+                // One without entries has no values for an index.
+                if tree.entries() > 0 {
+                    self.index.append(movable.as_ref(), number);
+                }
                 if let (true, Some(movable)) = (is_first, movable) {
                     self.friends = self.writable("its list of friends", movable.attached("fFriends"));
                     self.user_info = self.writable("its user information", movable.attached("fUserInfo"));
@@ -99,7 +105,10 @@ impl OriginalTrees {
             self.index.refuse("which some of the trees lack");
         }
         let [friends, user_info] = [&mut self.friends, &mut self.user_info].map(std::mem::take);
-        options.with_attached([self.index.object(), friends, user_info])
+        match &self.first {
+            Some(first) => options.with_extras(first, [self.index.object(), friends, user_info]),
+            None => options,
+        }
     }
 
     /// What the new tree does not have, whose top-level branches have these names.

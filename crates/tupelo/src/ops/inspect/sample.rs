@@ -48,7 +48,7 @@ pub fn sample(table: &Table, report: &mut Report, bytes: u64) -> Result<Sampled>
             let batch = batch?;
             entries += batch.num_rows() as u64;
             for (field, values) in batch.schema().fields().iter().zip(batch.columns()) {
-                look(field.name(), field, values, table.tree().is_some(), &mut leaves);
+                look(field.name(), field, values, table.is_of_trees(), &mut leaves);
             }
         }
     }

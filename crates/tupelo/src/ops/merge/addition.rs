@@ -99,10 +99,11 @@ fn parameter(first: &Object, other: &Object) -> Result<Object, String> {
         (Value::Float(own), Value::Float(added), _) => Value::Float(own + added),
         _ => return Err("its value is of another type".to_owned()),
     };
-    let value = match value {
-        // ROOT rounds the result of every file.
-        Value::Float(value) if first.class_name() == "TParameter<float>" => Value::Float(f64::from(value as f32)),
-        value => value,
+    // ROOT keeps the result of every file in the type of the value.
+    let value = match (value, first.class_name()) {
+        (Value::Float(value), "TParameter<float>") => Value::Float(f64::from(value as f32)),
+        (Value::Int(value), "TParameter<int>") => Value::Int(i64::from(value as i32)),
+        (value, _) => value,
     };
     let mut sum = first.clone();
     if own != added {

@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
 
-/// Numbers that are added.
-const SUMS: [&str; 16] = [
-    "fEntries", "fTsumw", "fTsumw2", "fTsumwx", "fTsumwx2", "fTsumwy", "fTsumwy2", "fTsumwxy", "fTsumwz", "fTsumwz2",
-    "fTsumwxz", "fTsumwyz", "fTsumwt", "fTsumwt2", "fTsumwv", "fTsumwv2",
-];
+use super::arrays::{add_floats, added_up, floats, numbers};
+use super::statistics::statistics;
+
 /// Arrays that are added; the first one is that of a base class.
 const ARRAYS: [&str; 4] = ["fArray", "fSumw2", "fBinEntries", "fBinSumw2"];
 const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
@@ -45,7 +43,10 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
         }
     }
     let mut sum = first.clone();
-    add_floats(&mut sum, other, &SUMS);
+    add_floats(&mut sum, other, &["fEntries"]);
+    for ((name, own), (_, added)) in statistics(first).into_iter().zip(statistics(other)) {
+        sum.set(name, Value::Float(own + added));
+    }
     for name in ARRAYS {
         let (Some(own), Some(added)) = (numbers(first, name), numbers(other, name)) else { continue };
         let added = match (own.len(), added.len()) {
@@ -69,32 +70,10 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
     Ok(sum)
 }
 
-/// Replaces the floating-point members that both objects have by their sums.
-pub(super) fn add_floats(sum: &mut Object, other: &Object, names: &[&str]) {
-    for name in names {
-        if let (Some(Value::Float(own)), Some(Value::Float(other))) = (sum.get(name), other.get(name)) {
-            let added = own + other;
-            sum.set(name, Value::Float(added));
-        }
-    }
-}
-
 /// The name of a part of two axes that differs, so that bins of the same number are not the same.
 pub(super) fn differing_part(axes: [Option<&Object>; 2]) -> Option<&'static str> {
     let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
     AXIS.into_iter().find(|name| part(axes[0], name) != part(axes[1], name))
-}
-
-/// The numbers of an array, which is a member or a base.
-pub(super) fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbers> {
-    match histogram.get(name)? {
-        Value::Numbers(numbers) => Some(numbers),
-        Value::Object(array) => match array.get("fArray")? {
-            Value::Numbers(numbers) => Some(numbers),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The sums of weights of each bin, in place of an array of the sums of their squares that is missing, as by
@@ -106,33 +85,4 @@ fn weights(histogram: &Object, squares: &str) -> Option<Numbers> {
         _ => return None,
     };
     numbers(histogram, name).map(floats).map(Numbers::F64)
-}
-
-/// Numbers as floating-point ones.
-pub(super) fn floats(numbers: &Numbers) -> Vec<f64> {
-    match numbers {
-        Numbers::I8(values) => values.iter().copied().map(f64::from).collect(),
-        Numbers::I16(values) => values.iter().copied().map(f64::from).collect(),
-        Numbers::I32(values) => values.iter().copied().map(f64::from).collect(),
-        Numbers::I64(values) => values.iter().map(|&value| value as f64).collect(),
-        Numbers::F32(values) => values.iter().copied().map(f64::from).collect(),
-        Numbers::F64(values) => values.clone(),
-        _ => Vec::new(),
-    }
-}
-
-/// The sums of two arrays of the same length and type. Integers stay within their type, as in `TH1I::AddBinContent`.
-pub(super) fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
-    fn each<T: Copy>(own: &[T], other: &[T], sum: impl Fn(T, T) -> T) -> Option<Vec<T>> {
-        (own.len() == other.len()).then(|| own.iter().zip(other).map(|(&own, &other)| sum(own, other)).collect())
-    }
-    Some(match (own, other) {
-        (Numbers::I8(own), Numbers::I8(other)) => Numbers::I8(each(own, other, i8::saturating_add)?),
-        (Numbers::I16(own), Numbers::I16(other)) => Numbers::I16(each(own, other, i16::saturating_add)?),
-        (Numbers::I32(own), Numbers::I32(other)) => Numbers::I32(each(own, other, i32::saturating_add)?),
-        (Numbers::I64(own), Numbers::I64(other)) => Numbers::I64(each(own, other, i64::saturating_add)?),
-        (Numbers::F32(own), Numbers::F32(other)) => Numbers::F32(each(own, other, |own, other| own + other)?),
-        (Numbers::F64(own), Numbers::F64(other)) => Numbers::F64(each(own, other, |own, other| own + other)?),
-        _ => return None,
-    })
 }

@@ -8,7 +8,7 @@ use tupelo_format::envelope::PageInfo;
 
 use super::{Ntuple, Sealed};
 use crate::encode::{ListedCluster, ListedColumn, ReadPages, SealedPage};
-use crate::plan::{self, ColumnTable, PageId};
+use crate::plan::{self, ColumnTable, Continuity, PageId};
 use crate::pool::{self, Ahead};
 use crate::schema::Field;
 use crate::source::{BlobRange, Cluster, Extents};
@@ -123,6 +123,8 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
     let memory = source.request_memory();
     let mut table = ColumnTable::new(source, &memory);
     let (mut columns, mut pages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let last = own.start.checked_sub(1).map(|last| source.first_clusters(last..own.start, 1)).transpose()?;
+    let before = last.into_iter().flatten().next();
     for (number, field) in fields.iter().enumerate().filter(|(_, field)| field.projected_from.is_none()) {
         let own = plan::columns(field);
         let Some(without) = table.missing_entries(&own, &cluster)? else { return Ok((end, None)) };
@@ -135,6 +137,14 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
         for column in own {
             let Some((index, ranges)) = table.stored(column.field, column.k, &cluster)? else { return Ok((end, None)) };
             let stored = table.column(PageId { column: index, page: 0 });
+            // As where entries are decoded.
+            let mut continuity = Continuity::default();
+            if let Some(before) = &before
+                && let Some(pages) = source.column_pages(before, stored.id)?
+            {
+                continuity.check(source.descriptor(), before, stored.id, &pages)?;
+            }
+            continuity.check(source.descriptor(), &cluster, stored.id, &stored.info)?;
             let place = columns.len();
             let page = |(number, (info, range)): (usize, (&PageInfo, BlobRange))| {
                 ((place, number), StoredPage { column: stored.id, number: number as u32, info: *info, range })

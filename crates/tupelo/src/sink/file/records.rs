@@ -45,6 +45,11 @@ impl FileSink {
         Ok(())
     }
 
+    /// The names and titles of the objects of a class in the top directory.
+    pub(crate) fn titles(&self, class_name: &str) -> Result<Vec<(String, String)>> {
+        Ok(self.lock()?.layout.titles(class_name))
+    }
+
     /// Appends a record: `head` makes its key for the place and the time of writing. Returns the place.
     pub(crate) fn put_record(
         &self,

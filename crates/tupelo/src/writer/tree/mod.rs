@@ -6,6 +6,7 @@ mod forms;
 mod index;
 mod moved;
 mod options;
+mod process_ids;
 mod recut;
 
 use std::ops::Range;
@@ -28,6 +29,7 @@ pub use self::moved::MovedTreeWriter;
 pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
+pub(crate) use self::process_ids::CLASS as PROCESS_CLASS;
 use super::WriteProgress;
 use crate::schema::{Schema, in_bases, tighten, with_inner_fields};
 use crate::sink::{FileSink, PageSink, Target, name_of};

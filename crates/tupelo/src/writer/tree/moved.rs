@@ -4,16 +4,17 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
-use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::BasketPlace;
+use tupelo_ttree::{Branch, streamer};
 
 use super::super::WriteProgress;
 use super::MoveOptions;
 use super::index::IndexOfTrees;
 use super::options::codec_of;
+use super::process_ids;
 use crate::pool::{self, Ahead};
 use crate::reader::Tree;
 use crate::sink::{FileSink, PageSink, Target, name_of};
@@ -39,6 +40,8 @@ pub struct MovedTreeWriter {
     pub(super) moved_entries: u64,
     index: IndexOfTrees,
     has_references: bool,
+    /// Whether references lead to objects of processes that have other numbers here.
+    has_lost_processes: bool,
     /// Branches that are left out of the last tree.
     pub(super) unmovable: Vec<String>,
     /// Why nothing more can be written.
@@ -96,6 +99,7 @@ impl MovedTreeWriter {
             moved_entries: 0,
             index: IndexOfTrees::default(),
             has_references: false,
+            has_lost_processes: false,
             unmovable: Vec::new(),
             closed: None,
         })
@@ -119,7 +123,10 @@ impl MovedTreeWriter {
     pub fn left_out(&self) -> Vec<String> {
         let index = self.index.left_out().filter(|_| !self.new.keeps_index());
         let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
-        let parts = index.into_iter().chain(references);
+        let lost =
+            "references between objects (TRef) of some files, whose processes have other numbers in the new file";
+        let processes = self.has_lost_processes.then(|| lost.to_owned());
+        let parts = index.into_iter().chain(references).chain(processes);
         let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
         parts.chain(self.unmovable.iter().map(branch)).collect()
     }
@@ -176,15 +183,24 @@ impl MovedTreeWriter {
                 })?;
             }
         }
-        self.sink.add_streamer_info(&infos).map_err(|error| self.context(error))?;
+        // ROOT reads its own classes with its own layouts, whatever a file says of them. Others take those of the file.
+        let own = streamer::classes(|name| infos.named(name).next().is_some());
+        for infos in [&own, &infos] {
+            self.sink.add_streamer_info(infos).map_err(|error| self.context(error))?;
+        }
+        let process_offset = process_ids::carry(source.file(), &self.sink).map_err(|error| tree.context(error))?;
         self.has_references |= movable.has_references();
+        self.has_lost_processes |= self.options.recuts() && process_offset > 0;
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
         let (base, places) = (self.new.entries, chosen.places());
-        self.index.append(Some(&movable), |entry| Some(base + places(entry)?));
+        // One without entries has no values for an index.
+        if tree.entries() > 0 {
+            self.index.append(Some(&movable), |entry| Some(base + places(entry)?));
+        }
         self.seen_entries += tree.entries();
         let is_done = match self.options.recuts() {
             true => self.recut(tree, &movable, &chosen, progress)?,
-            false => self.move_baskets(tree, &movable, progress)?,
+            false => self.move_baskets(tree, &movable, process_offset, progress)?,
         };
         self.first.get_or_insert(movable);
         Ok(is_done)
@@ -195,6 +211,7 @@ impl MovedTreeWriter {
         &mut self,
         tree: &Tree,
         movable: &MovableTree,
+        process_offset: u16,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<bool> {
         let source = tree.source();
@@ -213,7 +230,9 @@ impl MovedTreeWriter {
         let groups = groups(movable, source).map_err(|error| tree.context(error))?;
         let read = move |group: Vec<Basket>| read(&from, &group, &names, &codecs).map_err(|error| from.context(error));
         for moving in Ahead::new(groups.into_iter(), read) {
-            let put = self.put(moving?, base).map_err(|error| self.context(error))?;
+            let mut moving = moving?;
+            moving.iter_mut().try_for_each(|it| it.basket.add_process_offset(process_offset))?;
+            let put = self.put(moving, base).map_err(|error| self.context(error))?;
             for (branch, number, place) in put {
                 done += u64::from(place.bytes);
                 if let Some(slot) = slots.get_mut(branch).and_then(|slots| slots.get_mut(number)) {

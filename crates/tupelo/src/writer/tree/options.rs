@@ -12,7 +12,7 @@ pub use tupelo_ttree::write::Jagged;
 use tupelo_ttree::write::{Planning, ROOT_OBJECT};
 
 use super::described::is_like;
-use crate::reader::Tree;
+use crate::reader::{Tree, TreeExtras};
 use crate::schema::Layouts;
 use crate::{Error, Result};
 
@@ -76,9 +76,9 @@ impl Default for TreeOptions {
 
 impl TreeOptions {
     /// Those with which a tree was written, as far as it says: the codec of its first branch, its clusters, its title, and
-    /// which lists are arrays with a counter, its weight and its aliases. Branches keep their names, and classes their names and
-    /// versions; classes and containers that need a dictionary, which other options refuse, are written. Index, friends and
-    /// user information are kept by [`rewrite`](crate::ops::export::rewrite).
+    /// which lists are arrays with a counter. Branches keep their names, and classes their names and versions; classes and
+    /// containers that need a dictionary, which other options refuse, are written. What it has besides branches is kept by
+    /// [`OriginalTrees`](crate::ops::export::OriginalTrees).
     pub fn of(tree: &Tree) -> Self {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
@@ -93,8 +93,7 @@ impl TreeOptions {
         let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
         let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
         let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
-        let (weight, aliases) = (metadata.weight, metadata.aliases.clone());
-        let options = Self { names, classes, types, weight, aliases, keeps_classes: true, ..Self::default() };
+        let options = Self { names, classes, types, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
@@ -102,10 +101,9 @@ impl TreeOptions {
             .with_jagged(Jagged::Same)
     }
 
-    /// The same with index, friends and user information: objects, or null.
-    pub(crate) fn with_attached(mut self, attached: [Value; 3]) -> Self {
-        self.attached = attached;
-        self
+    /// The same with weight and aliases, and with index, friends and user information: objects, or null.
+    pub(crate) fn with_extras(self, extras: &TreeExtras, attached: [Value; 3]) -> Self {
+        Self { weight: extras.weight, aliases: extras.aliases.clone(), attached, ..self }
     }
 
     /// Codec and level of baskets; by default zstd:5.

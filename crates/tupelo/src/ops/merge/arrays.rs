@@ -1,0 +1,63 @@
+//! Numbers of objects, and their sums.
+
+use tupelo_format::object::{Numbers, Object, Value};
+
+/// Replaces the floating-point members that both objects have by their sums.
+pub(super) fn add_floats(sum: &mut Object, other: &Object, names: &[&str]) {
+    for name in names {
+        if let (Some(Value::Float(own)), Some(Value::Float(other))) = (sum.get(name), other.get(name)) {
+            let added = own + other;
+            sum.set(name, Value::Float(added));
+        }
+    }
+}
+
+/// The numbers of an array, which is a member or a base.
+pub(super) fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbers> {
+    match histogram.get(name)? {
+        Value::Numbers(numbers) => Some(numbers),
+        Value::Object(array) => match array.get("fArray")? {
+            Value::Numbers(numbers) => Some(numbers),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Numbers as floating-point ones.
+pub(super) fn floats(numbers: &Numbers) -> Vec<f64> {
+    match numbers {
+        Numbers::I8(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I16(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I32(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::I64(values) => values.iter().map(|&value| value as f64).collect(),
+        Numbers::F32(values) => values.iter().copied().map(f64::from).collect(),
+        Numbers::F64(values) => values.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The sums of two arrays of the same length and type. Integers stay between the largest number of their type and its
+/// negative, as in `TH1I::AddBinContent`.
+pub(super) fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
+    fn each<T: Copy>(own: &[T], other: &[T], sum: impl Fn(T, T) -> T) -> Option<Vec<T>> {
+        (own.len() == other.len()).then(|| own.iter().zip(other).map(|(&own, &other)| sum(own, other)).collect())
+    }
+    Some(match (own, other) {
+        (Numbers::I8(own), Numbers::I8(other)) => {
+            Numbers::I8(each(own, other, |own, other| own.saturating_add(other).max(-i8::MAX))?)
+        }
+        (Numbers::I16(own), Numbers::I16(other)) => {
+            Numbers::I16(each(own, other, |own, other| own.saturating_add(other).max(-i16::MAX))?)
+        }
+        (Numbers::I32(own), Numbers::I32(other)) => {
+            Numbers::I32(each(own, other, |own, other| own.saturating_add(other).max(-i32::MAX))?)
+        }
+        (Numbers::I64(own), Numbers::I64(other)) => {
+            Numbers::I64(each(own, other, |own, other| own.saturating_add(other).max(-i64::MAX))?)
+        }
+        (Numbers::F32(own), Numbers::F32(other)) => Numbers::F32(each(own, other, |own, other| own + other)?),
+        (Numbers::F64(own), Numbers::F64(other)) => Numbers::F64(each(own, other, |own, other| own + other)?),
+        _ => return None,
+    })
+}
