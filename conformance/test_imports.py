@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,3 +73,58 @@ def test_what_ntuples_cannot_hold_of_a_tree_is_named(tmp_path: Path) -> None:
     with pytest.warns(tupelo.TupeloWarning) as warned:
         tupelo.open(f"{source}:t").copy(tmp_path / "copied.root")
     assert [what for what in extras if any(f"{what} is left out" in str(one.message) for one in warned)] == extras
+
+
+def imported(source: Path, *options: str) -> tuple[int, str, list[dict[str, Any]]]:
+    """Exit status and messages of `tupelo import`, and the entries."""
+    out = source.with_suffix(".root")
+    out.unlink(missing_ok=True)
+    command = [str(TUPELO), "import", str(source), "-o", f"{out}:n", *options]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return run.returncode, run.stderr, tupelo.open(f"{out}:n").arrays().tolist() if out.exists() else []
+
+
+def test_other_delimiters(tmp_path: Path) -> None:
+    """Defect: values between semicolons became one text."""
+    source, tabs = tmp_path / "x.csv", tmp_path / "x.tsv"
+    source.write_text('a;b\n1;"x;y"\n2;z\n')
+    expected = [{"a": 1, "b": "x;y"}, {"a": 2, "b": "z"}]
+    status, said, _ = imported(source)
+    assert (status, "--delimiter ';' separates the columns" in said) == (1, True), said
+    assert imported(source, "--delimiter", ";")[::2] == (0, expected)
+    assert imported(source, "--delimiter", ",")[0] == 0
+    tabs.write_text("a\tb\n1\tx;y\n2\tz\n")
+    assert imported(tabs)[::2] == (0, expected)
+    assert imported(tabs, "--delimiter", "\\t")[::2] == (0, expected)
+    assert imported(tabs, "--delimiter", "ab")[0] == 2
+
+
+def test_padding_of_numpy_records(tmp_path: Path) -> None:
+    """Defects: padding at the end was a column that cannot be imported; integers beyond 64 bits were rounded."""
+    dtype = np.dtype([("a", "i1"), ("b", "f8"), ("c", "i1")], align=True)
+    assert dtype.itemsize == 24
+    np.save(tmp_path / "x.npy", np.array([(1, 2.5, 3), (4, 5.5, 6)], dtype))
+    assert imported(tmp_path / "x.npy")[::2] == (0, [{"a": 1, "b": 2.5, "c": 3}, {"a": 4, "b": 5.5, "c": 6}])
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": 18446744073709551616}\n')
+    status, said, _ = imported(tmp_path / "x.jsonl")
+    assert (status, "line 2: the integer 18446744073709551616 does not fit in 64 bits" in said) == (1, True), said
+
+
+NAMES = """
+import sys, ROOT
+with ROOT.TFile(sys.argv[1], "recreate") as file:
+    histogram = ROOT.TH1D("h", "", 1, 0, 1)
+    for name in ("a;2", "z"):
+        file.WriteTObject(histogram, name)
+"""
+
+
+def test_names_that_end_like_cycles(tmp_path: Path) -> None:
+    """Defect: one such object kept all others from being merged."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    source, out = tmp_path / "x.root", tmp_path / "out.root"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", NAMES, str(source)], check=True)
+    subprocess.run([str(TUPELO), "merge", str(out), str(source), str(source)], check=True, capture_output=True)
+    listed = json.loads(subprocess.run([str(TUPELO), "ls", "--json", str(out)], check=True, capture_output=True).stdout)
+    assert sorted(one["path"] for one in listed["objects"]) == ["a;2", "z"]

@@ -24,6 +24,7 @@ from ._base import optional
 from ._many.partition import Partition
 from ._many.planning import partitions
 from .errors import InvalidArgumentError, UnsupportedError
+from .fields._select import escape_glob
 
 datasource = optional.load("pyspark.sql.datasource", "tupelo.spark", "'pyspark>=4'")
 _DataSource: Any = datasource.DataSource
@@ -117,7 +118,7 @@ class Reader(_DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> list[Any]:
         """One for each `tupelo.Partition`."""
         cut = " and ".join(self._cuts) or None
-        made = self._source.partitions([_escaped(name) for name in self._names])
+        made = self._source.partitions([escape_glob(name) for name in self._names])
         return [datasource.InputPartition(replace(one, cut=cut)) for one in made]
 
     def read(self, partition: Any) -> Iterator[Any]:
@@ -152,10 +153,6 @@ def _type(kind: Any, name: str) -> Any:
     if pa.types.is_union(kind):
         raise UnsupportedError(f"field '{name}' holds variants, which Spark does not support; select other columns")
     return kind
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{one}]" if one in "*?[]{}" else one for one in name)
 
 
 def _cut(filter: Any, schema: Any) -> str | None:

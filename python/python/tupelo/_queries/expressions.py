@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 from .._base.messages import short_repr
 from ..errors import InvalidArgumentError
 
-_POSITION = "\0place"
+POSITION = "\0place"
 """Name of a column with the position of a row in its batch. It is not a C++ name, so no field can have it."""
 
 
@@ -40,8 +40,8 @@ class ArrowCondition:
 
     def rows(self, batch: Any) -> "np.ndarray[Any, np.dtype[Any]]":
         """Positions of the rows for which the filter is true."""
-        numbered = batch.append_column(_POSITION, pa.array(np.arange(batch.num_rows)))
-        found = _evaluated(numbered, [_POSITION], self._expression)
+        numbered = batch.append_column(POSITION, pa.array(np.arange(batch.num_rows)))
+        found = _evaluated(numbered, [POSITION], self._expression)
         rows: np.ndarray[Any, np.dtype[Any]] = found.column(0).to_numpy()
         return rows
 

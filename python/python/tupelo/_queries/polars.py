@@ -9,9 +9,7 @@ from .._from_arrow.polars import from_table, load_polars, to_polars
 from ..errors import InvalidArgumentError
 from ..fields import _select
 from .columns import ColumnReader
-
-_POSITION = "\0place"
-"""Name of a column with the position of an entry in its batch. It is not a C++ name, so no field can have it."""
+from .expressions import POSITION
 
 
 def scan(reader: ColumnReader) -> Any:
@@ -64,5 +62,5 @@ class _Predicate:
         self.columns = [name for name in names if name in wanted]
 
     def rows(self, batch: Any) -> Any:
-        frame = to_polars(batch).with_row_index(_POSITION).filter(self.predicate)
-        return frame.get_column(_POSITION).to_numpy()
+        frame = to_polars(batch).with_row_index(POSITION).filter(self.predicate)
+        return frame.get_column(POSITION).to_numpy()

@@ -72,13 +72,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
     dots: char,
     /// Format of the files, if they are not ROOT files [default: by the extension of IN (.parquet, .arrow .arrows
-    /// .feather .ipc, .csv, .jsonl .ndjson .json, .npy, .npz)]
+    /// .feather .ipc, .csv .tsv, .jsonl .ndjson .json, .npy, .npz)]
     #[arg(long)]
     format: Option<Format>,
     /// Columns of other formats that may be stored with loss: times and durations as integers in their unit, dates in
     /// days or milliseconds, decimal numbers as double; the description of the field says so
     #[arg(long, value_name = "FIELDS")]
     allow_loss: Vec<Patterns>,
+    /// Of CSV, the character between the values of a line, such as ';' or '\t' [default: ',', and a tab in .tsv]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
     /// Of CSV and JSON lines, infer the types from the first N entries [default: 10000]
     #[arg(long, value_name = "N")]
     infer_rows: Option<NonZeroUsize>,
@@ -106,6 +109,14 @@ pub(crate) struct Args {
     target: Target,
     #[command(flatten)]
     reading: super::super::Reading,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        &[byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(byte),
+        _ => Err("expected one character, such as ';', or \\t for a tab".to_owned()),
+    }
 }
 
 fn extent(text: &str) -> Result<u64, String> {
@@ -240,11 +251,13 @@ fn check_new(args: &Args, writer: &FileWriter, name: &str) -> Result<(), Failure
 
 /// The names of the trees at a location.
 fn names(args: &Args, location: &Location) -> Result<Vec<String>, Failure> {
-    let names = args.reading.open_uncounted(location)?.tree_names()?;
-    match names.is_empty() {
-        true => Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file)))),
-        false => Ok(names),
+    let file = args.reading.open_uncounted(location)?;
+    let names = file.tree_names()?;
+    if names.is_empty() {
+        file.check_saved()?;
+        return Err(Failure::new(format_args!("{} contains no tree", display_name(&location.file))));
     }
+    Ok(names)
 }
 
 fn write(

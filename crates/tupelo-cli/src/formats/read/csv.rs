@@ -19,6 +19,8 @@ use crate::failure::Failure;
 const MAX_ENTRIES: usize = 1 << 16;
 /// Characters of a value in a message.
 const MAX_SHOWN: usize = 40;
+/// Characters that separate the values of other files, and how they are given.
+const OTHER_DELIMITERS: [(char, &str); 3] = [(';', ";"), ('\t', "\\t"), ('|', "|")];
 /// The byte order mark that some programs write first.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -27,20 +29,29 @@ pub(super) struct CsvFile {
     place: Place,
     schema: SchemaRef,
     inferred: usize,
+    delimiter: u8,
 }
 
 impl CsvFile {
     pub(super) fn open(place: Place, limits: Limits, like: Option<&SchemaRef>) -> Result<Self, Failure> {
-        let mut rows = Rows::new(&place)?;
+        let delimiter = limits.delimiter.unwrap_or(b',');
+        let mut rows = Rows::new(&place, delimiter)?;
         let mut row = Row::default();
         if !rows.next(&mut row)? {
             return Err(place.failure("expected a first line with the names of the columns, but the file is empty"));
         }
         let names = names(&row, &place)?;
+        if let ([name], None) = (names.as_slice(), limits.delimiter)
+            && let Some((_, shown)) = OTHER_DELIMITERS.iter().find(|(other, _)| name.contains(*other))
+        {
+            let what = format!("the first line has no comma: '{}'", name.escape_debug());
+            let hint = format!("--delimiter '{shown}' separates the columns by it; --delimiter ',' imports one column");
+            return Err(place.failure(what).with_hint(hint));
+        }
         rows.columns = names.len();
         if let Some(schema) = like {
             return match names.iter().eq(schema.fields().iter().map(|field| field.name())) {
-                true => Ok(Self { schema: schema.clone(), place, inferred: limits.inferred }),
+                true => Ok(Self { schema: schema.clone(), place, inferred: limits.inferred, delimiter }),
                 false => Err(Failure::new(format_args!(
                     "{}: the columns are not those of the first file: found {}",
                     place.name,
@@ -67,7 +78,7 @@ impl CsvFile {
             None => Field::new(name, DataType::LargeUtf8, true),
         };
         let fields: Vec<Field> = names.iter().zip(&kinds).map(field).collect();
-        Ok(Self { place, schema: Arc::new(Schema::new(fields)), inferred: limits.inferred })
+        Ok(Self { place, schema: Arc::new(Schema::new(fields)), inferred: limits.inferred, delimiter })
     }
 }
 
@@ -192,12 +203,13 @@ struct Rows<'f> {
     /// Number of cells that lines must have; 0 if any.
     columns: usize,
     is_first: bool,
+    delimiter: u8,
 }
 
 impl<'f> Rows<'f> {
-    fn new(place: &'f Place) -> Result<Self, Failure> {
+    fn new(place: &'f Place, delimiter: u8) -> Result<Self, Failure> {
         let input = BufReader::with_capacity(1 << 18, place.rewound()?);
-        Ok(Self { place, input, line: 1, columns: 0, is_first: true })
+        Ok(Self { place, input, line: 1, columns: 0, is_first: true, delimiter })
     }
 
     /// Reads the next line; false at the end of the file. Empty lines are skipped, except where a single value is
@@ -263,7 +275,7 @@ impl<'f> Rows<'f> {
                         row.bytes.push(byte);
                         State::Quoted
                     }
-                    (_, b',') => {
+                    (_, byte) if byte == self.delimiter => {
                         row.end_cell(is_quoted);
                         is_quoted = false;
                         State::Start
@@ -303,7 +315,7 @@ impl ForeignFile for CsvFile {
     }
 
     fn batches(&self, columns: &[usize], range: Range<u64>) -> Result<Batches<'_>, Failure> {
-        let mut rows = Rows::new(&self.place)?;
+        let mut rows = Rows::new(&self.place, self.delimiter)?;
         let mut row = Row::default();
         rows.next(&mut row)?;
         rows.columns = self.schema.fields().len();

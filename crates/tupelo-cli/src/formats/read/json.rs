@@ -198,8 +198,15 @@ impl<'f> Lines<'f> {
             return match object(&self.text) {
                 Ok(object) => Ok(Some((read, object))),
                 Err(Wrong::Text(what)) => {
-                    let what = format_args!("line {line}: expected one JSON object: {what}");
-                    Err(self.place.failure(what).with_hint("`jq -c '.[]' IN > OUT` makes lines of a JSON array"))
+                    let failure = self.place.failure(format_args!("line {line}: expected one JSON object: {what}"));
+                    Err(match self.text.trim_ascii_start().starts_with(b"[") {
+                        true => failure.with_hint("`jq -c '.[]' IN > OUT` makes lines of a JSON array"),
+                        false => failure,
+                    })
+                }
+                Err(Wrong::Large(integer)) => {
+                    let what = format_args!("line {line}: the integer {integer} does not fit in 64 bits");
+                    Err(self.place.failure(what).with_hint("in quotes it is text, with a decimal point a double"))
                 }
                 Err(Wrong::Repeated(key)) => {
                     let key = key.escape_debug();

@@ -45,6 +45,8 @@ const REFUSED: &str = "tupelo.refused";
 pub(crate) struct Limits {
     /// Entries from which the types in a text are inferred.
     pub(crate) inferred: usize,
+    /// What is between the values of a line of CSV, if that was given.
+    pub(crate) delimiter: Option<u8>,
     /// Memory that a batch or an entry of a file may take, in bytes.
     pub(crate) memory: u64,
 }

@@ -49,7 +49,9 @@ impl NpyFile {
         let entries = header.entries;
         let (names, columns): (Vec<String>, Vec<(usize, Dtype)>) = match header.entry {
             Dtype::Record(members) => {
-                members.into_iter().map(|member| (member.name, (member.offset, member.dtype))).unzip()
+                // Those without a name are padding.
+                let named = members.into_iter().filter(|member| !member.name.is_empty());
+                named.map(|member| (member.name, (member.offset, member.dtype))).unzip()
             }
             dtype => (vec![COLUMN.to_owned()], vec![(0, dtype)]),
         };

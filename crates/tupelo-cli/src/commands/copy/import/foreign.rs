@@ -28,7 +28,7 @@ use crate::interrupt::Interrupt;
 use crate::parse::patterns;
 
 /// Extensions of files that are not read, with hints.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 7] = [
     ("h5", "in Python, tupelo.import_hdf5(source, path) imports HDF5 files"),
     ("hdf5", "in Python, tupelo.import_hdf5(source, path) imports HDF5 files"),
     ("hdf", "in Python, tupelo.import_hdf5(source, path) imports HDF5 files"),
@@ -36,8 +36,9 @@ const OTHERS: [(&str, &str); 8] = [
     ("zst", "decompress the file first: `unzstd FILE`"),
     ("xz", "decompress the file first: `unxz -k FILE`"),
     ("bz2", "decompress the file first: `bunzip2 -k FILE`"),
-    ("tsv", "tab-separated values are not supported; convert the file to comma-separated values"),
 ];
+/// The extension of CSV with tabs.
+const WITH_TABS: &str = "tsv";
 
 /// The format of the inputs; `None` if they are ROOT files.
 pub(super) fn format(args: &Args, locations: &[Location]) -> Result<Option<Format>, Failure> {
@@ -50,7 +51,8 @@ pub(super) fn format(args: &Args, locations: &[Location]) -> Result<Option<Forma
             let refused = Failure::usage(format_args!("{}: files .{extension} cannot be imported", name(location)));
             return Err(refused.with_hint(*hint));
         }
-        formats.push((location, args.format.or_else(|| Format::of(path))));
+        let own = || if extension == WITH_TABS { Some(Format::Csv) } else { Format::of(path) };
+        formats.push((location, args.format.or_else(own)));
     }
     let Some(&(first, format)) = formats.first() else { return Ok(None) };
     if let Some((other, _)) = formats.iter().find(|(_, other)| *other != format) {
@@ -59,7 +61,11 @@ pub(super) fn format(args: &Args, locations: &[Location]) -> Result<Option<Forma
         return Err(mixed.with_hint("import them one by one with --append --as NAME"));
     }
     if format.is_none() {
-        let given = [("--allow-loss", !args.allow_loss.is_empty()), ("--infer-rows", args.infer_rows.is_some())];
+        let given = [
+            ("--allow-loss", !args.allow_loss.is_empty()),
+            ("--infer-rows", args.infer_rows.is_some()),
+            ("--delimiter", args.delimiter.is_some()),
+        ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Failure::usage(format_args!("{option} is for files of other formats, not for trees")));
         }
@@ -154,12 +160,14 @@ impl Plan {
         let limits = Limits {
             inferred: args.infer_rows.map_or(INFERRED_ENTRIES, Into::into),
             memory: args.reading.memory_budget.0,
+            delimiter: args.delimiter,
         };
         let mut inputs: Vec<Input> = Vec::with_capacity(locations.len());
         for location in locations {
             let path = location.local_path().unwrap_or(Path::new(&location.file));
             let like = inputs.first().map(|first| first.file.schema().clone());
-            let file = open(path, format, limits, like.as_ref())?;
+            let delimiter = args.delimiter.or((extension_of(path) == WITH_TABS).then_some(b'\t'));
+            let file = open(path, format, Limits { delimiter, ..limits }, like.as_ref())?;
             let entries = file.entries().unwrap_or(0);
             inputs.push(Input { name: path.display().to_string(), file, entries });
         }

@@ -136,9 +136,12 @@ fn dtype(described: &Literal, shape: &[u64], depth: usize) -> Result<Dtype, Stri
                 };
                 let dtype = dtype(described, &shape, depth)?;
                 let bytes = dtype.bytes().ok_or_else(|| format!("member '{name}': {}", dtype.unsized_reason()))?;
-                // Members without a name are padding.
-                if !name.is_empty() {
-                    found.push(Member { name, offset, dtype });
+                // Bytes without a name are padding. Others get the name that NumPy gives them.
+                let is_bytes = matches!(described, Literal::Text(text) if text.trim_start_matches(['|', '<', '>', '=']).starts_with('V'));
+                match name.is_empty() {
+                    true if is_bytes => {}
+                    true => found.push(Member { name: format!("f{}", found.len()), offset, dtype }),
+                    false => found.push(Member { name, offset, dtype }),
                 }
                 offset = offset.checked_add(bytes).ok_or_else(wrong)?;
             }
