@@ -128,3 +128,10 @@ def test_names_that_end_like_cycles(tmp_path: Path) -> None:
     subprocess.run([str(TUPELO), "merge", str(out), str(source), str(source)], check=True, capture_output=True)
     listed = json.loads(subprocess.run([str(TUPELO), "ls", "--json", str(out)], check=True, capture_output=True).stdout)
     assert sorted(one["path"] for one in listed["objects"]) == ["a;2", "z"]
+    # Defect: files without entries were refused, whatever was asked for.
+    copied = [str(TUPELO), "copy", str(source), "-o", str(out), "--force", "--objects=z"]
+    subprocess.run(copied, check=True, capture_output=True)
+    listed = json.loads(subprocess.run([str(TUPELO), "ls", "--json", str(out)], check=True, capture_output=True).stdout)
+    assert [one["path"] for one in listed["objects"]] == ["z"]
+    none = subprocess.run([*copied[:-1], "--objects=x*"], capture_output=True, text=True)
+    assert (none.returncode, "no object named 'x*'" in none.stderr) == (1, True), none.stderr

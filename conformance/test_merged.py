@@ -328,6 +328,10 @@ for number, order in ((2, "run event x"), (1, "x event run")):
     for entry in range(50):
         values["event"][0], values["x"][0] = entry * 37 % 50, entry
         tree.Fill()
+    empty = ROOT.TFile(f"{sys.argv[1]}/empty.root", "recreate")
+    tree.CloneTree(0).Write()
+    empty.Close()
+    file.cd()
     tree.BuildIndex("run", "event")
     tree.Write()
     file.Close()
@@ -363,6 +367,12 @@ def test_root_finds_entries_by_the_index_of_merged_trees(tmp_path: Path) -> None
     run("merge", "-q", str(out), *parts)
     run("diff", str(out), *(["--on", "run,event"]), f"{tmp_path}/i?.root")
     assert root(READ_INDEX, out) == "100\n"
+    # Defect: a tree without entries and index took it away from the others.
+    run("merge", "-q", "--force", str(out), parts[0], str(tmp_path / "empty.root"), parts[1])
+    assert root(READ_INDEX, out) == "100\n"
+    empty_first = [str(TUPELO), "merge", "--force", str(out), str(tmp_path / "empty.root"), *parts]
+    done = subprocess.run(empty_first, capture_output=True, text=True)
+    assert (done.returncode, "its index, which some of the trees lack" in done.stderr) == (1, True), done.stderr
     run("copy", "-q", *parts, "-o", str(out), "--force", "--cut", "x % 3 == 1")
     assert root(READ_INDEX, out) == "34\n"
     assert json.loads(run("ls", str(out), "--json"))["trees"][0]["entries"] == 34

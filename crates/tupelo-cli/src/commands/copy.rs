@@ -338,7 +338,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             };
             summaries.push((copy.job.name.clone(), written));
         }
-        check_any(!summaries.is_empty() || !carried.is_empty() || !objects.is_empty(), &left_out)?;
+        let is_any = !summaries.is_empty() || !carried.is_empty() || !objects.is_empty();
+        if !is_any && left_out.is_empty() {
+            return Err(Failure::new("the inputs contain neither entries nor objects that are chosen"));
+        }
+        check_any(is_any, &left_out)?;
         Ok(ControlFlow::Continue(()))
     })?;
     summaries.iter().for_each(|(name, written)| summarise(name, written, console));
@@ -407,7 +411,7 @@ fn names(args: &Args, location: &Location, trees: &mut TreeJobs) -> Result<Vec<S
         args.check_trees()?;
         trees.add_all(&of_trees, location);
     }
-    if names.is_empty() && trees.is_empty() {
+    if names.is_empty() && trees.is_empty() && args.carrying.is_empty() {
         // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
             Err(error) => Err(super::no_ntuple(error, location)),

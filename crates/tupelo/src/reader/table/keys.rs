@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 
 use super::super::read::Read;
 use super::super::sources::{EntrySource, Matched, NO_ENTRY};
-use crate::schema::escaped;
+use crate::schema::{Field, Kind, escaped};
 use crate::{Error, Remedy, Result};
 
 /// Bytes of keys that are read together.
@@ -56,7 +56,8 @@ impl Keys {
             }
             Ok(Self { values, width: columns.len(), is_large })
         };
-        read().map_err(|error| source.context(error))
+        // Reading has named the source already.
+        read().map_err(|error: Error| if error.file().is_some() { error } else { source.context(error) })
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u64]> {
@@ -104,7 +105,7 @@ fn column(source: &Arc<dyn EntrySource>, key: &str) -> Result<(Vec<u64>, bool)> 
     let entries = usize::try_from(source.entries()).unwrap_or(usize::MAX);
     let (mut values, mut is_large) = (Vec::new(), false);
     values.try_reserve_exact(entries).map_err(|_| Error::limit("the keys exceed the memory"))?;
-    for batch in read.batches_of_bytes(BATCH_BYTES)? {
+    for batch in read.clone().batches_of_bytes(BATCH_BYTES)? {
         let batch = batch?;
         let mut array = ArrayRef::clone(batch.column(0));
         // A member of a record.
@@ -132,8 +133,13 @@ fn column(source: &Arc<dyn EntrySource>, key: &str) -> Result<(Vec<u64>, bool)> 
                 is_large = true;
                 add!(UInt64Type, |value| *value);
             }
-            other => {
-                let what = format!("key '{key}' has type {other}, expected an integer");
+            _ => {
+                let mut field = read.schema().fields.first();
+                while let Some(Field { kind: Kind::Record(members), .. }) = field {
+                    field = members.first();
+                }
+                let type_name = field.map_or("another", Field::display_type);
+                let what = format!("key '{key}' has type {type_name}, expected an integer");
                 return Err(Error::invalid_argument(what));
             }
         }

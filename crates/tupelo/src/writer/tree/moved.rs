@@ -193,8 +193,8 @@ impl MovedTreeWriter {
         self.has_lost_processes |= self.options.recuts() && process_offset > 0;
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
         let (base, places) = (self.new.entries, chosen.places());
-        // One without entries has no values for an index.
-        if tree.entries() > 0 {
+        // One without entries has no values for an index, but the record of the first one has its place.
+        if tree.entries() > 0 || self.first.is_none() {
             self.index.append(Some(&movable), |entry| Some(base + places(entry)?));
         }
         self.seen_entries += tree.entries();
