@@ -206,7 +206,9 @@ fn settings_have_names_and_numbers() {
     for (text, number) in [("zstd", 505), ("lz4", 404), ("zlib", 101), ("lzma", 207), ("lz4:9", 409), ("none", 0)] {
         assert_eq!(setting(text), Ok(number));
     }
-    for text in ["", "zst", "zstd:", "zstd:0", "zstd:10", "zstd:x", "305", "510", "5", "-1", "none:1"] {
+    // ROOT's global default was zlib.
+    assert_eq!(Compression::from_setting(1), Compression::from_setting(101));
+    for text in ["", "zst", "zstd:", "zstd:0", "zstd:10", "zstd:x", "305", "510", "10", "-1", "none:1"] {
         assert_eq!(setting(text).unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
     }
 }
