@@ -163,7 +163,7 @@ fn joins_by_keys_tell_what_does_not_match() {
     let by =
         |keys: &[&str]| Table::join_by([("", ntuple(0, 3)), ("o_", ntuple(0, 3))], keys.to_vec(), Unmatched::Error);
     let error = by(&["f"]).expect_err("floats").to_string();
-    assert!(error.contains("key 'f' has type Float32, expected an integer"), "{error}");
+    assert!(error.contains("key 'f' has type float, expected an integer"), "{error}");
     assert!(by(&["j"]).expect_err("no such field").is_not_found());
     assert!(by(&[]).expect_err("no key").to_string().contains("at least one key"));
 }
