@@ -83,7 +83,7 @@ def test_a_join_becomes_one_ntuple(files, tmp_path):
     ("arguments", "message"),
     [
         ({"on": []}, "at least one field"),
-        ({"on": "x"}, "key 'x' has type Float64, expected an integer"),
+        ({"on": "x"}, "key 'x' has type double, expected an integer"),
         ({"on": "event"}, r"entries \d+ and \d+ have the same event = \d+"),
         ({"on": "run", "unmatched": "keep"}, "unmatched as one of 'error', 'null', 'drop'"),
     ],

@@ -9,6 +9,9 @@ import pyarrow as pa
 from .._base import arrow
 from ..fields import _select
 
+POSITION = "\0place"
+"""Name of a column with the position of an entry in its batch. It is not a C++ name, so no field can have it."""
+
 
 class EntryBatch(NamedTuple):
     """A part of what a request reads."""

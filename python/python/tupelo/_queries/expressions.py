@@ -11,9 +11,7 @@ import pyarrow.dataset as pads
 
 from .._base.messages import short_repr
 from ..errors import InvalidArgumentError
-
-POSITION = "\0place"
-"""Name of a column with the position of a row in its batch. It is not a C++ name, so no field can have it."""
+from .entry_batches import POSITION
 
 
 def check_expression(expression: object, what: str) -> None:

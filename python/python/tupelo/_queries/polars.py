@@ -9,7 +9,7 @@ from .._from_arrow.polars import from_table, load_polars, to_polars
 from ..errors import InvalidArgumentError
 from ..fields import _select
 from .columns import ColumnReader
-from .expressions import POSITION
+from .entry_batches import POSITION
 
 
 def scan(reader: ColumnReader) -> Any:
