@@ -13,6 +13,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
+use tupelo_format::descriptor::ColumnId;
 
 pub use self::options::CopyOptions;
 pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
@@ -49,7 +50,7 @@ pub struct Copied {
     /// The entry of the source after the last one that was read: where to continue if the options stopped the copy.
     pub end: u64,
     /// Whether some clusters store fields in other encodings than others do: see [`Copied::note`].
-    pub is_mixed: bool,
+    is_mixed: bool,
 }
 
 impl Copied {
@@ -145,6 +146,18 @@ struct LostMetadata {
     warning: String,
     /// Number of files that have them.
     files: usize,
+}
+
+/// Checks that columns go on where they ended in the cluster before.
+fn check_elements(before: &[(ColumnId, Range<u64>)], elements: &[(ColumnId, Range<u64>)]) -> Result<()> {
+    let ends: HashMap<ColumnId, u64> = before.iter().map(|(column, range)| (*column, range.end)).collect();
+    for (column, Range { start, .. }) in elements {
+        if let Some(end) = ends.get(column).filter(|end| *end != start) {
+            let what = format!("column {column} begins at element {start} in a cluster, expected element {end}");
+            return Err(Error::corrupt(what));
+        }
+    }
+    Ok(())
 }
 
 impl<'f> Copier<'f> {
@@ -262,8 +275,11 @@ impl<'f> Copier<'f> {
     ) -> Result<bool> {
         let range = read.range();
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.how.pages == Pages::Keep);
+        let mut before = Vec::new();
         while keeps_pages && next < range.end {
-            let Sealed { end, cluster, missing } = read.sealed(order, &(next..range.end))?;
+            let Sealed { end, cluster, missing, elements } = read.sealed(order, &(next..range.end))?;
+            check_elements(&before, &elements).map_err(|error| read.context(error))?;
+            before = elements;
             match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, missing), pages)) {
                 None => {}
                 // Other clusters of the file hardly have other encodings.

@@ -364,11 +364,8 @@ impl File {
     /// # Errors
     /// Corrupt if its writer did not save them, as when it was killed; those of reading them.
     pub fn check_saved(&self) -> Result<()> {
-        self.objects()?;
-        match self.deviations().iter().any(|deviation| deviation.rule == Rule::Saved) {
-            true => Err(unsaved().in_file(self.name())),
-            false => Ok(()),
-        }
+        let Container::Root(file) = &self.container else { return Ok(()) };
+        file.listing().and_then(|_| check_saved(file)).map_err(|error| error.in_file(self.name()))
     }
 
     /// Everything that the directories list, all cycles, in file order.
@@ -683,9 +680,7 @@ fn pre_release(file: &source::File, object: &container::Object) -> Result<Error>
 /// The error of a file without ntuples that can be read: `what`, and what there is instead.
 #[cold]
 fn without(file: &source::File, what: &str) -> Result<Error> {
-    if file.session().deviations().list().iter().any(|deviation| deviation.rule == Rule::Saved) {
-        return Ok(unsaved());
-    }
+    check_saved(file)?;
     let is_old = |object: &container::Object| object.key.class_name == PRE_RELEASE_CLASS;
     match file.listing()?.objects().find(|(object, is_newest)| *is_newest && is_old(object)) {
         Some((object, _)) => pre_release(file, object),
@@ -693,9 +688,15 @@ fn without(file: &source::File, what: &str) -> Result<Error> {
     }
 }
 
-fn unsaved() -> Error {
-    let what = "its objects cannot be found, because its writer did not save the directories";
-    Error::corrupt(what).with_remedy(Remedy::Recover)
+/// Refuses a file whose directories, which were read, lead to no object since they were not saved.
+fn check_saved(file: &source::File) -> Result<()> {
+    match file.session().deviations().list().iter().any(|deviation| deviation.rule == Rule::Saved) {
+        true => {
+            let what = "its objects cannot be found, because its writer did not save the directories";
+            Err(Error::corrupt(what).with_remedy(Remedy::Recover))
+        }
+        false => Ok(()),
+    }
 }
 
 /// The contents of a file without ntuples, for a message: the classes, most frequent first.

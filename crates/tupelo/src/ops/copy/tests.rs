@@ -86,3 +86,14 @@ fn pages_stay_in_other_encodings_and_before_late_fields() {
         check(file.ntuple(None).unwrap(), mapping);
     }
 }
+
+/// Copies of stored pages notice what decoding notices. A cluster that was decoded in between changes nothing.
+#[test]
+fn columns_go_on_where_they_ended() {
+    let [first, second] = [0, 1].map(ColumnId::from);
+    let before = [(first, 0..10), (second, 0..3)];
+    assert!(check_elements(&before, &[(second, 3..5), (first, 10..20)]).is_ok());
+    assert!(check_elements(&[], &[(first, 7..9)]).is_ok());
+    let error = check_elements(&before, &[(first, 10..20), (second, 4..5)]).unwrap_err().to_string();
+    assert!(error.contains("begins at element 4 in a cluster, expected element 3"), "{error}");
+}

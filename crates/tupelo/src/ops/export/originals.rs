@@ -7,7 +7,7 @@ use tupelo_format::object::Value;
 use tupelo_format::streamer::Streaming;
 
 use crate::ops::merge::LaterTrees;
-use crate::reader::{Read, Tree, TreeExtras};
+use crate::reader::{Read, Tree};
 use crate::writer::{IndexOfTrees, TreeOptions};
 
 /// The trees whose entries are decoded and written as one tree: those of all files that are read, in order.
@@ -21,7 +21,6 @@ pub struct OriginalTrees {
     entries: u64,
     index: IndexOfTrees,
     /// Of the first tree; null without any.
-    first: Option<TreeExtras>,
     friends: Value,
     user_info: Value,
     names: HashSet<String>,
@@ -37,7 +36,6 @@ impl OriginalTrees {
             has_cut: read.has_cut(),
             entries: 0,
             index: IndexOfTrees::default(),
-            first: None,
             friends: Value::Null,
             user_info: Value::Null,
             names: HashSet::new(),
@@ -49,8 +47,7 @@ impl OriginalTrees {
     /// Looks at the next tree.
     pub fn add(&mut self, tree: &Tree) {
         let metadata = tree.metadata();
-        let is_first = self.first.is_none();
-        self.first.get_or_insert_with(|| TreeExtras::of(metadata));
+        let is_first = self.later.first().is_none();
         self.later.add(tree);
         self.names.extend(metadata.branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
         if metadata.has_references {
@@ -105,7 +102,7 @@ impl OriginalTrees {
             self.index.refuse("which some of the trees lack");
         }
         let [friends, user_info] = [&mut self.friends, &mut self.user_info].map(std::mem::take);
-        match &self.first {
+        match self.later.first() {
             Some(first) => options.with_extras(first, [self.index.object(), friends, user_info]),
             None => options,
         }

@@ -405,7 +405,7 @@ fn in_entries(sampled: &Sampled) -> String {
     }
 }
 
-/// What a sample found of some leaves, `what` says of their values; and their stored bytes. `None` if there are no such leaves.
+/// A sentence about the leaves at `paths`, whose values in a sample are `what`, and their stored bytes; `None` without leaves.
 fn in_sample(report: &Report, sample: &Sampled, paths: &[String], kind: &str, what: &str) -> Option<(String, u64)> {
     let found = sampled(report, paths);
     let bytes: u64 = found.iter().map(|column| column.stored_bytes).sum();

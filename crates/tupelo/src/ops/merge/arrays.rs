@@ -43,19 +43,16 @@ pub(super) fn added_up(own: &Numbers, other: &Numbers) -> Option<Numbers> {
     fn each<T: Copy>(own: &[T], other: &[T], sum: impl Fn(T, T) -> T) -> Option<Vec<T>> {
         (own.len() == other.len()).then(|| own.iter().zip(other).map(|(&own, &other)| sum(own, other)).collect())
     }
+    macro_rules! limited {
+        ($variant:ident, $type:ty, $own:ident, $other:ident) => {
+            Numbers::$variant(each($own, $other, |own, other| own.saturating_add(other).max(-<$type>::MAX))?)
+        };
+    }
     Some(match (own, other) {
-        (Numbers::I8(own), Numbers::I8(other)) => {
-            Numbers::I8(each(own, other, |own, other| own.saturating_add(other).max(-i8::MAX))?)
-        }
-        (Numbers::I16(own), Numbers::I16(other)) => {
-            Numbers::I16(each(own, other, |own, other| own.saturating_add(other).max(-i16::MAX))?)
-        }
-        (Numbers::I32(own), Numbers::I32(other)) => {
-            Numbers::I32(each(own, other, |own, other| own.saturating_add(other).max(-i32::MAX))?)
-        }
-        (Numbers::I64(own), Numbers::I64(other)) => {
-            Numbers::I64(each(own, other, |own, other| own.saturating_add(other).max(-i64::MAX))?)
-        }
+        (Numbers::I8(own), Numbers::I8(other)) => limited!(I8, i8, own, other),
+        (Numbers::I16(own), Numbers::I16(other)) => limited!(I16, i16, own, other),
+        (Numbers::I32(own), Numbers::I32(other)) => limited!(I32, i32, own, other),
+        (Numbers::I64(own), Numbers::I64(other)) => limited!(I64, i64, own, other),
         (Numbers::F32(own), Numbers::F32(other)) => Numbers::F32(each(own, other, |own, other| own + other)?),
         (Numbers::F64(own), Numbers::F64(other)) => Numbers::F64(each(own, other, |own, other| own + other)?),
         _ => return None,

@@ -6,11 +6,10 @@ use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
 
 use super::arrays::{add_floats, added_up, floats, numbers};
-use super::statistics::statistics;
+use super::statistics::{AXES, statistics};
 
 /// Arrays that are added; the first one is that of a base class.
 const ARRAYS: [&str; 4] = ["fArray", "fSumw2", "fBinEntries", "fBinSumw2"];
-const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
 /// What two axes have in common if bins of the same number are the same.
 const AXIS: [&str; 5] = ["fNbins", "fXmin", "fXmax", "fXbins", "fLabels"];
 const PROFILES: [&str; 3] = ["TProfile", "TProfile2D", "TProfile3D"];

@@ -9,7 +9,7 @@ use super::arrays::{floats, numbers};
 /// The members in which a histogram stores its statistics: sums of weights, their squares, and of both times coordinates.
 const SUMS: [&[&str]; 3] =
     [&["fTsumwx", "fTsumwx2"], &["fTsumwy", "fTsumwy2", "fTsumwxy"], &["fTsumwz", "fTsumwz2", "fTsumwxz", "fTsumwyz"]];
-const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
+pub(super) const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
 /// `TAxis::kAxisRange`, a bit of an axis that shows only some bins.
 const HAS_RANGE: u64 = 1 << 11;
 /// `TAxis::kCanExtend`, one of the other bits of an axis.

@@ -74,6 +74,11 @@ pub(crate) struct LaterTrees {
 }
 
 impl LaterTrees {
+    /// What the first tree has.
+    pub(crate) fn first(&self) -> Option<&TreeExtras> {
+        self.first.as_ref()
+    }
+
     /// Looks at the next tree.
     pub(crate) fn add(&mut self, tree: &Tree) {
         let own = TreeExtras::of(tree.metadata());

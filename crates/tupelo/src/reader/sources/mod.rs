@@ -20,6 +20,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
+use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
@@ -207,12 +208,14 @@ pub(crate) struct Sealed {
     /// The places of fields that the cluster does not store for all its entries, each with the number of entries at the
     /// beginning that have the default value.
     pub(crate) missing: Vec<(usize, u64)>,
+    /// The elements of each stored column that is not deferred, counted through all clusters.
+    pub(crate) elements: Vec<(ColumnId, Range<u64>)>,
 }
 
 impl Sealed {
     /// Entries that must be decoded.
     pub(crate) fn none(end: u64) -> Self {
-        Self { end, cluster: None, missing: Vec::new() }
+        Self { end, cluster: None, missing: Vec::new(), elements: Vec::new() }
     }
 }
 

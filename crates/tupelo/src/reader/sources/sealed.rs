@@ -8,7 +8,7 @@ use tupelo_format::envelope::PageInfo;
 
 use super::{Ntuple, Sealed};
 use crate::encode::{ListedCluster, ListedColumn, ReadPages, SealedPage};
-use crate::plan::{self, ColumnTable, Continuity, PageId};
+use crate::plan::{self, ColumnTable, PageId};
 use crate::pool::{self, Ahead};
 use crate::schema::Field;
 use crate::source::{BlobRange, Cluster, Extents};
@@ -94,9 +94,9 @@ impl StoredPage {
 pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<Sealed> {
     ntuple.in_any_store(&|from| {
         let (end, listed) = listed(from, fields, entries)?;
-        let Some(Listed { cluster, about, pages, missing }) = listed else { return Ok(Sealed::none(end)) };
+        let Some(Listed { cluster, about, pages, missing, elements }) = listed else { return Ok(Sealed::none(end)) };
         let cluster = Some((about, read(ntuple.clone(), from.clone(), cluster, pages)));
-        Ok(Sealed { end, cluster, missing })
+        Ok(Sealed { end, cluster, missing, elements })
     })
 }
 
@@ -108,6 +108,7 @@ struct Listed {
     pages: Vec<((usize, usize), StoredPage)>,
     /// As those of [`Sealed`].
     missing: Vec<(usize, u64)>,
+    elements: Vec<(ColumnId, Range<u64>)>,
 }
 
 /// The end of the first cluster of the entries, and its pages if they can stay as they are.
@@ -122,9 +123,7 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
     }
     let memory = source.request_memory();
     let mut table = ColumnTable::new(source, &memory);
-    let (mut columns, mut pages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    let last = own.start.checked_sub(1).map(|last| source.first_clusters(last..own.start, 1)).transpose()?;
-    let before = last.into_iter().flatten().next();
+    let (mut columns, mut pages, mut missing, mut elements) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (number, field) in fields.iter().enumerate().filter(|(_, field)| field.projected_from.is_none()) {
         let own = plan::columns(field);
         let Some(without) = table.missing_entries(&own, &cluster)? else { return Ok((end, None)) };
@@ -137,14 +136,11 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
         for column in own {
             let Some((index, ranges)) = table.stored(column.field, column.k, &cluster)? else { return Ok((end, None)) };
             let stored = table.column(PageId { column: index, page: 0 });
-            // As where entries are decoded.
-            let mut continuity = Continuity::default();
-            if let Some(before) = &before
-                && let Some(pages) = source.column_pages(before, stored.id)?
+            if let Some(first) = stored.info.first_element
+                && !source.descriptor().column(stored.id)?.is_deferred()
             {
-                continuity.check(source.descriptor(), before, stored.id, &pages)?;
+                elements.push((stored.id, first..first.saturating_add(stored.info.elements())));
             }
-            continuity.check(source.descriptor(), &cluster, stored.id, &stored.info)?;
             let place = columns.len();
             let page = |(number, (info, range)): (usize, (&PageInfo, BlobRange))| {
                 ((place, number), StoredPage { column: stored.id, number: number as u32, info: *info, range })
@@ -166,7 +162,7 @@ fn listed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) -> Result<(u6
         return Ok((end, None));
     }
     let about = ListedCluster { entries: cluster.entries, columns };
-    Ok((end, Some(Listed { cluster, about, pages, missing })))
+    Ok((end, Some(Listed { cluster, about, pages, missing, elements })))
 }
 
 /// Reads the pages of a cluster. Those of storage that is not read in place are fetched together.

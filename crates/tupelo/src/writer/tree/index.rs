@@ -52,7 +52,7 @@ impl IndexOfTrees {
         self.get().map(|index| index.like(&self.object)).unwrap_or_default()
     }
 
-    /// Why there is no index, if a tree has one.
+    /// The reason for leaving out the index, if any tree has one.
     pub(crate) fn left_out(&self) -> Option<String> {
         match &self.index {
             Some(Err(reason)) => Some(format!("its index, {reason}")),
