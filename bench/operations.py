@@ -70,26 +70,25 @@ class Rows:
         command = [self.tupelo, "--quiet", "--threads", str(threads), *arguments]
         subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
 
-    def timed(self, work: Callable[[], float | None]) -> float:
-        """The median of several calls, after one that is not counted."""
-        times = []
-        for number in range(self.options.repeat + 1):
-            begin = time.perf_counter()
-            own = work()
-            if number:
-                times.append(time.perf_counter() - begin if own is None else own)
-        return statistics.median(times)
-
     def compare(self, row: str, size: int, contestants: dict[str, Callable[[], float | None]]) -> dict[str, float]:
-        """Measures each, and adds a line for each."""
-        found = {}
-        for name, work in contestants.items():
-            try:
-                found[name] = self.timed(work)
-            except (subprocess.SubprocessError, OSError) as error:
-                self.failed.append(f"{row}: {name}: {error}")
-                continue
-            self.lines.append(f"| {row} | {name} | {found[name]:.3f} | {size / found[name] / (1 << 20):.0f} |")
+        """Adds a line for each: the median of rounds in which all take turns, the first of which does not count."""
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        for number in range(self.options.repeat + 1):
+            for name, work in contestants.items():
+                if name not in times:
+                    continue
+                begin = time.perf_counter()
+                try:
+                    own = work()
+                except (subprocess.SubprocessError, OSError) as error:
+                    self.failed.append(f"{row}: {name}: {error}")
+                    del times[name]
+                    continue
+                if number:
+                    times[name].append(time.perf_counter() - begin if own is None else own)
+        found = {name: statistics.median(rounds) for name, rounds in times.items()}
+        for name, seconds in found.items():
+            self.lines.append(f"| {row} | {name} | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")
         return found
 
     def target(self, row: str, times: dict[str, float], own: str, other: str, factor: float) -> None:

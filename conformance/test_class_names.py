@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from panel import REAL_DATA, TUPELO, root_error
+from panel import REAL_DATA, root_error, run
 from root_programs import BRANCHES, root
 
 CLASSES = """
@@ -82,12 +82,6 @@ def shown(value):
     return [shown(one) for one in value] if hasattr(value, "__len__") else float(value)
 print(json.dumps({name: [shown(value) for value in found[name]] for name in names}))
 """
-
-
-def run(*arguments: str) -> str:
-    done = subprocess.run([str(TUPELO), *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("level", [0, 1, 99])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uproot
-from panel import TUPELO, agree, judge, report, root_error, tupelo_dump
+from panel import agree, judge, report, root_error, run, tupelo_dump
 
 import tupelo
 
@@ -42,11 +42,6 @@ if "update" in sys.argv:
 file.Close()
 print("LISTED" + json.dumps(found))
 """
-
-
-def run(*arguments: str) -> None:
-    """Runs the command."""
-    subprocess.run([str(TUPELO), *arguments], check=True, capture_output=True, text=True)
 
 
 def listed_by_root(path: Path, *options: str) -> dict[str, object]:

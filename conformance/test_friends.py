@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from panel import TUPELO, WORK, root_error
+from panel import TUPELO, WORK, root_error, run
 
 import tupelo
 
@@ -88,3 +88,5 @@ def test_friends_are_joined_as_in_root(values: list[list[float]], tmp_path: Path
     assert (
         tupelo.open(tmp_path / "one.root").only().arrays("m_z", library="np")["m_z"].tolist() == arrays["m_z"].tolist()
     )
+    run("join", tmp_path / "two.root", f"{FOLDER}/a.root:events", "--friends")
+    run("diff", tmp_path / "one.root", tmp_path / "two.root")

@@ -102,6 +102,13 @@ def tupelo(*arguments: str, out: Path | None = None) -> subprocess.CompletedProc
         return subprocess.run([str(TUPELO), *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
+def run(*arguments: object) -> str:
+    """Run the command, which must succeed; returns its output."""
+    done = subprocess.run([str(TUPELO), *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def hidden_fields(uri: str) -> list[str]:
     """Imported collections, which ROOT and uproot list beside the fields that show them."""
     with warnings.catch_warnings():

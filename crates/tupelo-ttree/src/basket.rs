@@ -17,6 +17,8 @@ pub const MAX_BASKET_BYTES: u64 = 1 << 30;
 const GENERATED_OFFSETS: u8 = 1;
 /// Added to the flag of baskets whose positions must be generated.
 const GENERATE: u8 = 80;
+/// The place of what a key adds to the numbers of processes, in the bits of its parent's offset (`TKey::fPidOffset`).
+pub(crate) const PROCESS_SHIFT: u32 = 48;
 /// Bits of a position that old versions of ROOT used for a displacement.
 const DISPLACEMENT: u32 = 0xff00_0000;
 
@@ -36,6 +38,8 @@ pub struct BasketHead {
     /// ROOT's mark of what follows.
     flag: u8,
     features: u8,
+    /// What is added to the numbers of the processes of its objects.
+    pub(crate) process_offset: u16,
 }
 
 /// The bytes of a range of entries.
@@ -96,7 +100,13 @@ impl BasketHead {
         let _datime = cursor.u32_be()?;
         let key_bytes = cursor.u16_be()?;
         let _cycle = cursor.u16_be()?;
-        cursor.take(if version > BIG { 16 } else { 8 })?;
+        let process_offset = if version > BIG {
+            cursor.take(8)?;
+            (cursor.u64_be()? >> PROCESS_SHIFT) as u16
+        } else {
+            cursor.take(8)?;
+            0
+        };
         // Class, name and title.
         for _ in 0..3 {
             cursor.text_be()?;
@@ -110,7 +120,7 @@ impl BasketHead {
         let entries = number(cursor.i32_be()?, "entries")?;
         let last = number(cursor.i32_be()?, "bytes")?;
         let flag = cursor.u8()?;
-        Ok(Self { key_bytes, stored_bytes, object_bytes, entries, last, flag, features })
+        Ok(Self { key_bytes, stored_bytes, object_bytes, entries, last, flag, features, process_offset })
     }
 
     fn checked(self, offset: u64) -> Result<Self> {
@@ -283,6 +293,8 @@ pub struct StoredEntries {
     /// Where entries begin, and where the last one ends; `None` if all have the same length.
     positions: Option<Vec<u32>>,
     entries: usize,
+    /// What is added to the numbers of the processes of their objects.
+    process_offset: u16,
 }
 
 impl StoredEntries {
@@ -292,7 +304,7 @@ impl StoredEntries {
     /// As [`BasketHead::open`]; unsupported where the lengths of entries follow from other branches.
     pub fn of_record(head: BasketHead, payload: &[u8]) -> Result<Self> {
         let is_generated = head.features & GENERATED_OFFSETS != 0;
-        Self::of(&head.open(payload)?, is_generated)
+        Self::of(&head.open(payload)?, is_generated, head.process_offset)
     }
 
     /// The same of a basket in the tree's own record.
@@ -301,15 +313,30 @@ impl StoredEntries {
     /// As [`StoredEntries::of_record`].
     pub fn of_embedded(bytes: &[u8]) -> Result<Self> {
         let (head, _) = embedded(bytes)?;
-        Self::of(&open_embedded(bytes)?, head.flag >= GENERATE)
+        Self::of(&open_embedded(bytes)?, head.flag >= GENERATE, head.process_offset)
     }
 
-    fn of(basket: &Basket<'_>, is_generated: bool) -> Result<Self> {
+    fn of(basket: &Basket<'_>, is_generated: bool, process_offset: u16) -> Result<Self> {
         let is_whole = basket.data.len().checked_rem(basket.entries).is_none_or(|rest| rest == 0);
         if basket.positions.is_none() && (is_generated || !is_whole) {
             return Err(Error::unsupported("the lengths of its entries are not stored"));
         }
-        Ok(Self { data: basket.data.to_vec(), positions: basket.positions.clone(), entries: basket.entries })
+        let (data, positions) = (basket.data.to_vec(), basket.positions.clone());
+        Ok(Self { data, positions, entries: basket.entries, process_offset })
+    }
+
+    /// Adds to the numbers of the processes of their objects.
+    ///
+    /// # Errors
+    /// Limit for a sum above 65 535.
+    pub fn add_process_offset(&mut self, more: u16) -> Result<()> {
+        self.process_offset = added_processes(self.process_offset, more)?;
+        Ok(())
+    }
+
+    /// What is added to the numbers of the processes of their objects.
+    pub(crate) fn process_offset(&self) -> u16 {
+        self.process_offset
     }
 
     /// Number of entries.
@@ -333,6 +360,11 @@ impl StoredEntries {
         };
         self.data.get(start..end).filter(|_| index < self.entries)
     }
+}
+
+/// The sum of what two files add to the numbers of processes.
+pub(crate) fn added_processes(own: u16, more: u16) -> Result<u16> {
+    own.checked_add(more).ok_or_else(|| Error::limit("the number of a process exceeds 65 535"))
 }
 
 /// Number of entries of a basket in the tree's own record.

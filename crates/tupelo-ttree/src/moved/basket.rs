@@ -5,7 +5,7 @@ use std::ops::Range;
 use tupelo_format::wire::{Buffer, Cursor};
 use tupelo_format::{Error, Result};
 
-use crate::basket::{BIG, BasketHead, open_embedded};
+use crate::basket::{BIG, BasketHead, PROCESS_SHIFT, added_processes, open_embedded};
 
 /// A basket that was read, and can be written at another place.
 #[derive(Debug, Clone)]
@@ -23,8 +23,6 @@ const VERSION: Range<usize> = 4..6;
 const OBJECT: Range<usize> = 6..10;
 const KEY_BYTES: Range<usize> = 14..16;
 const OFFSETS: usize = 18;
-/// The place of the number that is added to those of processes, in the bits of the parent's offset.
-const PROCESS_SHIFT: u32 = 48;
 /// Where the first record of a file is, as whose part baskets are written.
 const PARENT: u32 = 100;
 
@@ -78,8 +76,7 @@ impl MovedBasket {
     /// # Errors
     /// Limit for a sum above 65 535.
     pub fn add_process_offset(&mut self, more: u16) -> Result<()> {
-        let sum = self.process_offset.checked_add(more);
-        self.process_offset = sum.ok_or_else(|| Error::limit("the number of a process exceeds 65 535"))?;
+        self.process_offset = added_processes(self.process_offset, more)?;
         Ok(())
     }
 

@@ -11,6 +11,8 @@ use super::classes::{BASKET, BASKET_HEAD_BYTES, basket_key_bytes};
 use super::{Branch, Encoding};
 use crate::basket::{MAX_BASKET_BYTES, StoredEntries};
 
+/// The place of what is added to the numbers of processes in a key of 64-bit offsets: the upper bits of the parent's.
+const PROCESS_OFFSET: Range<usize> = 26..28;
 /// Version of the class `TBasket`.
 const VERSION: u16 = 3;
 
@@ -24,6 +26,8 @@ pub struct OpenBasket {
     /// Bytes of every entry; `None` if they differ.
     entry_bytes: Option<usize>,
     key_bytes: u16,
+    /// What is added to the numbers of the processes of its objects (`TKey::fPidOffset`).
+    process_offset: u16,
 }
 
 /// A full basket.
@@ -38,13 +42,18 @@ pub struct FinishedBasket {
     /// Bytes of the values.
     data_bytes: u32,
     entry_bytes: Option<usize>,
+    process_offset: u16,
 }
 
 impl OpenBasket {
     /// An empty basket of a branch.
     pub fn new(branch: &Branch) -> Self {
         let entry_bytes = if branch.has_positions() { None } else { branch.entry_bytes() };
-        Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes, key_bytes: branch.key_bytes }
+        Self::empty(entry_bytes, branch.key_bytes)
+    }
+
+    fn empty(entry_bytes: Option<usize>, key_bytes: u16) -> Self {
+        Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes, key_bytes, process_offset: 0 }
     }
 
     /// An empty basket of a branch, for entries as they are stored in other baskets.
@@ -52,26 +61,25 @@ impl OpenBasket {
     /// # Errors
     /// Limit for names longer than keys can hold.
     pub fn of_stored(tree: &str, branch: &str) -> Result<Self> {
-        let key_bytes = basket_key_bytes(tree, branch)?;
-        Ok(Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes: None, key_bytes })
+        Ok(Self::empty(None, basket_key_bytes(tree, branch)?))
     }
 
-    /// Appends entries as they are stored until the basket is full, at least one. Returns how many, and whether it is full,
-    /// as [`OpenBasket::append`].
+    /// Appends entries as they are stored until the basket is full, at least one, or none to a basket of entries in another
+    /// form. Returns how many, and whether it is full, as [`OpenBasket::append`].
     ///
     /// # Errors
-    /// Corrupt for entries that are not in the stored ones; unsupported if only some baskets have the positions of entries;
-    /// limit for a single entry above [`MAX_BASKET_BYTES`].
+    /// Corrupt for entries that are not in the stored ones; limit for a single entry above [`MAX_BASKET_BYTES`].
     pub fn append_stored(
         &mut self,
         stored: &StoredEntries,
         range: Range<usize>,
         basket_bytes: usize,
     ) -> Result<(usize, bool)> {
+        let form = (stored.entry_bytes(), stored.process_offset());
         if self.entries == 0 {
-            self.entry_bytes = stored.entry_bytes();
-        } else if self.entry_bytes != stored.entry_bytes() {
-            return Err(Error::unsupported("its baskets have entries of different forms"));
+            (self.entry_bytes, self.process_offset) = form;
+        } else if (self.entry_bytes, self.process_offset) != form {
+            return Ok((0, true));
         }
         let room = basket_bytes.saturating_sub(self.key_bytes.into());
         let all = range.len();
@@ -153,7 +161,7 @@ impl OpenBasket {
     /// Ends the basket and begins the next one.
     pub fn finish(&mut self) -> FinishedBasket {
         let next = Self { data: Vec::new(), positions: Vec::new(), entries: 0, ..*self };
-        let Self { data, positions, entries, entry_bytes, key_bytes } = std::mem::replace(self, next);
+        let Self { data, positions, entries, entry_bytes, key_bytes, process_offset } = std::mem::replace(self, next);
         let data_bytes = data.len() as u32;
         let mut object = Buffer::from(data);
         if entry_bytes.is_none() {
@@ -162,7 +170,7 @@ impl OpenBasket {
             // ROOT has room for one more and leaves it at zero.
             object.u32_be(0);
         }
-        FinishedBasket { object: object.into_vec(), entries, key_bytes, data_bytes, entry_bytes }
+        FinishedBasket { object: object.into_vec(), entries, key_bytes, data_bytes, entry_bytes, process_offset }
     }
 }
 
@@ -182,6 +190,10 @@ impl FinishedBasket {
         // The length of the key includes the head.
         if let Some(place) = key.get_mut(14..16) {
             place.copy_from_slice(&self.key_bytes.to_be_bytes());
+        }
+        // The offset of the parent is short.
+        if let Some(place) = key.get_mut(PROCESS_OFFSET) {
+            place.copy_from_slice(&self.process_offset.to_be_bytes());
         }
         let mut out = Buffer::from(key);
         let last = u32::from(self.key_bytes) + self.data_bytes;

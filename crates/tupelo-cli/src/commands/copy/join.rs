@@ -26,6 +26,7 @@ use crate::table::{count, things};
 #[command(after_help = "Examples:
   tupelo join all.root events.root scores.root --prefix nn_
   tupelo join all.root 'run*.root:Events' scores.root:Scores --on run,event --unmatched drop
+  tupelo join all.root data.root:tree --friends
   tupelo join dimuons.root events.root scores.root --on run,event --cut 'len(Muon_pt) == 2 and score > 0.9' --fields 'Muon_*,score'")]
 pub(crate) struct Args {
     /// Output
@@ -40,6 +41,10 @@ pub(crate) struct Args {
     /// What to do with entries of the first input whose keys another input lacks [default: error]
     #[arg(long, value_enum, value_name = "WHAT", requires = "on")]
     unmatched: Option<WhatUnmatched>,
+    /// Also join the friends of trees, by entry or by their index: the names of their fields begin with the alias of the
+    /// friend and '_'
+    #[arg(long)]
+    friends: bool,
     /// Text before the names of the fields of an input; given more than once, for the second, third, ... input
     #[arg(long, value_name = "TEXT")]
     prefix: Vec<String>,
@@ -92,9 +97,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(Failure::usage(what).with_hint("the fields of the first input keep their names"));
     }
     let (mut tables, mut locations): (Vec<(String, Table)>, Vec<Location>) = Default::default();
+    let what = Opened { has_friends: args.friends, ..Opened::default() };
     for (number, input) in args.inputs.iter().enumerate() {
         let found = find(std::slice::from_ref(input), storage)?;
-        let table = args.reading.chain(&found, policy(false), Opened::default(), &args.skipping, console)?;
+        let table = args.reading.chain(&found, policy(false), what, &args.skipping, console)?;
         args.skipping.finish(found.len(), console)?;
         let prefix = if number == 0 { None } else { prefixes.next() };
         tables.push((prefix.cloned().unwrap_or_default(), table));

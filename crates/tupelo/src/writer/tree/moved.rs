@@ -40,8 +40,6 @@ pub struct MovedTreeWriter {
     pub(super) moved_entries: u64,
     index: IndexOfTrees,
     has_references: bool,
-    /// Whether references lead to objects of processes that have other numbers here.
-    has_lost_processes: bool,
     /// Branches that are left out of the last tree.
     pub(super) unmovable: Vec<String>,
     /// Why nothing more can be written.
@@ -99,7 +97,6 @@ impl MovedTreeWriter {
             moved_entries: 0,
             index: IndexOfTrees::default(),
             has_references: false,
-            has_lost_processes: false,
             unmovable: Vec::new(),
             closed: None,
         })
@@ -123,10 +120,7 @@ impl MovedTreeWriter {
     pub fn left_out(&self) -> Vec<String> {
         let index = self.index.left_out().filter(|_| !self.new.keeps_index());
         let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
-        let lost =
-            "references between objects (TRef) of some files, whose processes have other numbers in the new file";
-        let processes = self.has_lost_processes.then(|| lost.to_owned());
-        let parts = index.into_iter().chain(references).chain(processes);
+        let parts = index.into_iter().chain(references);
         let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
         parts.chain(self.unmovable.iter().map(branch)).collect()
     }
@@ -190,7 +184,6 @@ impl MovedTreeWriter {
         }
         let process_offset = process_ids::carry(source.file(), &self.sink).map_err(|error| tree.context(error))?;
         self.has_references |= movable.has_references();
-        self.has_lost_processes |= self.options.recuts() && process_offset > 0;
         let chosen = self.options.entries_of(self.seen_entries, tree.entries());
         let (base, places) = (self.new.entries, chosen.places());
         // One without entries has no values for an index, but the record of the first one has its place.
@@ -199,7 +192,7 @@ impl MovedTreeWriter {
         }
         self.seen_entries += tree.entries();
         let is_done = match self.options.recuts() {
-            true => self.recut(tree, &movable, &chosen, progress)?,
+            true => self.recut(tree, &movable, &chosen, process_offset, progress)?,
             false => self.move_baskets(tree, &movable, process_offset, progress)?,
         };
         self.first.get_or_insert(movable);

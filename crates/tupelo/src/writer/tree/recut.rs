@@ -109,6 +109,7 @@ impl MovedTreeWriter {
         tree: &Tree,
         movable: &MovableTree,
         chosen: &EntrySet,
+        process_offset: u16,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<bool> {
         let mut branches = self.begin_branches(movable)?;
@@ -125,7 +126,7 @@ impl MovedTreeWriter {
                     bytes <= GROUP_BYTES
                 });
                 let (group, others) = rest.split_at_mut(fits.count().max(1));
-                done += self.move_group(tree, movable, group, cluster)?;
+                done += self.move_group(tree, movable, group, cluster, process_offset)?;
                 rest = others;
                 if progress(done).is_break() {
                     return Ok(false);
@@ -168,6 +169,7 @@ impl MovedTreeWriter {
         movable: &MovableTree,
         group: &mut [Recut],
         cluster: &EntrySet,
+        process_offset: u16,
     ) -> Result<u64> {
         let source = tree.source();
         let mut wanted: Vec<(usize, usize, Option<BlobRange>)> = Vec::new();
@@ -206,7 +208,8 @@ impl MovedTreeWriter {
                 let name = group.get(place).map_or("", |recut| recut.name.as_str());
                 tree.context(error.within(format!("basket {number}")).within(format!("branch '{name}'")))
             };
-            Ok((place, number, open().map_err(named)?))
+            let added = |mut entries: StoredEntries| entries.add_process_offset(process_offset).map(|()| entries);
+            Ok((place, number, open().and_then(|entries| Ok(added(entries)?)).map_err(named)?))
         })?;
         let mut opened = opened.into_iter().peekable();
         let mut full = Vec::new();

@@ -1,0 +1,278 @@
+"""What `tupelo merge` makes of histograms and other objects: the sums of `hadd`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from panel import TUPELO, root_error, run
+
+WRITE = """
+import sys, ROOT
+folder = sys.argv[1]
+ROOT.TH1.AddDirectory(False)
+for number in (1, 2, 3):
+    ROOT.gRandom.SetSeed(number)
+    file = ROOT.TFile(f"{folder}/part{number}.root", "recreate")
+    made = [
+        ROOT.TH1F("f", "floats", 20, -3, 3), ROOT.TH1D("d", "doubles", 20, -3, 3), ROOT.TH1I("i", "ints", 5, 0, 5),
+        ROOT.TH1C("c", "characters", 5, 0, 5), ROOT.TH2D("d2", "two", 5, -3, 3, 4, -2, 2),
+        ROOT.TH3F("d3", "three", 3, -3, 3, 2, -2, 2, 2, -1, 1), ROOT.TProfile("p", "profile", 10, -3, 3),
+        ROOT.TProfile2D("p2", "profile", 4, -3, 3, 3, -2, 2),
+    ]
+    if number != 2:
+        made[1].Sumw2()
+    for _ in range(1000):
+        x, y, z = (ROOT.gRandom.Gaus() for _ in range(3))
+        weight = 1 if number == 2 else 0.5 + abs(z)
+        made[0].Fill(x)
+        made[1].Fill(x, weight)
+        made[2].Fill(abs(x))
+        made[3].Fill(abs(x))
+        made[4].Fill(x, y, weight)
+        made[5].Fill(x, y, z)
+        # ROOT's merger mixes up contents and entries where only some profiles have weights.
+        made[6].Fill(x, y, 0.5 + abs(z))
+        made[7].Fill(x, y, z)
+    # Statistics are those of the bins where these were set, or where an axis has a range.
+    for kind, axes in (("TH1F", 1), ("TH2D", 2), ("TH3I", 3), ("TProfile", 1), ("TProfile2D", 2), ("TH1L", 1)):
+        for state in ("set", "range", "overflows"):
+            if state == "set" and "Profile" in kind:
+                continue
+            one = getattr(ROOT, kind)(f"{kind}_{state}", state, *[4, 0, 4] * axes)
+            values = [number / 2, 1.5, number][:axes]
+            if state == "set":
+                one.SetBinContent(*[number] * axes, 5 * number) if number < 3 else one.Fill(*values)
+            else:
+                one.Fill(*values, *[2.5] * ("Profile" in kind))
+                one.Fill(*[3.5] * axes, *[0.5] * ("Profile" in kind))
+            if state == "range":
+                one.GetXaxis().SetRange(1, 2)
+            if state == "overflows":
+                one.SetStatOverflows(ROOT.TH1.kConsider)
+                one.Fill(*[9] * axes, *[1] * ("Profile" in kind))
+            made.insert(0, one)
+    edge = ROOT.TH1C("TH1C_edge", "limits", 2, 0, 2)
+    edge.SetBinContent(1, -100)
+    edge.SetBinContent(2, 100)
+    made.insert(0, edge)
+    file.cd()
+    for histogram in made[:-1]:
+        histogram.Write()
+    file.mkdir("deep/er", "a title").cd()
+    made[-1].Write()
+    file.mkdir(f"empty{number}", "nothing in it")
+    labelled = ROOT.TH1D("labels", "labels", 2, 0, 2)
+    labelled.GetXaxis().SetBinLabel(1, "one")
+    labelled.GetXaxis().SetBinLabel(2, "two")
+    labelled.Fill("one", number)
+    labelled.Write()
+    file.cd()
+    ROOT.TNamed("about", f"file {number}").Write()
+    ROOT.TNamed("same", "in all files").Write()
+    file.Close()
+"""
+
+COMPARE = """
+import numpy as np
+
+def numbers(histogram):
+    cells = range(histogram.GetNcells())
+    stats = np.zeros(20)
+    histogram.GetStats(stats)
+    found = {what: [getattr(histogram, what)(c) for c in cells] for what in ("GetBinContent", "GetBinError")}
+    if hasattr(histogram, "GetBinEntries"):
+        found["entries of bins"] = [histogram.GetBinEntries(c) for c in cells]
+    return found | {"stats": list(stats), "entries": [histogram.GetEntries()], "squares": [histogram.GetSumw2().fN]}
+
+names = ["f", "d", "i", "c", "d2", "d3", "p", "deep/er/p2", "deep/er/labels", "TH1C_edge"]
+names += [key.GetName() for key in theirs.GetListOfKeys() if key.GetName().endswith(("_set", "_range", "_overflows"))]
+assert len(names) == 26, names
+for path in ("empty1", "empty2", "empty3", "deep/er"):
+    own, expected = (file.GetDirectory(path) for file in (ours, theirs))
+    assert own.GetTitle() == expected.GetTitle() and own.GetNkeys() == expected.GetNkeys(), path
+for name in names:
+    one, other = ours.Get(name), theirs.Get(name)
+    assert one.ClassName() == other.ClassName() and one.GetTitle() == other.GetTitle(), name
+    own, expected = numbers(one), numbers(other)
+    for what in expected:
+        assert np.allclose(own[what], expected[what], rtol=1e-12, atol=0), (name, what, own[what], expected[what])
+assert ours.Get("deep/er/labels").GetXaxis().GetBinLabel(1) == "one"
+assert ours.Get("about").GetTitle() == "file 1"
+print(len(names))
+"""
+
+
+MERGE_BY_ROOT = """
+import sys, ROOT
+folder = sys.argv[1]
+merger = ROOT.TFileMerger(False)
+merger.SetPrintLevel(0)
+merger.OutputFile(f"{folder}/hadd.root", True)
+for number in (1, 2, 3):
+    merger.AddFile(f"{folder}/part{number}.root")
+assert merger.Merge()
+"""
+
+OPEN_BOTH = """
+import sys, ROOT
+folder = sys.argv[1]
+ours, theirs = (ROOT.TFile(f"{folder}/{name}.root") for name in ("ours", "hadd"))
+"""
+
+
+def merged_by_both(folder: Path, write: str, compare: str) -> tuple[str, str]:
+    """Lets Tupelo and ROOT merge what a program writes, and another one compare both.
+
+    Returns what Tupelo said, with its exit status 1, and the program.
+    """
+
+    def root(program: str) -> str:
+        command = [sys.executable, "-W", "ignore", "-c", program, str(folder)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    root(write)
+    root(MERGE_BY_ROOT)
+    files = [str(folder / f"part{number}.root") for number in (1, 2, 3)]
+    done = subprocess.run([str(TUPELO), "merge", str(folder / "ours.root"), *files], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    return done.stderr, root(OPEN_BOTH + compare)
+
+
+def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
+    """Contents, errors, statistics and labels are those of ROOT's merger."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    said, found = merged_by_both(tmp_path, WRITE, COMPARE)
+    # Of objects that are not histograms, the first one stays, which is said.
+    assert "'about'" in said
+    assert "'same'" not in said
+    summary.append(f"{found} kinds of histograms are summed as by ROOT")
+
+
+WRITE_OTHERS = """
+import sys, ROOT
+from array import array
+folder = sys.argv[1]
+ROOT.TH1.AddDirectory(False)
+types = {"int": -3, "Long64_t": 1 << 40, "float": 0.3, "double": 0.1, "bool": True}
+bits = {"sum": 0, "multiply": 1 << 16, "max": 1 << 17, "min": 1 << 18, "first": 1 << 19, "last": 1 << 20}
+for number in (1, 2, 3):
+    file = ROOT.TFile(f"{folder}/part{number}.root", "recreate")
+    for type_name, value in types.items():
+        for rule, bit in bits.items():
+            value_here = number % 2 == 0 if type_name == "bool" else value + number * (1 if rule != "multiply" else 0)
+            parameter = ROOT.TParameter[type_name](f"{type_name}_{rule}", value_here)
+            parameter.SetBit(bit) if bit else None
+            parameter.Write()
+    constant = ROOT.TParameter["int"]("constant", 7)
+    constant.SetBit(1 << 21)
+    constant.Write()
+    # Equal in all files, as counters of events often are.
+    ROOT.TParameter["Long64_t"]("events", 1000).Write()
+    x, y, e = (array("d", [number + 10 * k + i for i in range(number)]) for k in (0, 1, 2))
+    graphs = [
+        ROOT.TGraph(number, x, y), ROOT.TGraphErrors(number, x, y, e, x),
+        ROOT.TGraphAsymmErrors(number, x, y, e, x, y, e),
+        ROOT.TGraphBentErrors(number, x, y, e, x, y, e, x, y, e, x), ROOT.TGraph(),
+    ]
+    for place, graph in enumerate(graphs):
+        graph.SetName(f"graph{place}")
+        graph.SetTitle(f"graph of file {number}")
+        graph.Write()
+    efficiency = ROOT.TEfficiency("efficiency", "title", 4, 0, 4)
+    for i in range(10 * number):
+        efficiency.Fill(i % 3 > 0, i % 4)
+    efficiency.Write()
+    for kind in ("THnSparseD", "THnSparseF", "THnSparseI", "THnSparseL", "THnD", "THnF", "THnI", "THnL"):
+        for weighted in (False, True):
+            axes = array("i", [3, 40, 5]), array("d", [0, 0, 0]), array("d", [1, 1, 1])
+            # The bins of the first file fill its chunk, so that others begin a new one.
+            chunk = [4] if "Sparse" in kind else []
+            many = getattr(ROOT, kind)(f"{kind}_{weighted}", "many", 3, *axes, *chunk)
+            many.Sumw2() if weighted else None
+            for i in range(5):
+                many.Fill(array("d", [0.1 * i * number, 0.2 * i, 0.9]), number)
+            many.Write()
+            # Without any bin in the first file.
+            none = getattr(ROOT, kind)(f"{kind}_{weighted}_late", "late", 3, *axes, *chunk)
+            none.Sumw2() if weighted else None
+            none.Fill(array("d", [0.5, -1, 0.5])) if number > 1 else None
+            none.Write()
+    names = ROOT.TList()
+    name = ROOT.TNamed("one", "title")
+    names.Add(name)
+    names.Write("names", ROOT.TObject.kSingleKey)
+    ROOT.TNamed("same", "in all files").Write()
+    file.Close()
+"""
+
+COMPARE_OTHERS = """
+
+def told(one):
+    if one.InheritsFrom("TGraph"):
+        points = [tuple(getattr(one, name)(i) for name in ("GetPointX", "GetPointY", "GetErrorXlow", "GetErrorXhigh",
+                  "GetErrorYlow", "GetErrorYhigh")) for i in range(one.GetN())]
+        return one.GetTitle(), points
+    if one.InheritsFrom("TEfficiency"):
+        histograms = [one.GetPassedHistogram(), one.GetTotalHistogram()]
+        return one.GetWeight(), [[h.GetBinContent(i) for i in range(h.GetNcells())] for h in histograms], [
+            h.GetEntries() for h in histograms]
+    if one.InheritsFrom("THnBase"):
+        return str(ROOT.TBufferJSON.ToJSON(one))
+    return one.GetVal(), [one.TestBit(1 << bit) for bit in range(16, 22)]
+
+left = {"names", "same"}
+names = [key.GetName() for key in theirs.GetListOfKeys() if key.GetName() not in left]
+for name in names:
+    own, expected = ours.Get(name), theirs.Get(name)
+    assert own.ClassName() == expected.ClassName(), name
+    assert told(own) == told(expected), (name, told(own), told(expected))
+print(len(names))
+"""
+
+
+def test_other_objects_are_added_up_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
+    """Parameters, graphs, efficiencies, histograms of many axes. What ROOT adds up and Tupelo does not is named."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    said, found = merged_by_both(tmp_path, WRITE_OTHERS, COMPARE_OTHERS)
+    named = re.findall(r"not merged: '([^']*)'", said)
+    assert named == ["names"], said
+    assert "and 1 more file" in said
+    summary.append(f"{found} objects besides histograms are added up as by ROOT")
+
+
+TREE_IN_LIST = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "recreate")
+tree = ROOT.TTree("inner", "a tree")
+tree.SetDirectory(ROOT.nullptr)
+both = ROOT.TList()
+both.Add(tree)
+both.Write("both", ROOT.TObject.kSingleKey)
+ROOT.TNamed("TTree", "").Write()
+file.Close()
+"""
+
+
+def test_objects_with_trees_in_them_are_named(tmp_path: Path) -> None:
+    """The baskets of a tree in another object would be lost, so `merge` leaves it out and `repack` refuses the file."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    file, out = tmp_path / "list.root", tmp_path / "out.root"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", TREE_IN_LIST, str(file)], check=True)
+    merge, repack = (
+        subprocess.run([str(TUPELO), *command], capture_output=True, text=True)
+        for command in (["merge", str(out), str(file)], ["repack", str(file)])
+    )
+    assert merge.returncode == 1
+    assert "'both'" in merge.stderr
+    assert "TList with a TTree in it" in merge.stderr
+    assert [found["path"] for found in json.loads(run("ls", str(out), "--json"))["objects"]] == ["TTree"]
+    assert repack.returncode == 1
+    assert "TList with a TTree in it" in repack.stderr
