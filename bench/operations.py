@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,13 +70,20 @@ class Rows:
         command = [self.tupelo, "--quiet", "--threads", str(threads), *arguments]
         subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
 
-    def compare(self, row: str, size: int, contestants: dict[str, Callable[[], float | None]]) -> dict[str, float]:
-        """Adds a line for each: the median of rounds in which all take turns, the first of which does not count."""
+    def compare(
+        self, row: str, size: int, contestants: dict[str, Callable[[], float | None]], outputs: Sequence[Path] = ()
+    ) -> dict[str, float]:
+        """Adds a line for each: the median of rounds in which all take turns, the first of which does not count.
+
+        The outputs are removed before each turn, so that nobody's time is that of removing a file.
+        """
         times: dict[str, list[float]] = {name: [] for name in contestants}
         for number in range(self.options.repeat + 1):
             for name, work in contestants.items():
                 if name not in times:
                     continue
+                for path in outputs:
+                    path.unlink(missing_ok=True)
                 begin = time.perf_counter()
                 try:
                     own = work()
@@ -150,10 +157,13 @@ def merge(rows: Rows, inputs: list[Path], row: str = "operations-merge") -> None
             "Tupelo": lambda: rows.run("merge", str(ours), *names, "--force"),
             "hadd": lambda: hadd(inputs, theirs),
         },
+        [ours, theirs, plain],
     )
     rows.target(row, times, "Tupelo", "cat", CAT_FACTOR)
     rows.target(row, times, "Tupelo", "hadd", HADD_FACTOR)
-    if theirs.exists():
+    rows.run("merge", str(ours), *names, "--force")
+    if "hadd" in times:
+        hadd(inputs, theirs)
         rows.run("diff", str(ours), str(theirs), threads=0)
     for out in (ours, theirs, plain):
         out.unlink(missing_ok=True)
@@ -210,8 +220,10 @@ def slim(rows: Rows, _: list[Path]) -> None:
             "cat of the kept bytes": lambda: concatenate([kept], plain),
             "Tupelo": lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM),
         },
+        [out, plain],
     )
     rows.target("operations-slim", times, "Tupelo", "cat of the kept bytes", CAT_FACTOR)
+    rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM)
     rows.run("diff", source, str(out), "--fields", SLIM, threads=0)
 
 
