@@ -75,7 +75,7 @@ class Rows:
     ) -> dict[str, float]:
         """Adds a line for each: the median of rounds in which all take turns, the first of which does not count.
 
-        The outputs are removed before each turn, so that nobody's time is that of removing a file.
+        The outputs are removed before each turn, so that no time includes removing a file.
         """
         times: dict[str, list[float]] = {name: [] for name in contestants}
         for number in range(self.options.repeat + 1):

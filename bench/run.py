@@ -59,7 +59,8 @@ def arguments() -> argparse.Namespace:
     )
     rows_help = (
         "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores, ttree* "
-        "for trees, operations* for merging, slimming and comparing, uproot* for uproot with Tupelo's engine"
+        "for trees, operations* for merging, slimming and comparing, aux* for ATLAS's auxiliary stores, uproot* for "
+        "uproot with Tupelo's engine"
     )
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
@@ -91,6 +92,7 @@ def arguments() -> argparse.Namespace:
     options.objects = [pattern for pattern in patterns if pattern.startswith("objects")]
     options.trees = [pattern for pattern in patterns if pattern.startswith("ttree")]
     options.operations = [pattern for pattern in patterns if pattern.startswith("operations")]
+    options.aux = [pattern for pattern in patterns if pattern.startswith("aux")]
     options.carried = [pattern for pattern in patterns if pattern.startswith("uproot")]
     if options.repeat is None:
         options.repeat = 1 if options.quick else 3 if options.objects else 5
@@ -101,6 +103,7 @@ def arguments() -> argparse.Namespace:
         "objects": options.objects,
         "ttree": options.trees,
         "operations": options.operations,
+        "aux": options.aux,
         "uproot": options.carried,
     }
     for kind, alone in kinds.items():
@@ -192,6 +195,10 @@ def main() -> int:
         from . import trees
 
         return trees.run(options)
+    if options.aux:
+        from . import auxiliary
+
+        return auxiliary.run(options)
     if options.operations:
         from . import operations
 

@@ -107,12 +107,18 @@ const CRATES: &[Crate] = &[
         name: "tupelo-xaod",
         path: "crates/tupelo-xaod",
         uses: &["tupelo"],
-        rooms: &["stores", "keys", "lists", "links", "linked", "event", "thinning", "derivation"],
+        rooms: &["stores", "keys", "lists", "links", "linked", "event", "entries", "thinning", "derivation"],
+    },
+    Crate {
+        name: "tupelo-auxbench",
+        path: "crates/tupelo-auxbench",
+        uses: &["tupelo", "tupelo-xaod"],
+        rooms: &["config", "random", "statistics", "digest", "choose", "run", "compare", "report"],
     },
     Crate {
         name: "tupelo-cli",
         path: "crates/tupelo-cli",
-        uses: &["tupelo", "tupelo-xaod"],
+        uses: &["tupelo", "tupelo-xaod", "tupelo-auxbench"],
         rooms: &[
             "json",
             "failure",

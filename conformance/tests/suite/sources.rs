@@ -137,6 +137,11 @@ fn laws(what: &str, read: &Read, all: &RecordBatch) {
     let entries = [89, 0, 40, 40, 41, 3];
     let taken = take_record_batch(all, &UInt64Array::from(entries.to_vec())).expect("rows");
     assert_eq!(read.take(&entries).expect("entries"), taken, "{what}");
+    // The first time pages are kept, the second time they are used.
+    for entry in (0..all.num_rows()).step_by(7).chain((0..all.num_rows()).step_by(5)) {
+        let one = read.clone().with_kept_pages().entries(entry as u64..=entry as u64);
+        assert_eq!(one.to_batch().expect("an entry"), all.slice(entry, 1), "{what}: entry {entry}");
+    }
 }
 
 /// Entries without a counterpart are errors, null or left out; repeated keys and keys of other types are errors.

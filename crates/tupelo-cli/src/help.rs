@@ -20,7 +20,7 @@ const TASKS: [(&str, &[&str]); 6] = [
     ("Copy and convert", &["copy", "merge", "join", "append", "import", "export"]),
     ("Check and compare", &["verify", "diff"]),
     ("Change files", &["rm", "mv", "mkdir", "repack", "gc"]),
-    ("Plan and tune", &["inspect", "explain", "layout", "index", "cost", "tune"]),
+    ("Plan and tune", &["inspect", "explain", "layout", "index", "cost", "tune", "auxbench"]),
     ("Help", &["help", "completions", "man"]),
 ];
 /// Widest text without a terminal, as in the help of subcommands.

@@ -183,6 +183,15 @@ impl Event {
     /// Those of reading; unsupported, with container, variable and entry, where a variable has another number of values than
     /// the container has elements.
     pub fn read(&self, selections: &[Selection], entries: Range<u64>) -> Result<RecordBatch> {
+        let paths = self.paths(selections)?;
+        let count = usize::try_from(entries.end.saturating_sub(entries.start)).unwrap_or(0);
+        let first = entries.start;
+        let read = if paths.is_empty() { None } else { Some(self.table.read(&paths)?.entries(entries).to_batch()?) };
+        self.records(selections, read.as_ref(), first, count)
+    }
+
+    /// The paths of the fields that the variables are read from.
+    pub(crate) fn paths(&self, selections: &[Selection]) -> Result<Vec<&str>> {
         let mut paths = Vec::new();
         for selection in selections {
             let container = self.stores.container(&selection.container)?;
@@ -191,11 +200,19 @@ impl Event {
                 paths.extend(paths_of(container.variable(variable)?));
             }
         }
-        let count = entries.end.saturating_sub(entries.start);
-        let first = entries.start;
-        let read = if paths.is_empty() { None } else { Some(self.table.read(&paths)?.entries(entries).to_batch()?) };
-        let count = read.as_ref().map_or(usize::try_from(count).unwrap_or(0), RecordBatch::num_rows);
-        let columns = read.as_ref().map(Columns::of);
+        Ok(paths)
+    }
+
+    /// The selected variables of what was read of their fields, from the entry `first` on: as [`Event::read`] returns them.
+    pub(crate) fn records(
+        &self,
+        selections: &[Selection],
+        read: Option<&RecordBatch>,
+        first: u64,
+        count: usize,
+    ) -> Result<RecordBatch> {
+        let count = read.map_or(count, RecordBatch::num_rows);
+        let columns = read.map(Columns::of);
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for selection in selections {
             let container = self.stores.container(&selection.container)?;

@@ -24,6 +24,7 @@
 //! `Database/AthenaRoot/RootAuxDynIO`.
 
 mod derivation;
+mod entries;
 mod event;
 mod keys;
 mod linked;
@@ -33,6 +34,7 @@ mod stores;
 mod thinning;
 
 pub use derivation::{Derivation, Derived, Values};
+pub use entries::EntryWise;
 pub use event::{EVENTS, Event, Format, Selection};
 pub use keys::Keys;
 pub use links::Dangling;

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod auxbench;
 mod changes;
 mod copy;
 mod cost;
@@ -87,6 +88,7 @@ pub(crate) enum Command {
     Gc(changes::gc::Args),
     Cost(cost::Args),
     Tune(tune::Args),
+    Auxbench(auxbench::Args),
     Completions(help::Completions),
     Man(help::Manual),
 }
@@ -122,6 +124,7 @@ impl Command {
             Self::Gc(args) => changes::gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
+            Self::Auxbench(args) => auxbench::run(&args, console),
             Self::Completions(args) => help::complete(&args, own, console),
             Self::Man(args) => help::manual(&args, own, console),
         }

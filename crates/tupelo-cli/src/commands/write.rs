@@ -3,9 +3,8 @@
 use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
-use arrow_schema::Schema as ArrowSchema;
-use tupelo::Storage;
 use tupelo::schema::Schema;
+use tupelo::{FileWriter, Result, Storage};
 
 use super::copy::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::Console;
@@ -38,13 +37,27 @@ pub trait Events {
     fn entries(&self) -> u64;
 
     /// Schema of all batches.
-    fn schema(&self) -> ArrowSchema;
+    ///
+    /// # Errors
+    /// Those of reading what the events are made from.
+    fn schema(&self) -> Result<Schema>;
 
     /// The events. An interrupt takes effect after a batch, so batches should take well below a second.
-    fn batches(&self) -> Box<dyn Iterator<Item = RecordBatch>>;
+    ///
+    /// # Errors
+    /// As [`Events::schema`], also for each batch.
+    fn batches(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>>>>;
+
+    /// Writes what belongs to the events, after them.
+    ///
+    /// # Errors
+    /// Those of reading and writing it.
+    fn write_others(&self, _: &FileWriter) -> Result<()> {
+        Ok(())
+    }
 }
 
-pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Result<(), Failure> {
     let OutputOptions { output, ntuple: options, target, .. } = events.output();
     let to = target.locate(output, None)?;
     let name = to.ntuple_name().unwrap_or(events.ntuple());
@@ -52,17 +65,18 @@ pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure
     let mut written = None;
     target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {
         let mut ntuple = match target.destination(file, name)? {
-            Destination::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, options.options())?,
+            Destination::New => file.ntuple(name, &events.schema()?, options.options())?,
             Destination::Existing => file.append(name, options.options())?,
         };
-        for batch in events.batches() {
-            ntuple.write(&batch)?;
+        for batch in events.batches()? {
+            ntuple.write(&batch?)?;
             progress.set(ntuple.entries());
             if interrupt.is_set() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         written = Some(ntuple.finish()?);
+        events.write_others(file)?;
         Ok(ControlFlow::Continue(()))
     })?;
     progress.finish();

@@ -54,6 +54,19 @@ impl FileSource {
         let (size_bytes, modified) = (metadata.len(), metadata.modified().ok());
         Ok(Self { file: Positioned::new(file), path: path.to_owned(), size_bytes, modified })
     }
+
+    /// Lets the system forget what it has in memory of the file, so that the next reads come from the disk. It may keep parts
+    /// that are in use. Only Linux can do this.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotSupported`] on other systems; errors of the system.
+    pub fn forget_cached(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
+        let forgotten = rustix::fs::fadvise(self.file.file(), 0, None, rustix::fs::Advice::DontNeed);
+        #[cfg(not(target_os = "linux"))]
+        let forgotten = Err(io::Error::from(io::ErrorKind::Unsupported));
+        forgotten.map_err(|error| Error::from_io("empty the page cache of", self, error.into()))
+    }
 }
 
 impl FileSource {

@@ -9,7 +9,7 @@ use super::fetch::Fetcher;
 use super::scratch::{sized, with_scratch};
 use crate::plan::{ClusterColumn, ColumnTable, PageSlice};
 use crate::schema::Field;
-use crate::source::{Metadata, RequestMemory, checked, compare, packed_bytes};
+use crate::source::{Metadata, RECENT_BUDGET_PART, RequestMemory, checked, compare, packed_bytes};
 use crate::{Error, Result, pool};
 
 /// Pages that are read at once, in bytes: together with one that is decompressed they stay in a core's own cache.
@@ -82,6 +82,9 @@ impl PageReader<'_> {
         mut decode: impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = run.first() else { return Ok(()) };
+        if self.memory.keeps_pages() && self.use_kept(field, run, &mut decode)? {
+            return Ok(());
+        }
         let column = self.table.column(first.id);
         let within = |slice: &PageSlice, e: Error| self.table.named(field, column.within(slice.id.page, e));
         let pages = || run.chunk_by(|a, b| a.id == b.id);
@@ -125,6 +128,10 @@ impl PageReader<'_> {
                             false => BlockChecksums::Compare,
                         };
                         compression::decompress_while(stored, packed, checksums, pool::check)?;
+                        if self.memory.keeps_pages() {
+                            let most = self.metadata.session().budget().limit_bytes() / RECENT_BUDGET_PART;
+                            self.metadata.kept().keep(&slice.range, &[packed], most);
+                        }
                         Ok::<_, Error>(&*packed)
                     })?;
                     counters.decode(|| decode(slices, &column.encoding, elements, packed))
@@ -133,6 +140,30 @@ impl PageReader<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Passes the pages of a run to `decode` as [`PageReader::unseal`] does, if all of them are kept.
+    fn use_kept(
+        &self,
+        field: &Field,
+        run: &[PageSlice],
+        decode: &mut impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let pages = || run.chunk_by(|a, b| a.id == b.id);
+        let kept = pages().map(|slices| self.metadata.kept().get(&slices.first()?.range));
+        let Some(kept) = kept.collect::<Option<Vec<_>>>() else { return Ok(false) };
+        for (slices, packed) in pages().zip(kept) {
+            let slice = &slices[0];
+            let column = self.table.column(slice.id);
+            let elements = column.info.pages[slice.id.page as usize].elements as usize;
+            let within = |e: Error| self.table.named(field, column.within(slice.id.page, e));
+            if column.encoding.packed_bytes(elements as u64) != Some(packed.len() as u64) {
+                return Ok(false);
+            }
+            let counters = self.metadata.session().counters();
+            counters.decode(|| decode(slices, &column.encoding, elements, &packed)).map_err(within)?;
+        }
+        Ok(true)
     }
 
     /// Reads only the requested elements of a run, where few are wanted of pages that are stored as they are in memory and whose

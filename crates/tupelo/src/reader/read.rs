@@ -34,6 +34,7 @@ pub struct Read {
     fields: Selection,
     entries: Range<u64>,
     binary_strings: bool,
+    keeps_pages: bool,
     /// The names that expressions may use besides fields.
     aliases: Arc<Aliases>,
     /// Columns after those of the schema.
@@ -99,6 +100,7 @@ impl Read {
             fields,
             entries,
             binary_strings: false,
+            keeps_pages: false,
             aliases,
             computed,
             numbers: None,
@@ -193,6 +195,14 @@ impl Read {
     #[must_use]
     pub fn with_binary_strings(mut self, binary: bool) -> Self {
         self.binary_strings = binary;
+        self
+    }
+
+    /// Keeps decompressed pages and baskets for later requests that say the same, in at most half of the memory budget. It
+    /// pays for requests for single entries, many of them in the same pages.
+    #[must_use]
+    pub fn with_kept_pages(mut self) -> Self {
+        self.keeps_pages = true;
         self
     }
 
@@ -585,7 +595,7 @@ impl Read {
     }
 
     pub(super) fn decoded(&self, entries: EntrySet, shares: Option<u64>) -> DecodedFields<'_> {
-        DecodedFields::new(&*self.source, entries, shares, self.computes())
+        DecodedFields::new(&*self.source, entries, shares, self.computes()).keeping_pages(self.keeps_pages)
     }
 
     /// The entries that the cut keeps, and which they are; with `shares`, values stay within one of this many shares of

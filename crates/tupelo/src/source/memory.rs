@@ -3,12 +3,15 @@
 //! A file's metadata and what one reading request has in flight are counted before they are allocated. Values that the
 //! caller asked for may be more than the budget, where the file has stored enough bytes for them.
 
+mod kept;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use self::kept::KeptPages;
 use super::{Blob, BlobRange};
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -74,6 +77,7 @@ impl MemoryBudget {
             limit_bytes: self.left(),
             file_bytes,
             strict: false,
+            keeps_pages: false,
             counts,
             extents: Mutex::default(),
             released,
@@ -99,6 +103,7 @@ pub(crate) struct RequestMemory {
     limit_bytes: u64,
     file_bytes: u64,
     strict: bool,
+    keeps_pages: bool,
     counts: Mutex<Counts>,
     extents: Mutex<Extents>,
     /// Signals that scratch memory was given back.
@@ -169,6 +174,16 @@ impl RequestMemory {
             Some(shares) => Self { strict: true, limit_bytes: self.limit_bytes / shares.max(1), ..self },
             None => self,
         }
+    }
+
+    /// Whether decompressed pages are kept for later requests, and used by this one.
+    #[must_use]
+    pub(crate) fn keeping_pages(self, keeps_pages: bool) -> Self {
+        Self { keeps_pages, ..self }
+    }
+
+    pub(crate) fn keeps_pages(&self) -> bool {
+        self.keeps_pages
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

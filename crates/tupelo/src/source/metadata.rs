@@ -10,7 +10,7 @@ use tupelo_format::envelope::{ClusterSummary, ColumnPages, EnvelopeType, Footer,
 use tupelo_format::open;
 
 use super::work::MetadataBytes;
-use super::{PageStore, RequestMemory, Reservation, Session, size_limit};
+use super::{KeptPages, PageStore, RequestMemory, Reservation, Session, size_limit};
 use crate::{Error, ErrorKind, Result};
 
 /// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names
@@ -58,6 +58,7 @@ pub(crate) struct Metadata {
     store: Box<dyn PageStore>,
     descriptor: Descriptor,
     page_lists: Mutex<PageLists>,
+    kept: KeptPages,
     verifies: bool,
     _reserved: [Reservation; 2],
 }
@@ -123,7 +124,15 @@ impl Metadata {
         let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
         session.take_work(MetadataBytes::of_envelopes(page_lists))?;
         let reserved = [records, session.budget().reserve(schema_bytes(&descriptor), "the schema")?];
-        let metadata = Self { session, store, descriptor, page_lists: Mutex::default(), verifies, _reserved: reserved };
+        let metadata = Self {
+            session,
+            store,
+            descriptor,
+            page_lists: Mutex::default(),
+            kept: KeptPages::default(),
+            verifies,
+            _reserved: reserved,
+        };
         // No entry range leads to a group without entries; but its clusters may have some.
         for (index, group) in metadata.descriptor.cluster_groups().iter().enumerate() {
             if group.entries == 0 && group.clusters > 0 {
@@ -167,6 +176,11 @@ impl Metadata {
     /// The memory of a reading request.
     pub(crate) fn request_memory(&self) -> RequestMemory {
         self.session.budget().request(size_limit(self.store.size()))
+    }
+
+    /// The decompressed pages that are kept for later requests.
+    pub(crate) fn kept(&self) -> &KeptPages {
+        &self.kept
     }
 
     /// Whether page checksums are compared.

@@ -29,7 +29,7 @@ pub use attempt::PUBLISHING_TIME;
 pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, replaced, sealed, sealed_record};
 use directories::Directories;
 pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD};
-pub(crate) use memory::{CONCURRENT_FETCHES, Extents, MemoryBudget, RequestMemory, Reservation};
+pub(crate) use memory::{CONCURRENT_FETCHES, Extents, KeptPages, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
@@ -49,8 +49,8 @@ use crate::{Error, Result};
 
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
-/// Recent reads are kept in this part of the memory budget.
-const RECENT_BUDGET_PART: u64 = 2;
+/// Recent reads, and decompressed pages, are kept in this part of the memory budget.
+pub(crate) const RECENT_BUDGET_PART: u64 = 2;
 
 /// A ROOT file whose head and tail have been fetched.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ use tupelo_ttree::{Branch, Tree};
 
 pub(crate) use self::others::Origin;
 pub(super) use self::others::OtherFiles;
-use super::{Blob, BlobRange, File, RequestMemory, Reservation, Session};
+use super::{Blob, BlobRange, File, KeptPages, RequestMemory, Reservation, Session};
 use crate::{Error, Result};
 
 /// Compressed bytes of a cluster, where a tree does not say what was flushed together.
@@ -55,6 +55,7 @@ pub(crate) struct TreeSource {
     identity: u64,
     record_bytes: u64,
     stored_record_bytes: u64,
+    kept: KeptPages,
     _reserved: [Reservation; 3],
 }
 
@@ -93,6 +94,7 @@ impl TreeSource {
             identity,
             record_bytes: bytes.len() as u64,
             stored_record_bytes: key.nbytes.into(),
+            kept: KeptPages::default(),
             _reserved: [tree_memory, schema_memory, cluster_memory],
         })
     }
@@ -154,6 +156,11 @@ impl TreeSource {
     pub(crate) fn request_memory(&self) -> RequestMemory {
         let others = self.other_names.iter().filter_map(|name| self.file.others.known(name)?.size().ok());
         self.session().budget().request(others.fold(self.file.size(), u64::saturating_add))
+    }
+
+    /// The decompressed baskets that are kept for later requests.
+    pub(crate) fn kept(&self) -> &KeptPages {
+        &self.kept
     }
 
     /// Number of clusters.

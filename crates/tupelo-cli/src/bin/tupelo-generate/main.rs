@@ -2,19 +2,24 @@
 //!
 //! The same seed gives the same events whatever the batch size: the random number generator is a fixed one
 //! (xoshiro256++), and tests pin what is drawn from it. Events of `b2hhh` are the same on every machine to the last
-//! bit; those of `nanoaod` up to the rounding of the machine's hyperbolic and inverse functions.
+//! bit; those of `nanoaod` up to the rounding of the machine's hyperbolic and inverse functions. Events of `physlite` are
+//! drawn from those of a real file.
 
 mod b2hhh;
 mod kinematics;
 mod nanoaod;
+mod physlite;
 
 use std::ops::Range;
 use std::process::ExitCode;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::Schema;
 use clap::Parser;
+use tupelo::schema::Schema;
+use tupelo::{FileWriter, Result};
 use tupelo_cli::{Events, OutputOptions};
+
+use crate::physlite::Original;
 
 /// As in the program `tupelo`.
 #[global_allocator]
@@ -30,6 +35,8 @@ enum Kind {
     B2hhh,
     /// Muons, electrons, jets and taus as jagged lists, in the style of CMS; ntuple Events
     Nanoaod,
+    /// The events of a real DAOD_PHYSLITE file, drawn again and again, with its other ntuples; ntuple EventData
+    Physlite,
 }
 
 /// Write an ntuple of simulated events
@@ -40,7 +47,8 @@ enum Kind {
     name = "tupelo-generate",
     version,
     after_help = "Examples:
-  tupelo-generate b2hhh --events 2000000 --seed 1 b2hhh.root"
+  tupelo-generate b2hhh --events 2000000 --seed 1 b2hhh.root
+  tupelo-generate physlite --from DAOD_PHYSLITE.root --events 110000 physlite.root"
 )]
 struct Arguments {
     /// Kind of events
@@ -54,6 +62,15 @@ struct Arguments {
     /// Seed of the random number generator
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Of physlite, the file whose events are drawn
+    #[arg(long, value_name = "FILE", required_if_eq("kind", "physlite"))]
+    from: Option<String>,
+}
+
+impl Arguments {
+    fn original(&self) -> Result<Original> {
+        Original::open(self.from.as_deref().unwrap_or_default())
+    }
 }
 
 impl Events for Arguments {
@@ -65,6 +82,7 @@ impl Events for Arguments {
         match self.kind {
             Kind::B2hhh => "DecayTree",
             Kind::Nanoaod => "Events",
+            Kind::Physlite => "EventData",
         }
     }
 
@@ -72,17 +90,26 @@ impl Events for Arguments {
         self.events
     }
 
-    fn schema(&self) -> Schema {
+    fn schema(&self) -> Result<Schema> {
         match self.kind {
-            Kind::B2hhh => b2hhh::schema().as_ref().clone(),
-            Kind::Nanoaod => nanoaod::schema().as_ref().clone(),
+            Kind::B2hhh => Schema::from_arrow(&b2hhh::schema()),
+            Kind::Nanoaod => Schema::from_arrow(&nanoaod::schema()),
+            Kind::Physlite => Ok(self.original()?.schema()),
         }
     }
 
-    fn batches(&self) -> Box<dyn Iterator<Item = RecordBatch>> {
+    fn batches(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>>>> {
+        Ok(match self.kind {
+            Kind::B2hhh => Box::new(b2hhh::batches(self.events, self.seed, BATCH_ENTRIES).map(Ok)),
+            Kind::Nanoaod => Box::new(nanoaod::batches(self.events, self.seed, BATCH_ENTRIES).map(Ok)),
+            Kind::Physlite => Box::new(self.original()?.batches(self.events, self.seed)),
+        })
+    }
+
+    fn write_others(&self, file: &FileWriter) -> Result<()> {
         match self.kind {
-            Kind::B2hhh => Box::new(b2hhh::batches(self.events, self.seed, BATCH_ENTRIES)),
-            Kind::Nanoaod => Box::new(nanoaod::batches(self.events, self.seed, BATCH_ENTRIES)),
+            Kind::B2hhh | Kind::Nanoaod => Ok(()),
+            Kind::Physlite => self.original()?.write_others(file),
         }
     }
 }

@@ -126,6 +126,8 @@ pub(crate) struct DecodeOptions {
     pub(crate) binary_strings: bool,
     /// Values must not exceed one of so many shares of the memory budget, however many bytes are stored for them.
     pub(crate) shares: Option<u64>,
+    /// Whether decompressed pages are kept for later requests.
+    pub(crate) keeps_pages: bool,
 }
 
 /// The values of a selection of a source's fields.

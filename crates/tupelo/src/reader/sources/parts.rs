@@ -47,7 +47,7 @@ fn decode_at_once(
     options: DecodeOptions,
 ) -> Result<Vec<ArrayRef>> {
     let source = ntuple.source();
-    let memory = source.request_memory().shared(options.shares);
+    let memory = source.request_memory().shared(options.shares).keeping_pages(options.keeps_pages);
     let segments = plan::segments(&source.clusters(entries.span())?, entries);
     let values = decode::ValueOptions { compressed: ntuple.is_compressed(), binary_strings: options.binary_strings };
     source.session().counters().elapsed(|| decode::decode(source, &memory, fields, &segments, values))

@@ -351,7 +351,7 @@ impl EntrySource for Tree {
             branches_of(self.tree_field(field)?, &field.name, &mut branches);
         }
         self.source.open_others(branches.into_iter().map(|(_, branch, _)| branch))?;
-        let memory = self.source.request_memory().shared(options.shares);
+        let memory = self.source.request_memory().shared(options.shares).keeping_pages(options.keeps_pages);
         let typed = |field: &Field| {
             let stored = data_type(field, self.schema.is_compressed());
             let data_type: DataType = if options.binary_strings { binary_type(&stored) } else { stored };

@@ -1,0 +1,177 @@
+"""ATLAS's auxiliary stores entry by entry: Tupelo beside ROOT's views of ntuples and branches of trees.
+
+`make bench ROWS=aux` calls this. The events are those of a real DAOD_PHYSLITE file, resampled; TUPELO_PHYSLITE is its
+path. All contestants load the same variables of the same entries, and what they load is equal. Exit status 1 if it
+differs or a contestant fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+
+import tupelo
+import tupelo.xaod
+
+from .machine import DATA, PROJECT, cores, finish, machine
+
+PHYSLITE = Path(
+    os.environ.get("TUPELO_PHYSLITE", PROJECT.parent / "shared" / "data" / "atlas_daod_physlite_ntuple.root")
+)
+TYPES = ["float", "std::int32_t", "std::uint32_t", "std::uint8_t"]
+"""Elements of the variables that all contestants load."""
+ROWS = {"aux-order": {}, "aux-random": {"selectEntriesRandomly": True, "nEntries": 8, "nWarmupEntries": 8}}
+"""Options of the rows: all entries in order, and eight that the published seed draws."""
+ORDER_FACTOR, RANDOM_FACTOR, TREE_FACTOR = 5.0, 10.0, 2.0
+JOB_SECONDS = 900
+
+
+def made(options: argparse.Namespace) -> tuple[Path, Path]:
+    """The ntuple and the tree of the same events."""
+    events = max(1000, options.events // 50)
+    ntuple, tree = (DATA / f"aux-{events}-{kind}.root" for kind in ("ntuple", "tree"))
+    if not tree.exists() or options.fresh:
+        generate = [str(options.binaries / "tupelo-generate"), "physlite", "--from", str(PHYSLITE)]
+        command = [*generate, "--events", str(events), "--force", str(ntuple)]
+        subprocess.run(command, check=True, timeout=JOB_SECONDS, stderr=subprocess.DEVNULL)
+        export = [str(options.binaries / "tupelo"), "--quiet", "export", f"{ntuple}:EventData"]
+        command = [*export, "-o", f"{tree}:CollectionTree", "--jagged", "vector", "--force"]
+        subprocess.run(command, check=True, timeout=JOB_SECONDS)
+    return ntuple, tree
+
+
+def common_variables(ntuple: Path) -> list[tuple[str, str, str]]:
+    """Store and variable, field, and type of an element, of dynamic variables of numbers."""
+    event = tupelo.xaod.open(f"{ntuple}:EventData")
+    found = []
+    for container in (event[name] for name in event):
+        for variable in container.variables.values():
+            is_number = not container.is_object and not variable.is_static and variable.typename in TYPES
+            if is_number and not container.name.startswith("AnalysisTrigMatch"):
+                found.append((f"{container.name}.{variable.name}", variable.path, variable.typename))
+    return found
+
+
+def ours(options: argparse.Namespace, row: dict[str, Any], paths: tuple[Path, Path], names: list[str]) -> Any:
+    """The report of the command."""
+    config = {"ntupleFilepath": f"{paths[0]}:EventData", "treeFilepath": f"{paths[1]}:CollectionTree"}
+    config |= {"nRuns": options.repeat + 1, "variableNames": names, **row}
+    file = DATA / "aux.toml"
+    file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in config.items()))
+    command = [str(options.binaries / "tupelo"), "auxbench", str(file), "--json", "--quiet"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=JOB_SECONDS)
+    return json.loads(done.stdout)
+
+
+def root_module() -> Any:
+    os.environ["EXTRA_CLING_ARGS"] = "-O2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ROOT
+    ROOT.gErrorIgnoreLevel = ROOT.kError
+    if not ROOT.gInterpreter.Declare(f'#include "{Path(__file__).with_name("auxiliary.hpp")}"'):
+        raise RuntimeError("ROOT cannot compile auxiliary.hpp")
+    return ROOT
+
+
+def theirs(
+    root: Any, paths: tuple[Path, Path], variables: list[tuple[str, str, str]], entries: dict[str, list[int]], runs: int
+) -> dict[str, tuple[float, float, int, int]]:
+    """Of ROOT's contestants: median seconds, slowest load in seconds, number of values and sum of their bits."""
+    strings, numbers = root.std.vector["std::string"], root.std.vector["std::uint64_t"]
+    types = strings([kind for _, _, kind in variables])
+    warmup, measured = numbers(entries["warmup"]), numbers(entries["measured"])
+    found = {}
+    for name, load, path, ntuple, dot in [
+        ("ROOT RNTupleView", root.bench.views, paths[0], "EventData", ":"),
+        ("ROOT TBranch::GetEntry", root.bench.branches, paths[1], "CollectionTree", "."),
+    ]:
+        fields = strings([field.replace("AuxDyn:", f"AuxDyn{dot}") for _, field, _ in variables])
+        compared = load(str(path), ntuple, fields, types, warmup, measured, True)
+        times = [np.array(load(str(path), ntuple, fields, types, warmup, measured, False).times) for _ in range(runs)]
+        totals = [float(own.sum()) / 1e9 for own in times]
+        worst = max(float(own.max()) / 1e9 for own in times)
+        found[name] = (statistics.median(totals), worst, int(compared.values), int(compared.bits))
+    return found
+
+
+def expected(ntuple: Path, variables: list[tuple[str, str, str]], entries: list[int]) -> tuple[int, int]:
+    """The number of values and the sum of their bits, from columns that are read at once."""
+    events = tupelo.open(f"{ntuple}:EventData")
+    count = bits = 0
+    for _, field, _ in variables:
+        lists = events[field].array(library="ak")[entries]
+        values = ak.to_numpy(ak.flatten(lists))
+        count += len(values)
+        bits += int(values.view(f"u{values.dtype.itemsize}").astype(np.uint64).sum(dtype=np.uint64))
+    return count, bits % (1 << 64)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the rows."""
+    lines: list[str] = []
+    failed: list[str] = []
+    if not PHYSLITE.exists():
+        return finish("aux.md", [f"{PHYSLITE} is missing: TUPELO_PHYSLITE is the path of a DAOD_PHYSLITE file"], [])
+    paths = made(options)
+    variables = common_variables(paths[0])
+    names = [name for name, _, _ in variables]
+    root = None
+    try:
+        root = root_module()
+    except (ImportError, RuntimeError) as error:
+        lines.append(f"| | ROOT | {error} | | | |")
+    for row, config in ROWS.items():
+        report = ours(options, config, paths, names)
+        if differing := report["compared"]["differing"]:
+            failed.append(f"{row}: different values of {differing[:3]}")
+        entries = report["entries"]
+        count, bits = expected(paths[0], variables, entries["measured"])
+        times = {}
+        for summary in report["summaries"]:
+            name = f"Tupelo {summary['store']}"
+            worst = summary["slow"]["loads"][0]["nanoseconds"] / 1e9
+            times[name] = (summary["median"]["median"], worst)
+            if summary["values"] != count:
+                failed.append(f"{row}: {name} loads {summary['values']} values, expected {count}")
+        if root is not None:
+            for name, (median, worst, values, sums) in theirs(root, paths, variables, entries, options.repeat).items():
+                times[name] = (median, worst)
+                if (values, sums) != (count, bits):
+                    failed.append(f"{row}: {name} loads {values} values, expected {count}, or others")
+        loads = len(entries["measured"])
+        for name, (median, worst) in times.items():
+            own = f"{median:.4f} | {median / loads * 1e6:.2f} | {worst * 1e6:.0f} | {count / median / 1e6:.1f}"
+            lines.append(f"| {row} | {name} | {own} |")
+        factor = ORDER_FACTOR if row == "aux-order" else RANDOM_FACTOR
+        for own, other, wanted in [
+            ("Tupelo RAuxStore", "ROOT RNTupleView", factor),
+            ("Tupelo TAuxStore", "ROOT TBranch::GetEntry", factor),
+            ("Tupelo RAuxStore", "Tupelo TAuxStore", TREE_FACTOR),
+        ]:
+            if own in times and other in times:
+                ratio = times[other][0] / times[own][0]
+                met = "met" if ratio >= wanted else "missed"
+                lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {wanted}) | {met} | | |")
+    head = [
+        f"# Auxiliary stores, {datetime.now(UTC):%Y-%m-%d}\n",
+        f"{machine()['cpu']}, {cores()} cores; {len(variables)} variables of {PHYSLITE.name}, resampled; median of "
+        f"{options.repeat} runs, warm page cache.\n",
+        "| row | contestant | seconds | µs per load | slowest in µs | million values/s |\n|---|---|---|---|---|---|",
+    ]
+    return finish("aux.md", [*head, *lines], failed)
+
+
+if __name__ == "__main__":
+    sys.exit("run make bench ROWS=aux")

@@ -1,0 +1,381 @@
+//! The configuration, with the names of the published benchmark.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use toml::Value;
+use tupelo::{Error, Result};
+
+/// Over what a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Store {
+    /// Over an ntuple.
+    #[serde(rename = "RAuxStore")]
+    Ntuple,
+    /// Over a tree.
+    #[serde(rename = "TAuxStore")]
+    Tree,
+}
+
+impl Store {
+    /// Its published name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ntuple => "RAuxStore",
+            Self::Tree => "TAuxStore",
+        }
+    }
+}
+
+/// What the file system remembers of a file when a run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PageCache {
+    /// What reading left there.
+    Warm,
+    /// Nothing, as far as the kernel forgets it when asked.
+    Cold,
+}
+
+/// Names of an option, its default, and what it says: for messages and the guide.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfigOption {
+    /// The published name first.
+    pub names: &'static [&'static str],
+    /// Its default, as text.
+    pub default: &'static str,
+    /// What it says.
+    pub about: &'static str,
+}
+
+const fn option(names: &'static [&'static str], default: &'static str, about: &'static str) -> ConfigOption {
+    ConfigOption { names, default, about }
+}
+
+/// All options, in the order of the guide. The last ones are not in the published benchmark.
+pub const OPTIONS: &[ConfigOption] = &[
+    option(
+        &["ntupleFilepath", "ntupleFilePath"],
+        "required for RAuxStore",
+        "file with the ntuple, as FILE or FILE:NAME",
+    ),
+    option(&["treeFilepath", "treeFilePath"], "required for TAuxStore", "file with the tree, as FILE or FILE:NAME"),
+    option(&["auxStoreToRun"], "\"Both\"", "\"RAuxStore\" (0), \"TAuxStore\" (1) or \"Both\" (2)"),
+    option(&["nRuns"], "20", "runs, each with newly opened stores"),
+    option(&["seed"], "15", "seed of the choice of stores, variables and entries, below 2^32"),
+    option(&["percentagesOfAuxIdsToPick"], "\"100\"", "comma-separated percentages of the variables of each store"),
+    option(&["nStores"], "all", "number of stores, chosen by the seed"),
+    option(&["minAuxids", "minAuxIds"], "1", "least number of variables of a chosen store"),
+    option(&["storeNames"], "none", "names of the stores, instead of nStores and minAuxids"),
+    option(&["variableNames"], "all", "variables such as AnalysisJets.pt, to which the stores are reduced"),
+    option(
+        &["storeNameFiltering"],
+        "true",
+        "leave out stores that begin with AnalysisTrigMatch, and those of storeNamesWithProblematicAuxids",
+    ),
+    option(&["storeNamesWithProblematicAuxids"], "none", "stores to leave out"),
+    option(&["nEntries"], "all", "number of measured entries"),
+    option(&["selectEntriesRandomly"], "false", "choose the entries by the seed, instead of the first ones"),
+    option(&["warmup"], "true", "load other entries before the measured ones"),
+    option(&["nWarmupEntries", "nEntriesForWarmup"], "1000", "number of entries of the warm-up"),
+    option(
+        &["warmupEntriesSameAsBenchmarkEntries"],
+        "false",
+        "load the first measured entries in the warm-up, instead of others",
+    ),
+    option(&["verbose"], "false", "also warn where the file has less than was asked for"),
+    option(&["printIntermediateResults"], "false", "print each run when it ends"),
+    option(&["printWarmupResults"], "false", "print the time of each warm-up"),
+    option(&["writeToCSV"], "false", "write the time of every load to CSV files in logDirPath"),
+    option(&["logDirPath"], "none", "folder of the CSV files"),
+    option(&["namedEntry"], "none", "entry that the means are given with and without, such as 3722"),
+    option(&["pageCache"], "\"warm\"", "\"cold\": the kernel forgets the file before each run"),
+    option(&["variableTimes"], "false", "also measure each variable by itself, entry by entry"),
+];
+
+/// How the benchmark runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "they are the published options")]
+pub struct Config {
+    /// The file with the ntuple.
+    pub ntuple_filepath: Option<String>,
+    /// The file with the tree.
+    pub tree_filepath: Option<String>,
+    /// The stores that run.
+    #[serde(rename = "auxStoreToRun")]
+    pub stores: Vec<Store>,
+    /// Number of runs.
+    pub n_runs: usize,
+    /// Seed of all choices.
+    pub seed: u32,
+    /// Percentages of the variables of each store.
+    #[serde(rename = "percentagesOfAuxIdsToPick")]
+    pub percentages: Vec<f64>,
+    /// Number of stores; `None` for all.
+    pub n_stores: Option<usize>,
+    /// Least number of variables of a store.
+    pub min_auxids: usize,
+    /// The stores by name, instead.
+    pub store_names: Vec<String>,
+    /// Variables to which the stores are reduced.
+    pub variable_names: Vec<String>,
+    /// Whether some stores are left out.
+    pub store_name_filtering: bool,
+    /// Stores that are left out with the others.
+    #[serde(rename = "storeNamesWithProblematicAuxids")]
+    pub problematic_stores: Vec<String>,
+    /// Number of measured entries; `None` for all.
+    pub n_entries: Option<u64>,
+    /// Whether the seed chooses them.
+    pub select_entries_randomly: bool,
+    /// Whether other entries are loaded before.
+    pub warmup: bool,
+    /// Their number.
+    pub n_warmup_entries: u64,
+    /// Whether they are the first measured ones.
+    #[serde(rename = "warmupEntriesSameAsBenchmarkEntries")]
+    pub warmup_is_same: bool,
+    /// Whether to warn where the file has less than was asked for.
+    pub verbose: bool,
+    /// Whether each run is printed when it ends.
+    pub print_intermediate_results: bool,
+    /// Whether the time of each warm-up is printed.
+    pub print_warmup_results: bool,
+    /// Whether the time of every load is written.
+    #[serde(rename = "writeToCSV")]
+    pub write_csv: bool,
+    /// Where to.
+    pub log_dir_path: Option<PathBuf>,
+    /// An entry that means are given with and without.
+    pub named_entry: Option<u64>,
+    /// What the file system remembers of the files.
+    pub page_cache: PageCache,
+    /// Whether each variable is measured by itself, too.
+    pub variable_times: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ntuple_filepath: None,
+            tree_filepath: None,
+            stores: vec![Store::Ntuple, Store::Tree],
+            n_runs: 20,
+            seed: 15,
+            percentages: vec![100.0],
+            n_stores: None,
+            min_auxids: 1,
+            store_names: Vec::new(),
+            variable_names: Vec::new(),
+            store_name_filtering: true,
+            problematic_stores: Vec::new(),
+            n_entries: None,
+            select_entries_randomly: false,
+            warmup: true,
+            n_warmup_entries: 1000,
+            warmup_is_same: false,
+            verbose: false,
+            print_intermediate_results: false,
+            print_warmup_results: false,
+            write_csv: false,
+            log_dir_path: None,
+            named_entry: None,
+            page_cache: PageCache::Warm,
+            variable_times: false,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the text of a TOML file. Paths are those of the working directory.
+    ///
+    /// # Errors
+    /// Invalid argument for what is not TOML, an option that is given twice by two of its names, a value that an option does
+    /// not take, and options that need others; not found for an unknown option, with near names.
+    ///
+    /// ```
+    /// let config = tupelo_auxbench::Config::parse(r#"
+    ///     ntupleFilepath = "DAOD_PHYSLITE.ntuple.root"
+    ///     auxStoreToRun = "RAuxStore"
+    ///     percentagesOfAuxIdsToPick = "10,50,100"
+    /// "#)?;
+    /// assert_eq!(config.percentages, [10.0, 50.0, 100.0]);
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self> {
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| Error::invalid_argument(error.to_string()))?;
+        let mut config = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for (name, value) in &table {
+            let known = OPTIONS.iter().find(|option| option.names.contains(&name.as_str()));
+            let names = || OPTIONS.iter().flat_map(|option| option.names.iter().copied());
+            let option = known.ok_or_else(|| Error::no_such("option", name, names()))?.names[0];
+            if seen.contains(&option) {
+                return Err(Error::invalid_argument(format!("'{option}' is given twice")));
+            }
+            seen.push(option);
+            config
+                .set(option, value)
+                .map_err(|expected| Error::invalid_argument(format!("'{name}': expected {expected}, found {value}")))?;
+        }
+        config.check().map(|()| config)
+    }
+
+    /// Sets an option by its first name. The error is what it takes.
+    fn set(&mut self, option: &str, value: &Value) -> std::result::Result<(), &'static str> {
+        match option {
+            "ntupleFilepath" => self.ntuple_filepath = Some(text(value)?),
+            "treeFilepath" => self.tree_filepath = Some(text(value)?),
+            "auxStoreToRun" => self.stores = stores(value)?,
+            "nRuns" => self.n_runs = positive(value)?,
+            "seed" => self.seed = u32::try_from(number(value)?).map_err(|_| "a number below 2^32")?,
+            "percentagesOfAuxIdsToPick" => self.percentages = percentages(value)?,
+            "nStores" => self.n_stores = Some(positive(value)?),
+            "minAuxids" => self.min_auxids = positive(value)?,
+            "storeNames" => self.store_names = texts(value)?,
+            "variableNames" => self.variable_names = texts(value)?,
+            "storeNameFiltering" => self.store_name_filtering = flag(value)?,
+            "storeNamesWithProblematicAuxids" => self.problematic_stores = texts(value)?,
+            "nEntries" => self.n_entries = Some(positive(value)? as u64),
+            "selectEntriesRandomly" => self.select_entries_randomly = flag(value)?,
+            "warmup" => self.warmup = flag(value)?,
+            "nWarmupEntries" => self.n_warmup_entries = number(value)?,
+            "warmupEntriesSameAsBenchmarkEntries" => self.warmup_is_same = flag(value)?,
+            "verbose" => self.verbose = flag(value)?,
+            "printIntermediateResults" => self.print_intermediate_results = flag(value)?,
+            "printWarmupResults" => self.print_warmup_results = flag(value)?,
+            "writeToCSV" => self.write_csv = flag(value)?,
+            "logDirPath" => self.log_dir_path = Some(text(value)?.into()),
+            "namedEntry" => self.named_entry = Some(number(value)?),
+            "pageCache" => {
+                self.page_cache = match value.as_str() {
+                    Some("warm") => PageCache::Warm,
+                    Some("cold") => PageCache::Cold,
+                    _ => return Err("\"warm\" or \"cold\""),
+                }
+            }
+            "variableTimes" => self.variable_times = flag(value)?,
+            _ => return Err("another option"),
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        for store in &self.stores {
+            let (path, option) = match store {
+                Store::Ntuple => (&self.ntuple_filepath, "ntupleFilepath"),
+                Store::Tree => (&self.tree_filepath, "treeFilepath"),
+            };
+            if path.is_none() {
+                return Err(Error::invalid_argument(format!("{} needs '{option}'", store.name())));
+            }
+        }
+        match self.write_csv && self.log_dir_path.is_none() {
+            true => Err(Error::invalid_argument("'writeToCSV' needs 'logDirPath'")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn text(value: &Value) -> std::result::Result<String, &'static str> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned).ok_or("a text")
+}
+
+fn flag(value: &Value) -> std::result::Result<bool, &'static str> {
+    value.as_bool().ok_or("true or false")
+}
+
+fn number(value: &Value) -> std::result::Result<u64, &'static str> {
+    value.as_integer().and_then(|number| u64::try_from(number).ok()).ok_or("a number that is not negative")
+}
+
+fn positive(value: &Value) -> std::result::Result<usize, &'static str> {
+    let found = value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
+    found.ok_or("a positive number")
+}
+
+/// An array of texts, or one text with commas.
+fn texts(value: &Value) -> std::result::Result<Vec<String>, &'static str> {
+    let expected = "an array of names, or one text with commas";
+    match value {
+        Value::String(names) => {
+            Ok(names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        }
+        Value::Array(names) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>().ok_or(expected)
+        }
+        _ => Err(expected),
+    }
+}
+
+fn percentages(value: &Value) -> std::result::Result<Vec<f64>, &'static str> {
+    let number = |value: &Value| value.as_float().or(value.as_integer().map(|number| number as f64));
+    let found: Option<Vec<f64>> = match value {
+        Value::String(text) => text.split(',').map(|part| part.trim().parse().ok()).collect(),
+        Value::Array(values) => values.iter().map(number).collect(),
+        value => number(value).map(|number| vec![number]),
+    };
+    let is_right = |found: &Vec<f64>| !found.is_empty() && found.iter().all(|it| *it > 0.0 && *it <= 100.0);
+    found.filter(is_right).ok_or("percentages above 0 and up to 100, separated by commas")
+}
+
+fn stores(value: &Value) -> std::result::Result<Vec<Store>, &'static str> {
+    match (value.as_str(), value.as_integer()) {
+        (Some("RAuxStore"), _) | (_, Some(0)) => Ok(vec![Store::Ntuple]),
+        (Some("TAuxStore"), _) | (_, Some(1)) => Ok(vec![Store::Tree]),
+        (Some("Both"), _) | (_, Some(2)) => Ok(vec![Store::Ntuple, Store::Tree]),
+        _ => Err("\"RAuxStore\", \"TAuxStore\" or \"Both\", or 0, 1 or 2"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_the_published_names() {
+        let text = r#"
+            ntupleFilePath = "a.root"
+            treeFilePath = "b.root"
+            auxStoreToRun = 2
+            nEntriesForWarmup = 10
+            minAuxIds = 4
+            percentagesOfAuxIdsToPick = "5, 12.5,100"
+            storeNames = "EventInfo,AnalysisJets"
+        "#;
+        let config = Config::parse(text).unwrap();
+        assert_eq!((config.n_warmup_entries, config.min_auxids), (10, 4));
+        assert_eq!(config.percentages, [5.0, 12.5, 100.0]);
+        assert_eq!(config.store_names, ["EventInfo", "AnalysisJets"]);
+        assert_eq!(config.stores, [Store::Ntuple, Store::Tree]);
+        let one =
+            Config::parse("auxStoreToRun = 0\nntupleFilepath = 'a'\npercentagesOfAuxIdsToPick = [1, 2.5]").unwrap();
+        assert_eq!((one.stores, one.percentages), (vec![Store::Ntuple], vec![1.0, 2.5]));
+    }
+
+    /// Each option takes what its documentation says, and nothing else.
+    #[test]
+    fn every_option_is_checked() {
+        for option in OPTIONS {
+            let error = Config::parse(&format!("{} = {{}}", option.names[0])).unwrap_err().to_string();
+            assert!(error.contains("expected") && !error.contains("another option"), "{error}");
+        }
+        let files = "ntupleFilepath = 'a'\ntreeFilepath = 'b'\n";
+        for (line, expected) in [
+            ("nRun = 3", "nRuns"),
+            ("nRuns = 0", "a positive number"),
+            ("seed = 4294967296", "below 2^32"),
+            ("percentagesOfAuxIdsToPick = '0'", "above 0"),
+            ("percentagesOfAuxIdsToPick = '10,x'", "above 0"),
+            ("minAuxids = 1\nminAuxIds = 2", "twice"),
+            ("writeToCSV = true", "logDirPath"),
+            ("nRuns = ", "expected"),
+        ] {
+            let error = Config::parse(&format!("{files}{line}")).unwrap_err().to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+        assert!(Config::parse("treeFilepath = 'b'").unwrap_err().to_string().contains("ntupleFilepath"));
+    }
+}

@@ -1,0 +1,362 @@
+//! Loading and measuring.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tupelo::storage::FileSource;
+use tupelo::{Error, Result};
+use tupelo_xaod::{EntryWise, Event, Selection};
+
+use crate::choose::{self, Chosen, Entries};
+use crate::config::{Config, PageCache, Store};
+use crate::statistics::{median_of, sorted};
+
+/// Loads of each run that are kept as its slowest ones.
+pub(crate) const SLOWEST: usize = 30;
+/// Fields that are named where a load is explained.
+const EXPLAINED: usize = 3;
+/// Pairs of readings of the clock by which its cost is measured.
+const CLOCK_READINGS: usize = 10_001;
+
+/// Opens the events of a path, again for each run.
+pub type Open<'o> = dyn Fn(Store, &str) -> Result<Event> + 'o;
+
+/// One load of an entry: all variables of all stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// The entry.
+    pub entry: u64,
+    /// Its time.
+    pub nanoseconds: u64,
+    /// Number of loaded values: elements of containers, and one of each object's variables.
+    pub values: u64,
+    /// The first entry and the one behind the last that were decoded for it; `None` if it was in memory.
+    pub decoded: Option<[u64; 2]>,
+}
+
+/// One run of one store.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// Over what.
+    pub store: Store,
+    /// Percentage of the variables.
+    pub percentage: f64,
+    /// Number, counted from 1.
+    pub number: usize,
+    /// Opening the file and choosing variables, in seconds.
+    pub open_seconds: f64,
+    /// The warm-up, in seconds.
+    pub warmup_seconds: f64,
+    /// Sum of the loads, in seconds.
+    pub seconds: f64,
+    /// Number of loads.
+    pub loads: u64,
+    /// Number of loaded values.
+    pub values: u64,
+    /// Mean of a load in nanoseconds.
+    pub mean: f64,
+    /// Mean without the named entry.
+    pub mean_without_named: Option<f64>,
+    /// Median of a load in nanoseconds.
+    pub median: f64,
+    /// The slowest loads, slowest first.
+    pub slowest: Vec<Load>,
+    /// Pieces of entries that were decoded, warm-up included.
+    pub pieces: u64,
+}
+
+/// Times of one variable by itself, in all entries.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariableTimes {
+    /// Over what.
+    pub store: Store,
+    /// Container and variable, as in `AnalysisJets.pt`.
+    pub name: String,
+    /// C++ type of an element.
+    pub type_name: String,
+    /// Median of a load in nanoseconds.
+    pub median: f64,
+    /// The slowest load.
+    pub slowest: Load,
+}
+
+/// What was decoded in a load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// The load.
+    pub load: Load,
+    /// Number of pages or baskets.
+    pub pages: u64,
+    /// Their bytes in the file.
+    pub stored_bytes: u64,
+    /// Their bytes once decompressed.
+    pub unpacked_bytes: u64,
+    /// The fields with the most bytes, and these.
+    pub fields: Vec<(String, u64)>,
+}
+
+/// Chosen stores, variables and entries.
+pub struct Benchmark<'o> {
+    pub(crate) config: Config,
+    pub(crate) open: &'o Open<'o>,
+    pub(crate) stores: Vec<Chosen>,
+    pub(crate) entries: Entries,
+    warnings: Vec<String>,
+}
+
+impl std::fmt::Debug for Benchmark<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Benchmark").field("config", &self.config).field("stores", &self.stores).finish_non_exhaustive()
+    }
+}
+
+impl<'o> Benchmark<'o> {
+    /// Opens the files, in both orders, and chooses what is measured.
+    ///
+    /// # Errors
+    /// Those of opening; not found for a store that the files lack; invalid argument if nothing is left to measure, or if the
+    /// files have different numbers of entries.
+    pub fn new(config: Config, open: &'o Open<'o>) -> Result<Self> {
+        let mut warnings = Vec::new();
+        let opened = |store: &Store| Ok((*store, open(*store, path_of(&config, *store))?));
+        let events: Vec<(Store, Event)> = config.stores.iter().map(opened).collect::<Result<_>>()?;
+        let stores = choose::stores(&config, &events, &mut warnings)?;
+        // Whichever is opened first: nothing of one may depend on the other.
+        let mut reversed: Vec<(Store, Event)> = config.stores.iter().rev().map(opened).collect::<Result<_>>()?;
+        reversed.reverse();
+        if choose::stores(&config, &reversed, &mut Vec::new())? != stores {
+            return Err(Error::invalid_argument("the variables depend on the order in which the files are opened"));
+        }
+        let mut counts = events.iter().map(|(store, event)| (store.name(), event.entries()));
+        let (_, all) = counts.next().unwrap_or_default();
+        if let Some((name, other)) = counts.find(|(_, count)| *count != all) {
+            let what = format!("{name} has {other} entries, {} has {all}", config.stores[0].name());
+            return Err(Error::invalid_argument(what));
+        }
+        let entries = choose::entries(&config, all, &mut warnings);
+        if entries.measured.is_empty() {
+            return Err(Error::invalid_argument("there is no entry to measure"));
+        }
+        Ok(Self { config, open, stores, entries, warnings })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What the files have less than was asked for, and what is left out.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Number of stores, and of measured entries.
+    pub fn size(&self) -> (usize, usize) {
+        (self.stores.len(), self.entries.measured.len())
+    }
+
+    /// Number of variables of all stores, for a percentage.
+    pub fn variables(&self, percentage: f64) -> usize {
+        choose::variables(&self.config, &self.stores, percentage).iter().map(|it| it.variables.len()).sum()
+    }
+
+    fn event(&self, store: Store) -> Result<Event> {
+        let path = path_of(&self.config, store);
+        if self.config.page_cache == PageCache::Cold {
+            forget(path)?;
+        }
+        (self.open)(store, path)
+    }
+
+    /// All runs of one percentage. The stores take turns, and begin in turns. `done` gets each run with its loads, in entry
+    /// order.
+    ///
+    /// # Errors
+    /// Those of opening and reading, and of `done`.
+    pub fn run<E: From<Error>>(
+        &self,
+        percentage: f64,
+        mut done: impl FnMut(&Run, &[Load]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Run>, E> {
+        let chosen = choose::variables(&self.config, &self.stores, percentage);
+        let (mut runs, mut loads) = (Vec::new(), Vec::with_capacity(self.entries.measured.len()));
+        for number in 1..=self.config.n_runs {
+            let mut stores = self.config.stores.clone();
+            if number % 2 == 0 {
+                stores.reverse();
+            }
+            for store in stores {
+                let run = self.run_once(store, (percentage, number), &chosen, &mut loads)?;
+                done(&run, &loads)?;
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+
+    fn run_once(&self, store: Store, about: (f64, usize), chosen: &[Chosen], loads: &mut Vec<Load>) -> Result<Run> {
+        let begin = Instant::now();
+        let event = self.event(store)?;
+        let mut entries = event.entry_wise(selections(&event, chosen)?)?;
+        let open = begin.elapsed();
+        let begin = Instant::now();
+        for entry in &self.entries.warmup {
+            black_box(load(&mut entries, *entry)?);
+        }
+        let warmup = begin.elapsed();
+        loads.clear();
+        for entry in &self.entries.measured {
+            loads.push(load(&mut entries, *entry)?);
+        }
+        let (percentage, number) = about;
+        let mut run = summary(loads, self.config.named_entry);
+        run.pieces = entries.pieces();
+        (run.open_seconds, run.warmup_seconds) = (open.as_secs_f64(), warmup.as_secs_f64());
+        Ok(Run { store, percentage, number, ..run })
+    }
+
+    /// Tells which pages were decoded in a load; `None` if its entry was in memory.
+    ///
+    /// # Errors
+    /// Those of opening and of reading page lists.
+    pub fn explain(&self, store: Store, percentage: f64, load: Load) -> Result<Option<Explained>> {
+        let Some([start, end]) = load.decoded else { return Ok(None) };
+        let event = (self.open)(store, path_of(&self.config, store))?;
+        let chosen = choose::variables(&self.config, &self.stores, percentage);
+        let mut paths = Vec::new();
+        for it in &chosen {
+            let container = event.stores().container(&it.store)?;
+            for name in &it.variables {
+                paths.push(container.variable(name)?.path());
+            }
+        }
+        let explanation = event.table().read(&paths)?.entries(start..end).explain()?;
+        let mut fields: BTreeMap<&str, u64> = BTreeMap::new();
+        for column in &explanation.columns {
+            let field = paths.iter().find(|path| {
+                column.field.strip_prefix(**path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            *fields.entry(field.copied().unwrap_or(&column.field)).or_default() += column.unpacked_bytes;
+        }
+        let mut fields: Vec<(String, u64)> = fields.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        fields.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        fields.truncate(EXPLAINED);
+        let [pages, stored_bytes, unpacked_bytes] =
+            [explanation.pages(), explanation.stored_bytes(), explanation.unpacked_bytes()];
+        Ok(Some(Explained { load, pages, stored_bytes, unpacked_bytes, fields }))
+    }
+
+    /// Measures each variable of the stores by itself, in all measured entries.
+    ///
+    /// # Errors
+    /// Those of opening and reading.
+    pub fn variable_times(&self) -> Result<Vec<VariableTimes>> {
+        let mut found = Vec::new();
+        let mut loads = Vec::with_capacity(self.entries.measured.len());
+        for store in &self.config.stores {
+            let event = self.event(*store)?;
+            for chosen in &self.stores {
+                for variable in &chosen.variables {
+                    let selection = event.select(&chosen.store, [variable])?;
+                    let mut entries = event.entry_wise(vec![selection])?;
+                    for entry in &self.entries.warmup {
+                        black_box(load(&mut entries, *entry)?);
+                    }
+                    loads.clear();
+                    for entry in &self.entries.measured {
+                        loads.push(load(&mut entries, *entry)?);
+                    }
+                    let run = summary(&loads, None);
+                    let type_name = event.stores().container(&chosen.store)?.variable(variable)?.type_name().to_owned();
+                    let name = format!("{}.{variable}", chosen.store);
+                    let Some(slowest) = run.slowest.first().copied() else { continue };
+                    found.push(VariableTimes { store: *store, name, type_name, median: run.median, slowest });
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+pub(crate) fn path_of(config: &Config, store: Store) -> &str {
+    let path = match store {
+        Store::Ntuple => &config.ntuple_filepath,
+        Store::Tree => &config.tree_filepath,
+    };
+    path.as_deref().unwrap_or_default()
+}
+
+pub(crate) fn selections(event: &Event, chosen: &[Chosen]) -> Result<Vec<Selection>> {
+    chosen.iter().map(|it| event.select(&it.store, &it.variables)).collect()
+}
+
+/// Loads an entry and finds the values of all variables.
+fn load(entries: &mut EntryWise, entry: u64) -> Result<Load> {
+    let begin = Instant::now();
+    let was_decoded = entries.load(entry)?;
+    let mut values = 0;
+    for (selection, variables) in entries.sizes().enumerate() {
+        for variable in 0..variables {
+            if let Some((array, range)) = entries.values(selection, variable) {
+                values += range.len() as u64;
+                black_box((array, range));
+            }
+        }
+    }
+    let nanoseconds = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let decoded = was_decoded.then(|| [entries.piece().start, entries.piece().end]);
+    Ok(Load { entry, nanoseconds, values, decoded })
+}
+
+/// The numbers of loads; what they do not say is zero.
+fn summary(loads: &[Load], named: Option<u64>) -> Run {
+    let total: u64 = loads.iter().map(|load| load.nanoseconds).sum();
+    let count = loads.len().max(1) as f64;
+    let others = loads.iter().filter(|load| Some(load.entry) != named);
+    let without = others.fold((0_u64, 0_u64), |(sum, count), load| (sum + load.nanoseconds, count + 1));
+    let mut slowest: Vec<Load> = loads.to_vec();
+    let kept = SLOWEST.min(slowest.len());
+    if kept > 0 {
+        slowest.select_nth_unstable_by_key(kept - 1, |load| std::cmp::Reverse(load.nanoseconds));
+    }
+    slowest.truncate(kept);
+    slowest.sort_by_key(|load| std::cmp::Reverse(load.nanoseconds));
+    Run {
+        store: Store::Ntuple,
+        percentage: 0.0,
+        number: 0,
+        open_seconds: 0.0,
+        warmup_seconds: 0.0,
+        seconds: Duration::from_nanos(total).as_secs_f64(),
+        loads: loads.len() as u64,
+        values: loads.iter().map(|load| load.values).sum(),
+        mean: total as f64 / count,
+        mean_without_named: named.map(|_| without.0 as f64 / without.1.max(1) as f64),
+        median: median_of(&sorted(loads.iter().map(|load| load.nanoseconds as f64))),
+        slowest,
+        pieces: 0,
+    }
+}
+
+/// What reading the clock adds to a load, in nanoseconds.
+pub(crate) fn clock_nanoseconds() -> f64 {
+    let reading = |_| {
+        let begin = Instant::now();
+        black_box(begin).elapsed().as_nanos() as f64
+    };
+    median_of(&sorted((0..CLOCK_READINGS).map(reading)))
+}
+
+/// Lets the system forget what it has in memory of a local file.
+fn forget(path: &str) -> Result<()> {
+    let location = tupelo::reader::Location::parse(path);
+    let Some(local) = location.local_path() else {
+        return Err(Error::invalid_argument(format!(
+            "pageCache = \"cold\" needs local files, found {}",
+            location.file
+        )));
+    };
+    Ok(FileSource::open(local).and_then(|file| file.forget_cached())?)
+}

@@ -1,0 +1,67 @@
+//! Events of a real file of ATLAS, resampled: each event is one of the file, drawn at random.
+
+use arrow_array::RecordBatch;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use tupelo::schema::Schema;
+use tupelo::writer::WriteOptions;
+use tupelo::{Error, File, FileWriter, Ntuple, Result};
+
+/// Events of a batch: one has about 50 KiB.
+const BATCH_EVENTS: u64 = 256;
+/// Names of the ntuple with the events.
+const NAMES: [&str; 2] = ["EventData", "RNT:CollectionTree"];
+
+/// The file whose events are drawn.
+#[derive(Debug, Clone)]
+pub(crate) struct Original {
+    file: File,
+    events: Ntuple,
+}
+
+impl Original {
+    pub(crate) fn open(path: &str) -> Result<Self> {
+        let file = tupelo::open(path).open_file()?;
+        let names = file.ntuple_names()?;
+        let Some(name) = NAMES.iter().find(|name| names.iter().any(|known| known == *name)) else {
+            let what = format!("{path} contains no ntuple '{}' with ATLAS's events", NAMES[0]);
+            return Err(Error::invalid_argument(what));
+        };
+        let events = file.ntuple(Some(name))?;
+        match events.entries() {
+            0 => Err(Error::invalid_argument(format!("{path} contains no event"))),
+            _ => Ok(Self { file, events }),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> Schema {
+        self.events.read_all().schema().clone()
+    }
+
+    /// Batches of events, each the one that the seed draws for its number.
+    pub(crate) fn batches(&self, events: u64, seed: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        let (read, all) = (self.events.read_all(), self.events.entries());
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        (0..events.div_ceil(BATCH_EVENTS)).map(move |batch| {
+            let count = BATCH_EVENTS.min(events - batch * BATCH_EVENTS);
+            let drawn: Vec<u64> = (0..count).map(|_| random.random_range(0..all)).collect();
+            read.take(&drawn)
+        })
+    }
+
+    /// Copies the other ntuples of the file, which have the keys of links.
+    pub(crate) fn write_others(&self, file: &FileWriter) -> Result<()> {
+        for name in self.file.ntuple_names()?.iter().filter(|name| *name != self.events.path()) {
+            let read = self.file.ntuple(Some(name))?.read_all();
+            tupelo::ops::copy::copy(
+                read,
+                file,
+                name,
+                WriteOptions::default(),
+                tupelo::ops::copy::CopyOptions::default(),
+                &mut |_| std::ops::ControlFlow::Continue(()),
+            )?;
+        }
+        Ok(())
+    }
+}

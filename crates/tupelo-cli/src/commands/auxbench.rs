@@ -1,0 +1,169 @@
+//! `tupelo auxbench`: the published benchmark of ATLAS's auxiliary stores.
+
+mod tables;
+
+use std::collections::BTreeMap;
+// FS: the configuration, and the times of loads.
+use std::fs;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tupelo::reader::Location;
+use tupelo_auxbench::{Benchmark, Config, Load, Report, Run, Store};
+use tupelo_xaod::Event;
+
+use super::Reading;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::table::{count, things};
+
+/// Run the published benchmark of ATLAS's auxiliary stores over ntuples and trees
+///
+/// CONFIG is a TOML file with the options of the published benchmark, by their names; docs/guide/auxbench.md lists them. Entry
+/// by entry, all chosen variables of the chosen stores are loaded, over an ntuple (RAuxStore) and over a tree (TAuxStore)
+/// with the same events. What the stores load is compared, value by value: the exit status is 1 if they differ.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo auxbench aux.toml
+  tupelo auxbench aux.toml --json > results.json")]
+pub(crate) struct Args {
+    /// TOML file with the options
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// Create the folder of logDirPath if it is missing, without asking
+    #[arg(long)]
+    create_log_dir: bool,
+    /// Print one JSON document with all runs instead of tables
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let name = args.config.display();
+    let text = fs::read_to_string(&args.config)
+        .map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?;
+    let config = Config::parse(&text).map_err(|error| {
+        Failure::usage(format_args!("{name}: {error}")).with_hint("docs/guide/auxbench.md lists the options")
+    })?;
+    if let Some(folder) = config.log_dir_path.as_deref().filter(|_| config.write_csv) {
+        make_folder(folder, args.create_log_dir)?;
+    }
+    let open = |_: Store, path: &str| {
+        let options = args
+            .reading
+            .options(&Location::parse(path))
+            .map_err(|failure| tupelo::Error::invalid_argument(failure.message.unwrap_or_default()))?;
+        Event::open(options)
+    };
+    let benchmark = Benchmark::new(config, &open)?;
+    benchmark.warnings().iter().for_each(|warning| console.warn(warning));
+    let report = Report::of(&benchmark, |run, loads| after(run, loads, benchmark.config(), console))?;
+    match args.json {
+        true => console.print_json("auxbench", to_json(&report, args)?)?,
+        false => console.print(&tables::print(&report, &benchmark, console.text()))?,
+    }
+    match report.compared.differing.as_slice() {
+        [] => Ok(()),
+        [first, others @ ..] => {
+            let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            let what = format_args!("the stores load different values of '{first}'{others}");
+            Err(Failure::new(what).with_hint("are they of the same events? `tupelo diff` compares the files"))
+        }
+    }
+}
+
+/// Makes the folder of CSV files if it is wanted.
+fn make_folder(folder: &Path, is_wanted: bool) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let name = folder.display();
+    if !is_wanted {
+        let missing = || Failure::usage(format_args!("the folder {name} of logDirPath does not exist"));
+        let hint = "--create-log-dir makes it";
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return Err(missing().with_hint(hint));
+        }
+        eprint!("The folder {name} of logDirPath does not exist. Make it? [y/N] ");
+        let mut answer = String::new();
+        let is_read = std::io::stdin().read_line(&mut answer).is_ok();
+        if !is_read || !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err(missing().with_hint(hint));
+        }
+    }
+    fs::create_dir_all(folder).map_err(|error| Failure::new(format_args!("cannot make {name}: {error}")))
+}
+
+/// What is done after each run: its line, and its loads as CSV.
+fn after(run: &Run, loads: &[Load], config: &Config, console: &Console) -> Result<(), Failure> {
+    let (store, number) = (run.store.name(), run.number);
+    if config.print_warmup_results {
+        console.note(&format!("{store} run {number}, {}%: warm-up {:.3} ms", run.percentage, run.warmup_seconds * 1e3));
+    }
+    if config.print_intermediate_results {
+        let Run { seconds, mean, median, .. } = run;
+        let of = format!("{} values in {}", count(run.values), things(run.loads, "load"));
+        let times = format!("mean {:.2} µs, median {:.2} µs", mean / 1e3, median / 1e3);
+        console.note(&format!("{store} run {number}, {}%: {:.3} ms, {of}, {times}", run.percentage, seconds * 1e3));
+    }
+    match config.log_dir_path.as_deref().filter(|_| config.write_csv) {
+        Some(folder) => {
+            let path = folder.join(format!("loads_{store}_{}.csv", run.percentage));
+            write_loads(&path, run.number, loads)
+                .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", path.display())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes the loads of a run; the first run begins the file.
+fn write_loads(path: &Path, run: usize, loads: &[Load]) -> std::io::Result<()> {
+    let file = if run == 1 { fs::File::create(path)? } else { fs::File::options().append(true).open(path)? };
+    let mut out = BufWriter::new(file);
+    if run == 1 {
+        writeln!(out, "run,entry,nanoseconds,values,decoded_from,decoded_to")?;
+    }
+    for Load { entry, nanoseconds, values, decoded } in loads {
+        let decoded = decoded.map(|[from, to]| format!("{from},{to}")).unwrap_or_else(|| ",".to_owned());
+        writeln!(out, "{run},{entry},{nanoseconds},{values},{decoded}")?;
+    }
+    out.flush()
+}
+
+/// The machine and the versions, as far as the system says.
+fn machine() -> BTreeMap<&'static str, String> {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpu = text("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let kernel = text("/proc/sys/kernel/osrelease");
+    BTreeMap::from([
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("cpu", model.map_or("", |(_, model)| model.trim()).to_owned()),
+        ("cores", std::thread::available_parallelism().map_or(0, usize::from).to_string()),
+        ("threads", tupelo::threads().to_string()),
+        ("kernel", kernel.trim().to_owned()),
+    ])
+}
+
+fn to_json(report: &Report, args: &Args) -> Result<serde_json::Value, Failure> {
+    let value = serde_json::to_value(report).map_err(|error| Failure::new(error.to_string()))?;
+    let mut identities = serde_json::Map::new();
+    for store in &report.config.stores {
+        let path = match store {
+            Store::Ntuple => &report.config.ntuple_filepath,
+            Store::Tree => &report.config.tree_filepath,
+        };
+        let location = Location::parse(path.as_deref().unwrap_or_default());
+        let event = Event::open(args.reading.options(&location)?)?;
+        identities.insert(store.name().to_owned(), event.table().identity()?.into());
+    }
+    let file = args.config.display().to_string();
+    let mut document = json!({ "file": file, "machine": machine(), "identities": identities });
+    if let (Some(document), serde_json::Value::Object(members)) = (document.as_object_mut(), value) {
+        document.extend(members);
+    }
+    Ok(document)
+}
