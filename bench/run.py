@@ -59,8 +59,8 @@ def arguments() -> argparse.Namespace:
     )
     rows_help = (
         "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores, ttree* "
-        "for trees, operations* for merging, slimming and comparing, aux* for ATLAS's auxiliary stores, uproot* for "
-        "uproot with Tupelo's engine"
+        "for trees, operations* for merging, slimming and comparing, aux* for ATLAS's auxiliary stores, query* "
+        "for SQL, histograms and inspect, uproot* for uproot with Tupelo's engine"
     )
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
@@ -93,6 +93,7 @@ def arguments() -> argparse.Namespace:
     options.trees = [pattern for pattern in patterns if pattern.startswith("ttree")]
     options.operations = [pattern for pattern in patterns if pattern.startswith("operations")]
     options.aux = [pattern for pattern in patterns if pattern.startswith("aux")]
+    options.query = [pattern for pattern in patterns if pattern.startswith("query")]
     options.carried = [pattern for pattern in patterns if pattern.startswith("uproot")]
     if options.repeat is None:
         options.repeat = 1 if options.quick else 3 if options.objects else 5
@@ -104,6 +105,7 @@ def arguments() -> argparse.Namespace:
         "ttree": options.trees,
         "operations": options.operations,
         "aux": options.aux,
+        "query": options.query,
         "uproot": options.carried,
     }
     for kind, alone in kinds.items():
@@ -199,6 +201,10 @@ def main() -> int:
         from . import auxiliary
 
         return auxiliary.run(options)
+    if options.query:
+        from . import query
+
+        return query.run(options)
     if options.operations:
         from . import operations
 

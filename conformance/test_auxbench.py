@@ -143,6 +143,25 @@ def test_stores_are_chosen_as_published(files: dict[str, Path], tmp_path: Path) 
         assert expected in done.stderr
 
 
+def test_runs_are_divided_among_processes(files: dict[str, Path], tmp_path: Path) -> None:
+    """As the first published runs: the same 10 variables of EventInfo, and a coin for each entry."""
+    options = {"legacy": True, "nProcesses": 3, "nWarmupEntries": 4, "writeToCSV": True, "logDirPath": str(tmp_path)}
+    report = json.loads(run("auxbench", "--json", "--quiet", written(tmp_path, files, **options)))
+    assert [(run["store"], run["number"]) for run in report["runs"][:4]] == [
+        ("RAuxStore", 1),
+        ("TAuxStore", 1),
+        ("RAuxStore", 2),
+        ("TAuxStore", 2),
+    ]
+    assert [run["number"] for run in report["runs"] if run["store"] == "TAuxStore"] == list(range(1, 7))
+    assert report["compared"]["variables"] == 10
+    entries = report["entries"]["measured"]
+    assert 300 < len(entries) < 400
+    assert report["compared"]["values"] == 10 * len(entries)
+    loads = pd.read_csv(tmp_path / "loads_TAuxStore_100.csv")
+    assert loads.groupby("run")["entry"].apply(list).tolist() == [entries] * 6
+
+
 def test_the_guides_have_all_options_and_keys(files: dict[str, Path], tmp_path: Path) -> None:
     guide = (PROJECT / "docs" / "guide" / "auxbench.md").read_text()
     report = json.loads(run("auxbench", "--json", "--quiet", written(tmp_path, files, nEntries=3, nRuns=1)))

@@ -9,6 +9,8 @@ use tupelo_xaod::Event;
 use crate::config::{Config, Store};
 use crate::random::Random;
 
+/// The store and the number of its variables that the first published runs loaded.
+const LEGACY: (&str, u64) = ("EventInfo", 10);
 /// Stores that are always left out by `storeNameFiltering` begin like this.
 const FILTERED: &str = "AnalysisTrigMatch";
 
@@ -36,6 +38,12 @@ pub(crate) fn stores(config: &Config, events: &[(Store, Event)], warnings: &mut 
             || !name.starts_with(FILTERED) && !config.problematic_stores.iter().any(|other| other == name)
     };
     let known = || common.iter().map(|it| it.store.as_str());
+    if config.legacy {
+        let (name, count) = LEGACY;
+        let store = common.iter().find(|it| it.store == name).ok_or_else(|| Error::no_such("store", name, known()))?;
+        let variables = chosen(&mut Random::new(config.seed), &store.variables, count);
+        return Ok(vec![Chosen { store: name.to_owned(), variables }]);
+    }
     if let Some(missing) = config.problematic_stores.iter().find(|name| !known().any(|known| known == *name)) {
         warnings.push(format!("storeNamesWithProblematicAuxids: there is no store '{missing}'"));
     }
@@ -120,14 +128,18 @@ fn common(events: &[(Store, Event)], warnings: &mut Vec<String>) -> Vec<Chosen> 
 /// A percentage of the variables of each store, at least one.
 pub(crate) fn variables(config: &Config, stores: &[Chosen], percentage: f64) -> Vec<Chosen> {
     let mut random = Random::new(config.seed);
-    let part = |chosen: &Chosen| {
-        let all = chosen.variables.len();
+    let part = |it: &Chosen| {
+        let all = it.variables.len();
         let wanted = ((all as f64 * percentage / 100.0).round() as u64).max(1);
-        let places = random.distinct(wanted, all as u64);
-        let variables = places.into_iter().filter_map(|place| chosen.variables.get(place as usize).cloned()).collect();
-        Chosen { store: chosen.store.clone(), variables }
+        Chosen { store: it.store.clone(), variables: chosen(&mut random, &it.variables, wanted) }
     };
     stores.iter().map(part).collect()
+}
+
+/// Some of the names, in their order.
+fn chosen(random: &mut Random, names: &[String], count: u64) -> Vec<String> {
+    let places = random.distinct(count, names.len() as u64);
+    places.into_iter().filter_map(|place| names.get(place as usize).cloned()).collect()
 }
 
 /// The entries of the warm-up and the measured ones, of so many.
@@ -136,9 +148,11 @@ pub(crate) fn entries(config: &Config, all: u64, warnings: &mut Vec<String>) -> 
     if config.verbose && wanted > all {
         warnings.push(format!("there are {all} entries, nEntries asks for {wanted}: all are measured"));
     }
-    let measured: Vec<u64> = match config.select_entries_randomly {
-        true => Random::new(config.seed).distinct(wanted, all),
-        false => (0..wanted.min(all)).collect(),
+    let mut random = Random::new(config.seed);
+    let measured: Vec<u64> = match (config.legacy, config.select_entries_randomly) {
+        (true, _) => (0..wanted.min(all)).filter(|_| random.up_to(1) == 1).collect(),
+        (false, true) => random.distinct(wanted, all),
+        (false, false) => (0..wanted.min(all)).collect(),
     };
     let count = if config.warmup { usize::try_from(config.n_warmup_entries).unwrap_or(usize::MAX) } else { 0 };
     if config.warmup_is_same {

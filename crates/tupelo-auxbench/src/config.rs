@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toml::Value;
 use tupelo::{Error, Result};
 
 /// Over what a store is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Store {
     /// Over an ntuple.
     #[serde(rename = "RAuxStore")]
@@ -89,6 +89,12 @@ pub const OPTIONS: &[ConfigOption] = &[
     option(&["writeToCSV"], "false", "write the time of every load to CSV files in logDirPath"),
     option(&["logDirPath"], "none", "folder of the CSV files"),
     option(&["namedEntry"], "none", "entry that the means are given with and without, such as 3722"),
+    option(&["nProcesses"], "1", "processes, one after the other, each with nRuns runs"),
+    option(
+        &["legacy"],
+        "false",
+        "as in the first published runs: 10 variables of EventInfo, a coin for each entry, RAuxStore always first",
+    ),
     option(&["pageCache"], "\"warm\"", "\"cold\": the kernel forgets the file before each run"),
     option(&["variableTimes"], "false", "also measure each variable by itself, entry by entry"),
 ];
@@ -149,6 +155,10 @@ pub struct Config {
     pub log_dir_path: Option<PathBuf>,
     /// An entry that means are given with and without.
     pub named_entry: Option<u64>,
+    /// Number of processes, each with all runs.
+    pub n_processes: usize,
+    /// Whether the choices are those of the first published runs.
+    pub legacy: bool,
     /// What the file system remembers of the files.
     pub page_cache: PageCache,
     /// Whether each variable is measured by itself, too.
@@ -181,6 +191,8 @@ impl Default for Config {
             write_csv: false,
             log_dir_path: None,
             named_entry: None,
+            n_processes: 1,
+            legacy: false,
             page_cache: PageCache::Warm,
             variable_times: false,
         }
@@ -249,6 +261,8 @@ impl Config {
             "writeToCSV" => self.write_csv = flag(value)?,
             "logDirPath" => self.log_dir_path = Some(text(value)?.into()),
             "namedEntry" => self.named_entry = Some(number(value)?),
+            "nProcesses" => self.n_processes = positive(value)?,
+            "legacy" => self.legacy = flag(value)?,
             "pageCache" => {
                 self.page_cache = match value.as_str() {
                     Some("warm") => PageCache::Warm,
@@ -263,6 +277,11 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
+        let chosen = !self.store_names.is_empty() || self.n_stores.is_some() || self.percentages != [100.0];
+        if self.legacy && (chosen || self.select_entries_randomly || self.warmup_is_same) {
+            let what = "'legacy' chooses stores, variables and entries itself";
+            return Err(Error::invalid_argument(what));
+        }
         for store in &self.stores {
             let (path, option) = match store {
                 Store::Ntuple => (&self.ntuple_filepath, "ntupleFilepath"),
@@ -371,6 +390,7 @@ mod tests {
             ("percentagesOfAuxIdsToPick = '10,x'", "above 0"),
             ("minAuxids = 1\nminAuxIds = 2", "twice"),
             ("writeToCSV = true", "logDirPath"),
+            ("legacy = true\nnStores = 3", "itself"),
             ("nRuns = ", "expected"),
         ] {
             let error = Config::parse(&format!("{files}{line}")).unwrap_err().to_string();

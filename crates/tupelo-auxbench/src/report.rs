@@ -105,7 +105,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Runs everything that the configuration asks for. `done` gets each run with its loads, in entry order.
+    /// Runs everything that the configuration asks for, in this process. `done` gets each run with its loads, in entry order.
     ///
     /// # Errors
     /// Those of opening and reading, and of `done`.
@@ -113,24 +113,34 @@ impl Report {
         benchmark: &Benchmark<'_>,
         mut done: impl FnMut(&Run, &[Load]) -> Result<(), E>,
     ) -> Result<Self, E> {
+        let mut runs = Vec::new();
+        for percentage in &benchmark.config().percentages {
+            runs.extend(benchmark.run(*percentage, &mut done)?);
+        }
+        Ok(Self::of_runs(benchmark, runs)?)
+    }
+
+    /// The report of runs of other processes, in the order in which they were done. They are numbered again.
+    ///
+    /// # Errors
+    /// Those of opening and reading.
+    pub fn of_runs(benchmark: &Benchmark<'_>, mut runs: Vec<Run>) -> tupelo::Result<Self> {
         let config = benchmark.config();
-        let compared = benchmark.compare()?;
-        let (mut runs, mut summaries) = (Vec::new(), Vec::new());
+        let (compared, mut summaries) = (benchmark.compare()?, Vec::new());
         for percentage in &config.percentages {
-            let own = benchmark.run(*percentage, &mut done)?;
             for store in &config.stores {
-                let Some(mut summary) = Summary::of(&own, *store, *percentage) else { continue };
+                let own = runs.iter_mut().filter(|run| run.store == *store && run.percentage == *percentage);
+                own.enumerate().for_each(|(number, run)| run.number = number + 1);
+                let Some(mut summary) = Summary::of(&runs, *store, *percentage) else { continue };
                 if let Some(slowest) = summary.slow.loads.first() {
                     summary.slow.explained = benchmark.explain(*store, *percentage, *slowest)?;
                 }
                 summaries.push(summary);
             }
-            runs.extend(own);
         }
         let variables = if config.variable_times { benchmark.variable_times()? } else { Vec::new() };
         let (config, warnings) = (config.clone(), benchmark.warnings().to_vec());
-        let entries = benchmark.entries.clone();
-        let clock_nanoseconds = clock_nanoseconds();
+        let (entries, clock_nanoseconds) = (benchmark.entries.clone(), clock_nanoseconds());
         Ok(Self { config, clock_nanoseconds, warnings, entries, compared, summaries, runs, variables })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tupelo::storage::FileSource;
 use tupelo::{Error, Result};
 use tupelo_xaod::{EntryWise, Event, Selection};
@@ -24,7 +24,7 @@ const CLOCK_READINGS: usize = 10_001;
 pub type Open<'o> = dyn Fn(Store, &str) -> Result<Event> + 'o;
 
 /// One load of an entry: all variables of all stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// The entry.
     pub entry: u64,
@@ -37,7 +37,7 @@ pub struct Load {
 }
 
 /// One run of one store.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Over what.
     pub store: Store,
@@ -184,7 +184,7 @@ impl<'o> Benchmark<'o> {
         let (mut runs, mut loads) = (Vec::new(), Vec::with_capacity(self.entries.measured.len()));
         for number in 1..=self.config.n_runs {
             let mut stores = self.config.stores.clone();
-            if number % 2 == 0 {
+            if number % 2 == 0 && !self.config.legacy {
                 stores.reverse();
             }
             for store in stores {

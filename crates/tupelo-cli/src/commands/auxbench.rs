@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use serde::Deserialize;
 use serde_json::json;
 use tupelo::reader::Location;
 use tupelo_auxbench::{Benchmark, Config, Load, Report, Run, Store};
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// Print one JSON document with all runs instead of tables
     #[arg(long)]
     json: bool,
+    /// Do the runs of one of several processes, counted from 0, and print only them
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    process: Option<usize>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -59,8 +64,24 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Event::open(options)
     };
     let benchmark = Benchmark::new(config, &open)?;
-    benchmark.warnings().iter().for_each(|warning| console.warn(warning));
-    let report = Report::of(&benchmark, |run, loads| after(run, loads, benchmark.config(), console))?;
+    if args.process.is_none() {
+        benchmark.warnings().iter().for_each(|warning| console.warn(warning));
+    }
+    let after = |run: &Run, loads: &[Load]| {
+        let number = run.number + args.process.unwrap_or(0) * benchmark.config().n_runs;
+        after(&Run { number, ..run.clone() }, loads, benchmark.config(), console)
+    };
+    if args.process.is_some() {
+        let mut runs = Vec::new();
+        for percentage in &benchmark.config().percentages {
+            runs.extend(benchmark.run(*percentage, after)?);
+        }
+        return console.print_json("auxbench", json!({ "file": name.to_string(), "runs": runs }));
+    }
+    let report = match benchmark.config().n_processes {
+        1 => Report::of(&benchmark, after)?,
+        processes => Report::of_runs(&benchmark, in_processes(processes)?)?,
+    };
     match args.json {
         true => console.print_json("auxbench", to_json(&report, args)?)?,
         false => console.print(&tables::print(&report, &benchmark, console.text()))?,
@@ -73,6 +94,29 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             Err(Failure::new(what).with_hint("are they of the same events? `tupelo diff` compares the files"))
         }
     }
+}
+
+/// The runs of processes that do what this one was told, one after the other.
+fn in_processes(processes: usize) -> Result<Vec<Run>, Failure> {
+    #[derive(Deserialize)]
+    struct Done {
+        runs: Vec<Run>,
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format_args!("cannot start a process: {error}"));
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let mut runs = Vec::new();
+    for process in 0..processes {
+        let mut command = Command::new(&program);
+        command.args(std::env::args_os().skip(1)).args(["--process", &process.to_string()]).stderr(Stdio::inherit());
+        let output = command.output().map_err(|error| failed(&error))?;
+        if !output.status.success() {
+            return Err(Failure::new(format_args!("process {process} failed: {}", output.status)));
+        }
+        let done: Done = serde_json::from_slice(&output.stdout)
+            .map_err(|error| Failure::new(format_args!("process {process} printed no runs: {error}")))?;
+        runs.extend(done.runs);
+    }
+    Ok(runs)
 }
 
 /// Makes the folder of CSV files if it is wanted.

@@ -47,7 +47,7 @@ class ColumnReader:
         names = request.order or schema.names
         self.schema = pa.schema([schema.field(name) for name in names], metadata=schema.metadata)
         """The `pyarrow.Schema` of all columns."""
-        self._patterns = _patterns_of_columns(table, request)
+        self._patterns = _patterns_of_columns(table, request, self.schema)
 
     def first(self, count: int) -> "ColumnReader":
         """The same for the first entries, before the cut."""
@@ -156,10 +156,12 @@ class ColumnReader:
         return replace(piece, patterns=list(patterns) or None, computed=computed, order=[])
 
 
-def _patterns_of_columns(table: Fields, request: _select.Request) -> dict[str, list[str]]:
+def _patterns_of_columns(table: Fields, request: _select.Request, columns: pa.Schema) -> dict[str, list[str]]:
     """The patterns to read for each column that is not computed."""
     if request.patterns is None:
         return {}
+    if request.patterns in ([], ["*"]) and not request.computed:
+        return {name: [_select.escape_glob(name)] for name in columns.names}
     patterns: dict[str, list[str]] = {}
     whole = {field.name: field for field in table._core.arrow_schema(_select.Request(["*"]))}
     for pattern in request.patterns or ["*"]:

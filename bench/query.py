@@ -1,0 +1,200 @@
+"""Queries: SQL beside reading the column, many histograms in one pass beside ROOT's RDataFrame, and `inspect`.
+
+`make bench ROWS=query` calls this; `ROWS=query-hists` does some rows. The answers are compared. Exit status 1 if they
+differ or a contestant fails, not if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import statistics
+import subprocess
+import time
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tupelo
+
+from .machine import DATA, cores, finish, machine
+
+WIDE_COLUMNS, WIDE_ENTRIES = 1500, 200_000
+INSPECTED_COLUMNS = 10_000
+COLUMNS = [f"H{number}_{name}" for number in (1, 2, 3) for name in ("PX", "PY", "PZ", "ProbK", "ProbPi", "IPChi2")]
+"""Columns of doubles of the simulated decays."""
+WEIGHTED = COLUMNS[:14]
+"""They have another histogram with weights: 32 histograms in all."""
+WEIGHT = "H1_ProbK"
+BINS, LOWEST, HIGHEST = 100, -5000.0, 5000.0
+SQL_FACTOR, READING_FACTOR, DATAFRAME_FACTOR = 1 / 1.3, 1 / 1.5, 5.0
+INSPECT_SECONDS, INSPECT_BYTES = 2.0, 3_000_000
+JOB_SECONDS = 900
+
+DATAFRAME = """
+#include <ROOT/RDataFrame.hxx>
+namespace bench {
+std::vector<std::vector<double>> histograms(const std::string &file, const std::vector<std::string> &columns,
+                                            const std::vector<std::string> &weighted, const std::string &weight,
+                                            int bins, double lowest, double highest)
+{
+   ROOT::RDataFrame frame("DecayTree", file);
+   std::vector<ROOT::RDF::RResultPtr<TH1D>> booked;
+   for (const auto &name : columns)
+      booked.push_back(frame.Histo1D<double>({name.c_str(), "", bins, lowest, highest}, name));
+   for (const auto &name : weighted)
+      booked.push_back(frame.Histo1D<double, double>({name.c_str(), "", bins, lowest, highest}, name, weight));
+   std::vector<std::vector<double>> found;
+   for (auto &histogram : booked) {
+      found.emplace_back();
+      for (int bin = 0; bin <= bins + 1; ++bin)
+         found.back().push_back(histogram->GetBinContent(bin));
+   }
+   return found;
+}
+} // namespace bench
+"""
+
+
+class Rows:
+    """The lines of the table, and what failed."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.lines: list[str] = []
+        self.failed: list[str] = []
+
+    def compare(self, row: str, contestants: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+        """Medians of rounds in which all take turns, the first of which does not count; and their answers."""
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        answers = {}
+        for number in range(self.options.repeat + 1):
+            for name, work in contestants.items():
+                begin = time.perf_counter()
+                answers[name] = work()
+                if number:
+                    times[name].append(time.perf_counter() - begin)
+        found = {name: statistics.median(own) for name, own in times.items()}
+        self.lines += [f"| {row} | {name} | {seconds:.4f} | |" for name, seconds in found.items()]
+        return found, answers
+
+    def target(self, row: str, times: dict[str, float], own: str, other: str, factor: float) -> None:
+        """Adds a line about a target: `own` is at least `factor` times as fast as the other."""
+        ratio = times[other] / times[own]
+        met = "met" if ratio >= factor else "missed"
+        self.lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {factor:.2f}) | {met} |")
+
+
+def sql(rows: Rows) -> None:
+    """The mean of one of many columns, files opened in each call."""
+    import duckdb
+
+    path = DATA / f"query-wide-{WIDE_COLUMNS}-{WIDE_ENTRIES}.root"
+    if not path.exists() or rows.options.fresh:
+        random = np.random.default_rng(1)
+        with tupelo.recreate(path) as file:
+            file["wide"] = {f"x{number}": random.normal(size=WIDE_ENTRIES) for number in range(WIDE_COLUMNS)}
+
+    def by_duckdb() -> float:
+        events = tupelo.open(f"{path}:wide").dataset()
+        assert events is not None
+        return float(duckdb.sql("select avg(x7) from events").fetchall()[0][0])
+
+    times, answers = rows.compare(
+        "query-sql",
+        {
+            "arrays": lambda: float(tupelo.open(f"{path}:wide").arrays(["x7"], library="np")["x7"].mean()),
+            "tupelo.sql": lambda: float(tupelo.sql(f"select avg(x7) from '{path}:wide'").fetchall()[0][0]),
+            "DuckDB of dataset()": by_duckdb,
+        },
+    )
+    for name in ("tupelo.sql", "DuckDB of dataset()"):
+        rows.target("query-sql", times, name, "arrays", SQL_FACTOR)
+    if not np.allclose(list(answers.values()), answers["arrays"], rtol=1e-12, atol=1e-15):
+        rows.failed.append(f"query-sql: different answers: {answers}")
+
+
+def hists(rows: Rows) -> None:
+    """Histograms of all columns, some with weights, in one pass."""
+    path = DATA / f"query-{rows.options.events}-decays.root"
+    if not path.exists() or rows.options.fresh:
+        generate = [str(rows.options.binaries / "tupelo-generate"), "b2hhh", "--events", str(4 * rows.options.events)]
+        subprocess.run([*generate, "--force", str(path)], check=True, stderr=subprocess.DEVNULL)
+    wanted: dict[str, Any] = {name: name for name in COLUMNS}
+    wanted |= {f"{name} weighted": {"expressions": name, "weight": WEIGHT} for name in WEIGHTED}
+    events = tupelo.open(f"{path}:DecayTree")
+
+    def filled() -> list[np.ndarray]:
+        found = events.hist(wanted, bins=BINS, range=(LOWEST, HIGHEST))
+        return [np.asarray(histogram.values(flow=True)) for histogram in found.values()]
+
+    contestants: dict[str, Callable[[], Any]] = {
+        "reading the columns": lambda: events.arrays([*COLUMNS], library="np"),
+        "Tupelo": filled,
+    }
+    try:
+        contestants["ROOT RDataFrame"] = dataframe(path)
+    except (ImportError, RuntimeError) as error:
+        rows.lines.append(f"| query-hists | ROOT RDataFrame | | {error} |")
+    times, answers = rows.compare("query-hists", contestants)
+    rows.target("query-hists", times, "Tupelo", "reading the columns", READING_FACTOR)
+    if "ROOT RDataFrame" in times:
+        rows.target("query-hists", times, "Tupelo", "ROOT RDataFrame", DATAFRAME_FACTOR)
+        theirs = [np.array(list(histogram)) for histogram in answers["ROOT RDataFrame"]]
+        equal = all(np.allclose(a, b, rtol=1e-9) for a, b in zip(answers["Tupelo"], theirs, strict=True))
+        if not equal:
+            rows.failed.append("query-hists: ROOT fills other bins")
+
+
+def dataframe(path: Path) -> Callable[[], Any]:
+    os.environ["EXTRA_CLING_ARGS"] = "-O2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ROOT
+    ROOT.gErrorIgnoreLevel = ROOT.kError
+    if cores() > 1:
+        ROOT.EnableImplicitMT(cores())
+    if not ROOT.gInterpreter.Declare(DATAFRAME):
+        raise RuntimeError("ROOT cannot compile the histograms")
+    strings = ROOT.std.vector["std::string"]
+    columns, weighted = strings(COLUMNS), strings(WEIGHTED)
+    return lambda: ROOT.bench.histograms(str(path), columns, weighted, WEIGHT, BINS, LOWEST, HIGHEST)
+
+
+def inspect(rows: Rows) -> None:
+    """The page about a file of many columns."""
+    path, page = DATA / f"query-inspect-{INSPECTED_COLUMNS}.root", DATA / "query-inspect.html"
+    if not path.exists() or rows.options.fresh:
+        with tupelo.recreate(path) as file:
+            file["wide"] = {f"x{number}": np.arange(100.0) for number in range(INSPECTED_COLUMNS)}
+    command = [str(rows.options.binaries / "tupelo"), "--quiet", "inspect", f"{path}:wide", "--html", str(page)]
+
+    def made() -> None:
+        page.unlink(missing_ok=True)
+        subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
+
+    times, _ = rows.compare("query-inspect", {"tupelo inspect --html": made})
+    seconds, size = times["tupelo inspect --html"], page.stat().st_size
+    met = "met" if seconds <= INSPECT_SECONDS and size <= INSPECT_BYTES else "missed"
+    wanted = f"{INSPECT_SECONDS} s, {INSPECT_BYTES} bytes"
+    rows.lines.append(f"| query-inspect | the page | {size} bytes (wanted {wanted}) | {met} |")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the rows."""
+    rows = Rows(options)
+    for name, row in (("query-sql", sql), ("query-hists", hists), ("query-inspect", inspect)):
+        if any(fnmatch.fnmatch(name, pattern) or pattern == "query" for pattern in options.query):
+            row(rows)
+    head = [
+        f"# Queries, {datetime.now(UTC):%Y-%m-%d}\n",
+        f"{machine()['cpu']}, {cores()} cores, all used; median of {options.repeat} after a warm-up, warm page cache; "
+        f"{4 * options.events} decays, {WIDE_COLUMNS} columns of {WIDE_ENTRIES} numbers.\n",
+        "| row | contestant | seconds | |\n|---|---|---|---|",
+    ]
+    return finish("query.md", [*head, *rows.lines], rows.failed)
