@@ -32,7 +32,7 @@ WEIGHTED = COLUMNS[:14]
 """They have another histogram with weights: 32 histograms in all."""
 WEIGHT = "H1_ProbK"
 BINS, LOWEST, HIGHEST = 100, -5000.0, 5000.0
-SQL_FACTOR, READING_FACTOR, DATAFRAME_FACTOR = 1 / 1.3, 1 / 1.5, 5.0
+SQL_FACTOR, READING_FACTOR, DATAFRAME_FACTOR, ZONES_FACTOR = 1 / 1.3, 1 / 1.5, 5.0, 20.0
 INSPECT_SECONDS, INSPECT_BYTES = 2.0, 3_000_000
 JOB_SECONDS = 900
 
@@ -166,6 +166,30 @@ def dataframe(path: Path) -> Callable[[], Any]:
     return lambda: ROOT.bench.histograms(str(path), columns, weighted, WEIGHT, BINS, LOWEST, HIGHEST)
 
 
+def zones(rows: Rows) -> None:
+    """A cut on a sorted column that keeps one entry in a thousand, with zone maps and without; all columns are read."""
+    paths = {name: DATA / f"query-{rows.options.events}-{name}.root" for name in ("plain", "zones")}
+    if not paths["zones"].exists() or rows.options.fresh:
+        entries = 4 * rows.options.events
+        random = np.random.default_rng(2)
+        for path in paths.values():
+            with tupelo.recreate(path) as file:
+                columns = {f"x{number}": random.normal(size=entries) for number in range(10)}
+                file["Events"] = {"run": np.arange(entries) // 1000, **columns}
+        command = [str(rows.options.binaries / "tupelo"), "--quiet", "index", "--zone-maps", f"{paths['zones']}:Events"]
+        subprocess.run([*command, "--fields", "run"], check=True, timeout=JOB_SECONDS)
+    wanted = rows.options.events // 500
+
+    def kept(path: Path) -> Callable[[], Any]:
+        events = tupelo.open(f"{path}:Events")
+        return lambda: len(events.arrays(["run", "x0"], cut=f"run == {wanted}", library="np")["run"])
+
+    times, answers = rows.compare("query-zones", {name: kept(path) for name, path in paths.items()})
+    rows.target("query-zones", times, "zones", "plain", ZONES_FACTOR)
+    if set(answers.values()) != {1000}:
+        rows.failed.append(f"query-zones: different entries: {answers}")
+
+
 def inspect(rows: Rows) -> None:
     """The page about a file of many columns."""
     path, page = DATA / f"query-inspect-{INSPECTED_COLUMNS}.root", DATA / "query-inspect.html"
@@ -188,7 +212,8 @@ def inspect(rows: Rows) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the rows."""
     rows = Rows(options)
-    for name, row in (("query-sql", sql), ("query-hists", hists), ("query-inspect", inspect)):
+    all_rows = {"query-sql": sql, "query-hists": hists, "query-zones": zones, "query-inspect": inspect}
+    for name, row in all_rows.items():
         if any(fnmatch.fnmatch(name, pattern) or pattern == "query" for pattern in options.query):
             row(rows)
     head = [

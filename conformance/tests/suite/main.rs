@@ -15,3 +15,4 @@ mod roundtrip;
 mod sinks;
 mod sources;
 mod writing;
+mod zones;

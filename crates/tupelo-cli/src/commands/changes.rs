@@ -45,7 +45,10 @@ fn by_file(locations: impl IntoIterator<Item = Location>, hint: &str) -> Result<
 }
 
 /// Opens a file for update and makes a change visible. After an error or a signal the file is as before.
-fn update<T>(location: &Location, change: impl FnOnce(&FileWriter) -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn update<T>(
+    location: &Location,
+    change: impl FnOnce(&FileWriter) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let Some(path) = location.local_path() else {
         let remote = Failure::usage(format_args!("{location}: objects are changed only in local ROOT files"));
         return Err(remote.with_hint("`tupelo copy --raw` copies a file, also back to where it is from"));

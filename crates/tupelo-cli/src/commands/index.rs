@@ -1,15 +1,22 @@
-//! `tupelo index`: manifests for planning distributed reads.
+//! `tupelo index`: manifests for planning distributed reads, and zone maps.
 
 use std::io::Write;
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use tupelo::dataset::find;
 use tupelo::ops::index::Manifest;
+use tupelo::ops::index::zones::{DEFAULT_ZONE_ENTRIES, ZonesWritten, write_zones};
+use tupelo::reader::Location;
 use tupelo::storage::{display_name, local_path};
 
+use super::changes::update;
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
+use crate::parse::Patterns;
+use crate::table::things;
 
 /// Write a manifest of ntuples and trees, so that reads can be planned without opening the files
 ///
@@ -17,11 +24,17 @@ use crate::inputs::Inputs;
 /// and stored bytes, its fields with their sizes, and the distinct schemas. In Python, tupelo.partitions and
 /// tupelo.dask accept it as manifest=. No page is read. If files cannot be read, an error lists them and no manifest is
 /// written; with --skip-errors, the manifest lists them under "left_out".
+///
+/// With --zone-maps, ntuples in local files get the lowest and highest value of each field in ranges of entries, as an
+/// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo explain`
+/// shows what is left. ROOT reads the file as before. After entries were added, the same command adds their zone maps; copies
+/// have none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
   tupelo index -o manifest.json a.root:Events b.root:Events
-  tupelo index run*.root | jq '[.files[].entries] | add'")]
+  tupelo index run*.root | jq '[.files[].entries] | add'
+  tupelo index --zone-maps events.root:Events --fields 'run,MET_*'")]
 pub(crate) struct Args {
     /// Ntuples and trees, each as FILE or FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
@@ -29,6 +42,15 @@ pub(crate) struct Args {
     /// Output file, replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Add zone maps to the ntuples instead, in their files
+    #[arg(long, conflicts_with_all = ["output", "skip_errors"])]
+    zone_maps: bool,
+    /// Fields with zone maps, as dotted paths or globs [default: all that are numbers or lists of numbers]
+    #[arg(long, requires = "zone_maps")]
+    fields: Vec<Patterns>,
+    /// Number of entries of a zone [default: 8192]
+    #[arg(long, value_name = "N", requires = "zone_maps")]
+    zone_entries: Option<NonZeroU64>,
     #[command(flatten)]
     skipping: super::Skipping,
     #[command(flatten)]
@@ -37,6 +59,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
+    if args.zone_maps {
+        return locations.iter().try_for_each(|location| add_zones(args, location, console));
+    }
     let is_secret = |file: &str| local_path(file).is_none() && display_name(file) != file;
     if let Some(location) = locations.iter().find(|location| is_secret(&location.file)) {
         let refused =
@@ -59,4 +84,25 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (mut output, pending) = Output::open(args.output.as_deref(), &Inputs::of(&locations))?;
     output.write_all(text.as_bytes()).and_then(|()| output.flush())?;
     pending.map_or(Ok(()), Pending::publish)
+}
+
+/// Adds zone maps to the ntuple of a location.
+fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), Failure> {
+    let table = args.reading.open(location, None, console)?;
+    let path = table.ntuple()?.path().to_owned();
+    let patterns: Vec<&String> = args.fields.iter().flat_map(|patterns| &patterns.0).collect();
+    let entries = args.zone_entries.map_or(DEFAULT_ZONE_ENTRIES, NonZeroU64::get);
+    let file = Location { object: None, ..location.clone() };
+    let written = update(&file, |writer| {
+        let mut progress = console.progress(&path, table.entries(), "entries");
+        let mut report = |done| {
+            progress.set(done);
+            ControlFlow::Continue(())
+        };
+        Ok(write_zones(writer, &path, &patterns, entries, &mut report)?)
+    })?;
+    let ZonesWritten { fields, zones } = written.unwrap_or_default();
+    let (zones, fields) = (things(zones as u64, "new zone"), things(fields as u64, "field"));
+    console.note(&format!("{file}: '{path}' has {zones} of {fields}"));
+    Ok(())
 }

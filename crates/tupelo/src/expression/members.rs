@@ -48,6 +48,11 @@ impl Members {
         Ok(Self { columns, tables: Mutex::new(Vec::new()) })
     }
 
+    /// The literals at each position of the tuples.
+    pub(super) fn columns(&self) -> &[Vec<Literal>] {
+        &self.columns
+    }
+
     /// How many values are looked up together.
     pub(super) fn width(&self) -> usize {
         self.columns.len()

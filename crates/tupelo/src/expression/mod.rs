@@ -46,6 +46,7 @@
 //! the outermost level that is nullable by its type: once per entry for an optional list, once per item for a list of
 //! optional items.
 
+mod bounds;
 mod call;
 mod evaluate;
 mod functions;
@@ -69,6 +70,8 @@ use std::str::FromStr;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::Field;
 use arrow_select::concat::concat;
+
+pub(crate) use bounds::Bounds;
 
 use crate::{Error, Result, pool};
 use program::{Op, Step};

@@ -24,6 +24,8 @@
 //! | `field_bytes` | stored bytes of each top-level field of the schema, page checksums included; of a projected field, those of its source |
 //! | `clusters` | for each cluster that has entries, in order: first entry, number of entries, stored bytes of all columns; of a tree those of the baskets that begin in it |
 
+pub mod zones;
+
 use std::ops::Range;
 use std::path::{Path, absolute};
 use std::sync::Arc;

@@ -319,6 +319,14 @@ impl Cut {
         Ok(Self::Where(Box::new(computed)))
     }
 
+    /// Its expression, and which of the names in it are fields.
+    pub(super) fn expression(&self) -> Option<(&Expression, impl Fn(&str) -> bool)> {
+        let Self::Where(computed) = self else { return None };
+        let Source::Expression(of) = &computed.named.source else { return None };
+        let aliases = &computed.known.places;
+        Some((&of.0, |name: &str| place(aliases, name).is_none()))
+    }
+
     /// All fields read for it.
     pub(super) fn read_fields(&self) -> &[Field] {
         match self {

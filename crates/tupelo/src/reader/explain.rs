@@ -20,8 +20,10 @@ const MAX_ALIGNED: usize = 120;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Entries of the range, before a cut.
+    /// Entries of the range, before a cut, without those that zone maps rule out.
     pub entries: u64,
+    /// Entries for which the cut cannot be true, according to zone maps.
+    pub ruled_out: u64,
     /// Clusters that hold them.
     pub clusters: u64,
     /// The columns, those of the cut first, then in the order of the fields.
@@ -108,7 +110,7 @@ pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], entrie
     }
     let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
     let requests = plan::requests(hints, &all);
-    Ok(Explanation { entries: entries.len(), clusters, columns, requests })
+    Ok(Explanation { entries: entries.len(), ruled_out: 0, clusters, columns, requests })
 }
 
 impl fmt::Display for Explanation {
@@ -141,7 +143,11 @@ impl fmt::Display for Explanation {
         let (entries, clusters) = (self.entries, self.clusters);
         let plural = |count: u64, one, many| if count == 1 { one } else { many };
         let (entry_noun, cluster_noun) = (plural(entries, "entry", "entries"), plural(clusters, "cluster", "clusters"));
-        writeln!(f, "{entries} {entry_noun} in {clusters} {cluster_noun}")?;
+        write!(f, "{entries} {entry_noun} in {clusters} {cluster_noun}")?;
+        match self.ruled_out {
+            0 => writeln!(f)?,
+            count => writeln!(f, "; zone maps rule out {count} {}", plural(count, "entry", "entries"))?,
+        }
         for row in &rows {
             let cell = |(k, text): (usize, &String)| {
                 let width = widths[k];
@@ -172,7 +178,7 @@ mod tests {
             requests: 1,
         };
         let columns = vec![column(&"x".repeat(70_000)), column("short")];
-        let text = Explanation { entries: 1, clusters: 1, columns, requests: 2 }.to_string();
+        let text = Explanation { entries: 1, ruled_out: 0, clusters: 1, columns, requests: 2 }.to_string();
         assert!(text.contains(&"x".repeat(70_000)));
         assert!(text.lines().filter(|line| line.len() > 200).count() == 1, "{}", text.len());
     }

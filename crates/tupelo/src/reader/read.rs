@@ -2,6 +2,7 @@
 
 mod edit;
 mod left_out;
+pub(crate) mod zones;
 
 use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
@@ -541,7 +542,9 @@ impl Read {
     pub fn explain(&self) -> Result<Explanation> {
         let explain = || {
             let (cut, others) = self.fields_in_order();
-            self.source.explain(&cut, &others, &EntrySet::from(self.entries.clone()))
+            let possible = self.possible(&self.entries);
+            let explained = self.source.explain(&cut, &others, &possible)?;
+            Ok(Explanation { ruled_out: self.count() - possible.len(), ..explained })
         };
         explain().map_err(|e| self.context(e))
     }
@@ -605,9 +608,22 @@ impl Read {
         entries: &Range<u64>,
         shares: Option<u64>,
     ) -> Result<(RecordBatch, Option<BooleanArray>)> {
-        let mut decoded = self.decoded(entries.clone().into(), shares);
+        let possible = self.possible(entries);
+        let mut decoded = self.decoded(possible.clone(), shares);
         let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded, &self.needed_after_cut())).transpose()?;
+        let kept = kept.map(|kept| zones::widened(&kept, &possible, entries));
         Ok((self.batch(&mut decoded)?, kept))
+    }
+
+    /// The entries of a range for which the cut may be true, according to zone maps.
+    fn possible(&self, entries: &Range<u64>) -> EntrySet {
+        let cut = self.cut.as_ref().and_then(|cut| cut.expression());
+        match cut {
+            Some((cut, is_field)) if !self.source.schema().runs_user_code() => {
+                self.source.possible(cut, &is_field, entries)
+            }
+            _ => entries.clone().into(),
+        }
     }
 
     /// Arguments of [`Read::batch`].

@@ -10,7 +10,8 @@ use crate::inputs::one;
 /// Show which pages a read needs, without reading them
 ///
 /// Lists pages, stored and decompressed bytes, and requests for each column, computed from the metadata. A number after
-/// ≤ is an upper bound: the pages to read then depend on the cut or on the lengths of collections.
+/// ≤ is an upper bound: the pages to read then depend on the cut or on the lengths of collections. Entries that zone maps
+/// rule out, which `tupelo index --zone-maps` makes, are counted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo explain events.root --fields 'Muon_*' --entries :10000
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 pub(super) fn to_json(explanation: &Explanation) -> Value {
     json!({
         "entries": explanation.entries,
+        "ruled_out": explanation.ruled_out,
         "clusters": explanation.clusters,
         "pages": explanation.pages(),
         "stored_bytes": explanation.stored_bytes(),

@@ -20,6 +20,7 @@ use super::{
     default_values, each_once, type_of, typed,
 };
 use crate::evolution::{Selection, SourceSchema};
+use crate::expression::Expression;
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
 use crate::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
@@ -456,8 +457,24 @@ impl EntrySource for Chain {
         Ok(found.map(|entry| entry + start).or(Some(end).filter(|&end| end < limit)))
     }
 
+    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
+        let all = EntrySet::from(entries.clone());
+        let of_part = |(index, own): (usize, EntrySet)| {
+            let start = self.parts().get(index).map_or(0, |part| part.entries.start);
+            // A file that cannot be opened is an error where its entries are read.
+            let source = self.source(index).ok().filter(|source| !source.schema().runs_user_code());
+            let possible = match source {
+                Some(source) => source.possible(cut, is_field, &own.span()),
+                None => own,
+            };
+            possible.ranges().iter().map(|range| range.start + start..range.end + start).collect::<Vec<_>>()
+        };
+        self.parts_of(&all).into_iter().flat_map(of_part).collect()
+    }
+
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
-        let mut whole = Explanation { entries: entries.len(), clusters: 0, columns: Vec::new(), requests: 0 };
+        let mut whole =
+            Explanation { entries: entries.len(), ruled_out: 0, clusters: 0, columns: Vec::new(), requests: 0 };
         let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
         for (index, own) in self.parts_of(entries) {
             let source = self.source(index)?;

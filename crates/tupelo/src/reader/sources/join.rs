@@ -253,7 +253,8 @@ impl EntrySource for Join {
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
-        let mut whole = Explanation { entries: entries.len(), clusters: 0, columns: Vec::new(), requests: 0 };
+        let mut whole =
+            Explanation { entries: entries.len(), ruled_out: 0, clusters: 0, columns: Vec::new(), requests: 0 };
         let (cut, others) = (self.chosen(cut)?, self.chosen(others)?);
         for (number, side) in self.inner.sides.iter().enumerate() {
             let own = |chosen: &[Chosen]| {

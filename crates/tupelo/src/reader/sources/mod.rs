@@ -28,6 +28,7 @@ use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
 use crate::encode::ListedCluster;
 use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
+use crate::expression::Expression;
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::schema::arrow::data_type;
@@ -90,6 +91,12 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         limit: u64,
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>>;
+
+    /// The entries of a range for which a cut may be true. `is_field` tells which of its names are fields.
+    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
+        let _ = (cut, is_field);
+        entries.clone().into()
+    }
 
     /// What reading entries would do: first the fields that a cut needs, then the others.
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation>;
@@ -359,6 +366,10 @@ impl EntrySource for Ntuple {
             let clusters = ntuple.source().clusters(window.start..limit)?;
             plan::batch_end(&mut ColumnTable::new(ntuple.source(), &memory), &clusters, fields, window, limit, place)
         })
+    }
+
+    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
+        self.zones().possible(cut, is_field, entries)
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {

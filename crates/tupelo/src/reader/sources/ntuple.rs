@@ -11,6 +11,7 @@ use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
+use super::super::read::zones::{ZONE_MAPS_SET, Zone, Zones};
 use super::super::skipped::Skipped;
 use super::{Attached, METADATA_SET, Sidecar};
 use crate::evolution::{ReadRule, SourceSchema};
@@ -50,6 +51,8 @@ struct Inner {
     /// The stores of a mirror before this one that could not be read, and why.
     skipped: Vec<String>,
     next: Option<Next>,
+    /// Its zone maps, read when a cut needs them.
+    zones: OnceLock<Zones>,
 }
 
 /// The same ntuple in the next store of a mirror.
@@ -94,9 +97,30 @@ impl Ntuple {
         let texts = texts.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let schema = SourceSchema::new(schema, compressed, texts);
         Ok(Self {
-            inner: Arc::new(Inner { source, path: path.to_owned(), warnings, skipped: Vec::new(), next: None }),
+            inner: Arc::new(Inner {
+                source,
+                path: path.to_owned(),
+                warnings,
+                skipped: Vec::new(),
+                next: None,
+                zones: OnceLock::new(),
+            }),
             schema,
         })
+    }
+
+    /// Its zone maps that are not stale.
+    pub(crate) fn zones(&self) -> &Zones {
+        // Without them, all entries are read.
+        self.inner.zones.get_or_init(|| self.read_zones().unwrap_or_default())
+    }
+
+    fn read_zones(&self) -> Result<Zones> {
+        if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
+            return Ok(Zones::default());
+        }
+        let set = self.attributes(ZONE_MAPS_SET)?;
+        Zones::fresh(self.source(), self.schema(), &Zone::parse(set.ranges(), set.values())?)
     }
 
     /// The same ntuple, just opened, which is read from the result of `open` once its store does not answer.
@@ -388,6 +412,8 @@ impl Sidecar for Ntuple {
     fn attached(&self, _: usize) -> Result<Attached> {
         let metadata = self.own_metadata()?;
         let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
+        // They are of these pages.
+        let names = names.filter(|&name| name != ZONE_MAPS_SET);
         let sets = names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<_>>()?;
         let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
         Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets, ..Attached::default() })

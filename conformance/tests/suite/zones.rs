@@ -1,0 +1,234 @@
+//! Zone maps never change what a cut keeps, and save reading.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{Float32Builder, LargeListBuilder};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch,
+    UInt64Array,
+};
+use proptest::prelude::*;
+use tupelo::ops::index::zones::{ZONE_MAPS_SET, ZonesWritten, write_zones};
+use tupelo::schema::Schema;
+use tupelo::{Expression, FileWriter, Table, WriteOptions};
+
+/// Entries from a number on: some columns ascend, others do not.
+fn batch(first: i64, count: i64) -> RecordBatch {
+    let entries = || first..first + count;
+    let noise = |entry: i64, modulus: i64| (entry * 7919 + 13) % modulus;
+    let mut lists = LargeListBuilder::new(Float32Builder::new());
+    for entry in entries() {
+        (0..noise(entry, 4)).for_each(|item| lists.values().append_value((entry / 20 + item) as f32 * 0.1));
+        lists.append(true);
+    }
+    let nan = |entry: i64| if noise(entry, 11) == 0 { f64::NAN } else { entry as f64 / 3.0 };
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("run", Arc::new(entries().map(|entry| Some((entry / 50) as i32)).collect::<Int32Array>()), false),
+        ("event", Arc::new(entries().map(|entry| Some(entry + (1 << 53))).collect::<Int64Array>()), false),
+        ("large", Arc::new(entries().map(|entry| Some(u64::MAX - entry as u64)).collect::<UInt64Array>()), false),
+        ("x", Arc::new(entries().map(|entry| Some(nan(entry))).collect::<Float64Array>()), false),
+        ("single", Arc::new(entries().map(|entry| Some((entry / 40) as f32 * 0.7)).collect::<Float32Array>()), false),
+        (
+            "maybe",
+            Arc::new(entries().map(|entry| (noise(entry, 3) > 0).then_some(entry as f64)).collect::<Float64Array>()),
+            true,
+        ),
+        ("pt", Arc::new(lists.finish()), false),
+        ("flag", Arc::new(entries().map(|entry| Some(entry % 2 == 0)).collect::<BooleanArray>()), false),
+        ("name", Arc::new(entries().map(|entry| Some(format!("n{entry}"))).collect::<LargeStringArray>()), false),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns).expect("columns")
+}
+
+/// Writes several clusters.
+fn write(path: &Path, clusters: &[i64]) {
+    let file = FileWriter::create(path).expect("a file");
+    let schema = Schema::from_arrow(&batch(0, 1).schema()).expect("a schema");
+    let options = WriteOptions::default().with_page_bytes(128);
+    let mut ntuple = file.ntuple("events", &schema, options).expect("an ntuple");
+    let mut first = 0;
+    for count in clusters {
+        ntuple.write(&batch(first, *count)).expect("entries");
+        ntuple.flush_cluster().expect("a cluster");
+        first += count;
+    }
+    ntuple.finish().expect("an ntuple");
+    file.finish().expect("a file");
+}
+
+fn add_zones(path: &Path, entries: u64) -> ZonesWritten {
+    let file = tupelo::update(path).expect("a file");
+    let all: [&str; 0] = [];
+    let written = write_zones(&file, "events", &all, entries, &mut |_| ControlFlow::Continue(()));
+    let written = written.expect("zones").expect("not ended");
+    file.finish().expect("a file");
+    written
+}
+
+fn open(path: &Path) -> Table {
+    tupelo::open(path.to_str().expect("a name")).open().expect("an ntuple").into()
+}
+
+fn kept(table: &Table, cut: &str) -> RecordBatch {
+    let cut: Expression = cut.parse().expect("a cut");
+    table.read_all().with_where(&cut).expect("a cut").to_batch().expect("entries")
+}
+
+fn pages(table: &Table, cut: &str) -> u64 {
+    let cut: Expression = cut.parse().expect("a cut");
+    table.read(["event"]).expect("a field").with_where(&cut).expect("a cut").explain().expect("an explanation").pages()
+}
+
+fn assert_same(with: &Table, without: &Table, cut: &str) {
+    let [a, b] = [with, without].map(|table| kept(table, cut));
+    for ((a, b), field) in a.columns().iter().zip(b.columns()).zip(a.schema_ref().fields()) {
+        assert!(a == b, "{cut}: {}: {a:?}, expected {b:?}", field.name());
+    }
+    let cut: Expression = cut.parse().expect("a cut");
+    let batches = |table: &Table| {
+        let read = table.read(["event"]).expect("a field").with_where(&cut).expect("a cut");
+        let batches = read.entries(3..).batches(29).expect("batches").map(|batch| batch.expect("a batch").num_rows());
+        batches.collect::<Vec<_>>()
+    };
+    assert_eq!(batches(with), batches(without), "{cut}");
+}
+
+/// Comparisons with numbers near to those of the columns, also at the edges of zones.
+fn comparison() -> impl Strategy<Value = String> {
+    let operator = prop::sample::select(vec!["<", "<=", ">", ">=", "==", "!="]);
+    let column = prop::sample::select(vec![
+        ("run", -1.0, 9.0),
+        ("event", 9_007_199_254_740_990.0, 9_007_199_254_741_400.0),
+        ("x", -5.0, 140.0),
+        ("single", -1.0, 8.0),
+        ("maybe", -3.0, 420.0),
+        ("abs(x)", 0.0, 140.0),
+        ("large", 1.0, 1.8e19),
+        ("-run", -9.0, 1.0),
+        ("max(pt)", 0.0, 2.5),
+        ("len(pt)", -1.0, 4.0),
+        ("run + x", 0.0, 150.0),
+    ]);
+    let number = |(name, low, high): (&'static str, f64, f64)| (Just(name), low..high, any::<bool>());
+    (column.prop_flat_map(number), operator).prop_map(|((name, number, is_whole), operator)| match is_whole {
+        true => format!("{name} {operator} {}", number.round() as i128),
+        false => format!("{name} {operator} {number:?}"),
+    })
+}
+
+fn cut() -> impl Strategy<Value = String> {
+    let member = prop::collection::vec(-1..9_i32, 1..4).prop_map(|numbers| format!("run in {numbers:?}"));
+    let list = (-0.5..2.5_f64).prop_map(|number| format!("any(pt > {number:?})"));
+    let single = prop_oneof![6 => comparison(), 1 => member, 1 => list, 1 => Just("flag".to_owned())];
+    single.prop_recursive(2, 5, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), prop::sample::select(vec!["and", "or"]), inner.clone())
+                .prop_map(|(a, operator, b)| format!("({a}) {operator} ({b})")),
+            inner.prop_map(|a| format!("not ({a})")),
+        ]
+    })
+}
+
+#[test]
+fn zone_maps_save_pages_and_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
+    write(&with, &[120, 80, 1, 200]);
+    write(&without, &[120, 80, 1, 200]);
+    let made = add_zones(&with, 16);
+    assert_eq!((made.fields, made.zones), (7, 7 * (8 + 5 + 1 + 13)));
+    let [table, plain] = [&with, &without].map(|path| open(path));
+    for cut in
+        ["run == 3", "x > 100 and x < 110", "any(pt > 1.9)", "event < 9007199254740999", "run in [1, 7]", "single > 6"]
+    {
+        assert!(
+            pages(&table, cut) * 5 < pages(&plain, cut) * 2,
+            "{cut}: {} of {}",
+            pages(&table, cut),
+            pages(&plain, cut)
+        );
+        assert_same(&table, &plain, cut);
+    }
+    assert_eq!((pages(&table, "run > 100"), kept(&table, "run > 100").num_rows()), (0, 0));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let tested = runner.run(&cut(), |cut| {
+        assert_same(&table, &plain, &cut);
+        Ok(())
+    });
+    tested.expect("the same entries");
+    // A chain has the zones of its files.
+    let (file, other) = (with.display().to_string(), without.display().to_string());
+    let of = |first: &str| {
+        let names = [first.to_owned(), other.clone()];
+        Table::chain(2, 1, tupelo::dataset::FieldPolicy::Common, move |number| {
+            tupelo::open(&names[number]).open().map(|ntuple| Some(ntuple.into()))
+        })
+        .expect("a chain")
+    };
+    for cut in ["run == 3", "x > 100 and x < 110", "maybe > 30"] {
+        assert_same(&of(&file), &of(&other), cut);
+    }
+    assert!(pages(&of(&file), "run == 3") < pages(&of(&other), "run == 3"));
+}
+
+/// Zones of entries that were added are missing until they are made; those of other pages are not used.
+#[test]
+fn stale_and_foreign_zone_maps_are_not_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
+    write(&with, &[100, 100]);
+    write(&without, &[100, 100]);
+    assert_eq!(add_zones(&with, 50).zones, 7 * 4);
+    assert_eq!(add_zones(&with, 50).zones, 0);
+    for path in [&with, &without] {
+        let file = tupelo::update(path).expect("a file");
+        let mut ntuple = file.append("events", WriteOptions::default()).expect("an ntuple");
+        ntuple.write(&batch(200, 100)).expect("entries");
+        ntuple.finish().expect("an ntuple");
+        file.finish().expect("a file");
+    }
+    let [table, plain] = [&with, &without].map(|path| open(path));
+    for cut in ["run == 1", "run == 5", "event > 9007199254741100"] {
+        assert_same(&table, &plain, cut);
+    }
+    assert!(pages(&table, "run == 1") < pages(&plain, "run == 1"));
+    assert_eq!(add_zones(&with, 50).zones, 7 * 2);
+    assert_same(&open(&with), &plain, "run == 5");
+    // A copy has none, since its pages are others.
+    let copy = folder.path().join("copy.root");
+    let file = FileWriter::create(&copy).expect("a file");
+    let how = tupelo::ops::copy::CopyOptions::default();
+    let (read, options) = (open(&with).read_all(), WriteOptions::default());
+    tupelo::ops::copy::copy(read, &file, "events", options, how, &mut |_| ControlFlow::Continue(())).expect("a copy");
+    file.finish().expect("a file");
+    assert!(!open(&copy).ntuple().expect("an ntuple").attribute_sets().any(|set| set == ZONE_MAPS_SET));
+    // Sets of other programs, and zones of other pages.
+    let foreign = RecordBatch::try_from_iter([("text", Arc::new(LargeStringArray::from(vec!["x"])) as ArrayRef)]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("field", Arc::new(LargeStringArray::from(vec!["run", "run", "nothing"]))),
+        ("lowest", Arc::new(Float64Array::from(vec![900.0, f64::NAN, 5.0]))),
+        ("highest", Arc::new(Float64Array::from(vec![1000.0, 3.0, -5.0]))),
+        ("has_nan", Arc::new(BooleanArray::from(vec![false, false, true]))),
+        ("digest", Arc::new(UInt64Array::from(vec![1, 2, u64::MAX]))),
+    ];
+    for (number, set) in
+        [foreign.expect("a batch"), RecordBatch::try_from_iter(columns).expect("a batch")].iter().enumerate()
+    {
+        let path = folder.path().join(format!("foreign{number}.root"));
+        write(&path, &[100, 100]);
+        let file = tupelo::update(&path).expect("a file");
+        let mut ntuple = file.append("events", WriteOptions::default()).expect("an ntuple");
+        let schema = Schema::from_arrow(&set.schema()).expect("a schema");
+        let ranges = vec![0..u64::MAX; set.num_rows()];
+        ntuple.attribute_set(ZONE_MAPS_SET, &schema).expect("a set").write(&ranges, set).expect("zones");
+        ntuple.finish().expect("an ntuple");
+        file.finish().expect("a file");
+        assert_eq!(kept(&open(&path), "run == 1").num_rows(), 50, "{number}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Whether an expression can be true, judged by the bounds of the fields that it names.
+
+use super::program::Op;
+use super::syntax::{Binary, Literal, Unary};
+use super::{Expression, table};
+
+/// What is known of all values of a field in some entries, of lists of all their items.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bounds {
+    /// No value is lower; infinity if there is none.
+    pub(crate) lowest: f64,
+    /// No value is higher; negative infinity if there is none.
+    pub(crate) highest: f64,
+    /// Whether a value may be NaN.
+    pub(crate) has_nan: bool,
+}
+
+impl Bounds {
+    /// Of no values.
+    pub(crate) const NONE: Self = Self { lowest: f64::INFINITY, highest: f64::NEG_INFINITY, has_nan: false };
+
+    /// Of these values and another one.
+    pub(crate) fn with(self, value: f64) -> Self {
+        match value.is_nan() {
+            true => Self { has_nan: true, ..self },
+            false => Self { lowest: self.lowest.min(value), highest: self.highest.max(value), ..self },
+        }
+    }
+
+    /// Of these values and an integer, which may have no number of its own.
+    pub(crate) fn with_integer(self, value: i128) -> Self {
+        let near = value as f64;
+        let (low, high) = match (near as i128).cmp(&value) {
+            std::cmp::Ordering::Less => (near, near.next_up()),
+            std::cmp::Ordering::Equal => (near, near),
+            std::cmp::Ordering::Greater => (near.next_down(), near),
+        };
+        self.with(low).with(high)
+    }
+}
+
+/// What a value of the expression may be. It may also be missing.
+#[derive(Debug, Clone, Copy)]
+enum Possible {
+    Anything,
+    Number(Bounds),
+    Truth { yes: bool, no: bool },
+}
+
+const EITHER: Possible = Possible::Truth { yes: true, no: true };
+
+impl Possible {
+    fn of(literal: &Literal) -> Self {
+        Self::Number(match literal {
+            Literal::Boolean(yes) => return Self::Truth { yes: *yes, no: !yes },
+            Literal::Text(_) => return Self::Anything,
+            // Beside single precision literals are rounded.
+            Literal::Integer(integer) => Bounds::NONE.with_integer((*integer).into()).with(f64::from(*integer as f32)),
+            Literal::Unsigned(integer) => Bounds::NONE.with_integer((*integer).into()).with(f64::from(*integer as f32)),
+            Literal::Real(real) => Bounds::NONE.with(*real).with(f64::from(*real as f32)),
+        })
+    }
+
+    /// As a boolean: whether it may be true, and false.
+    fn truth(self) -> [bool; 2] {
+        match self {
+            Self::Truth { yes, no } => [yes, no],
+            Self::Anything | Self::Number(_) => [true, true],
+        }
+    }
+
+    fn unary(self, sign: Unary) -> Self {
+        match (sign, self) {
+            (Unary::Plus, same) => same,
+            (Unary::Minus, Self::Number(Bounds { lowest, highest, has_nan })) => {
+                Self::Number(Bounds { lowest: -highest, highest: -lowest, has_nan })
+            }
+            (Unary::Not | Unary::Invert, Self::Truth { yes, no }) => Self::Truth { yes: no, no: yes },
+            _ => Self::Anything,
+        }
+    }
+
+    fn binary(operator: Binary, left: Self, right: Self) -> Self {
+        if operator.is_comparison() {
+            return Self::comparison(operator, left, right);
+        }
+        // `&` and `|` are also of the bits of integers.
+        let are_booleans = matches!(left, Self::Truth { .. }) || matches!(right, Self::Truth { .. });
+        let ([left_yes, left_no], [right_yes, right_no]) = (left.truth(), right.truth());
+        match operator {
+            Binary::And => Self::Truth { yes: left_yes && right_yes, no: left_no || right_no },
+            Binary::Or => Self::Truth { yes: left_yes || right_yes, no: left_no && right_no },
+            Binary::BitAnd if are_booleans => Self::Truth { yes: left_yes && right_yes, no: left_no || right_no },
+            Binary::BitOr if are_booleans => Self::Truth { yes: left_yes || right_yes, no: left_no && right_no },
+            _ => Self::Anything,
+        }
+    }
+
+    fn comparison(operator: Binary, left: Self, right: Self) -> Self {
+        let (Self::Number(a), Self::Number(b)) = (left, right) else { return EITHER };
+        if a.lowest > a.highest && !a.has_nan || b.lowest > b.highest && !b.has_nan {
+            // There is no value to compare.
+            return Self::Truth { yes: false, no: false };
+        }
+        let is_one = |bounds: Bounds| bounds.lowest == bounds.highest;
+        let (yes, no) = match operator {
+            Binary::Less => (a.lowest < b.highest, a.highest >= b.lowest),
+            Binary::LessEqual => (a.lowest <= b.highest, a.highest > b.lowest),
+            Binary::Greater => (a.highest > b.lowest, a.lowest <= b.highest),
+            Binary::GreaterEqual => (a.highest >= b.lowest, a.lowest < b.highest),
+            Binary::Equal => (a.lowest <= b.highest && b.lowest <= a.highest, true),
+            Binary::NotEqual => (!(is_one(a) && is_one(b) && a.lowest == b.lowest), true),
+            _ => (true, true),
+        };
+        let has_nan = a.has_nan || b.has_nan;
+        match operator {
+            Binary::NotEqual => Self::Truth { yes: yes || has_nan, no },
+            _ => Self::Truth { yes, no: no || has_nan },
+        }
+    }
+
+    fn call(function: &table::Function, arguments: &[Self]) -> Self {
+        match (function.name, arguments) {
+            ("any", [Self::Truth { yes, .. }]) => Self::Truth { yes: *yes, no: true },
+            ("min" | "max", [same @ Self::Number(_)]) => *same,
+            ("abs", [Self::Number(Bounds { lowest, highest, has_nan })]) => {
+                let (low, high) = (lowest.abs().min(highest.abs()), lowest.abs().max(highest.abs()));
+                let lowest = if *lowest <= 0.0 && *highest >= 0.0 { 0.0 } else { low };
+                Self::Number(Bounds { lowest, highest: high, has_nan: *has_nan })
+            }
+            _ => Self::Anything,
+        }
+    }
+}
+
+impl Expression {
+    /// False if the expression is true of no entry whose fields have values within the bounds of their names; `None` is that
+    /// nothing is known of a field.
+    pub(crate) fn may_be_true(&self, bounds: &dyn Fn(&str) -> Option<Bounds>) -> bool {
+        self.possible(bounds).is_none_or(|possible| possible.truth()[0])
+    }
+
+    /// The value; `None` for steps that do not fit together.
+    fn possible(&self, bounds: &dyn Fn(&str) -> Option<Bounds>) -> Option<Possible> {
+        let mut stack: Vec<Possible> = Vec::new();
+        for step in &self.steps {
+            let made = match &step.op {
+                Op::Literal(literal) => Possible::of(literal),
+                Op::Field(path) => bounds(path).map_or(Possible::Anything, Possible::Number),
+                Op::Unary(sign) => stack.pop()?.unary(*sign),
+                Op::Binary(operator, _) => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    Possible::binary(*operator, left, right)
+                }
+                Op::Compare { operator, is_chained, goes_on } => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    let mut truth = Possible::comparison(*operator, left, right);
+                    if *is_chained {
+                        truth = Possible::binary(Binary::And, stack.pop()?, truth);
+                    }
+                    stack.push(truth);
+                    if *goes_on {
+                        stack.push(right);
+                    }
+                    continue;
+                }
+                Op::In { members, is_negated } => {
+                    let values = stack.split_off(stack.len().checked_sub(members.width())?);
+                    let literals = members.columns();
+                    let meets = |(value, literals): (&Possible, &Vec<Literal>)| match value {
+                        Possible::Number(_) => literals.iter().any(|literal| {
+                            Possible::comparison(Binary::Equal, *value, Possible::of(literal)).truth()[0]
+                        }),
+                        Possible::Anything | Possible::Truth { .. } => true,
+                    };
+                    let may_be = values.iter().zip(literals).all(meets);
+                    if *is_negated { EITHER } else { Possible::Truth { yes: may_be, no: true } }
+                }
+                Op::Call { function, count, .. } => {
+                    let arguments = stack.split_off(stack.len().checked_sub(*count)?);
+                    Possible::call(function, &arguments)
+                }
+                Op::Index { .. } => {
+                    let (_, items) = (stack.pop()?, stack.pop()?);
+                    items
+                }
+                Op::Slice { .. } => stack.pop()?,
+                Op::Member(_) => {
+                    stack.pop()?;
+                    Possible::Anything
+                }
+            };
+            stack.push(made);
+        }
+        stack.pop().filter(|_| stack.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_be_true(text: &str) -> bool {
+        let bounds = |lowest, highest, has_nan| Some(Bounds { lowest, highest, has_nan });
+        let expression: Expression = text.parse().unwrap();
+        expression.may_be_true(&|name| match name {
+            "x" => bounds(-2.0, 3.0, false),
+            "n" => bounds(5.0, 5.0, true),
+            "none" => Some(Bounds::NONE),
+            "single" => bounds(0.0, f64::from(0.7_f32), false),
+            "large" => bounds(0.0, 16_777_216.0, false),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn expressions_are_false_outside_of_bounds() {
+        for text in [
+            "x > 3",
+            "x >= 3.5",
+            "x < -2",
+            "4 <= x",
+            "x == 4",
+            "not (x <= 3)",
+            "x > 3 and y > 0",
+            "y > 0 and x > 3",
+            "x > 3 or x < -2",
+            "5 < x < 9",
+            "-4 < x < -3",
+            "abs(x) > 3",
+            "-x > 2",
+            "x in [4, 5, -3]",
+            "any(x > 3)",
+            "max(x) > 3",
+            "x[0] > 3",
+            "x[:2] > 7",
+            "n > 5",
+            "n == 4",
+            "none > 0",
+            "none != 0",
+            "(x > 3) & (y < 2)",
+            "x != 3 and False",
+            "(x, y) in [(7, 1), (8, 2)]",
+            "x > 18446744073709551615",
+        ] {
+            assert!(!may_be_true(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_true() {
+        for text in [
+            "x > 2",
+            "x == 3",
+            "y > 3",
+            "x > 3 or y > 0",
+            "not (x > 3)",
+            "x != 3",
+            "n != 5",
+            "not (n == 5)",
+            "x + 9 > 10",
+            "large >= 16777217",
+            "all(x > 3)",
+            "sum(x) > 100",
+            "len(x) > 3",
+            "abs(x) < 1",
+            "x not in [4]",
+            "x in [4, 1]",
+            "single >= 0.7",
+            "x > 3 if y else x < 9",
+            "where(y, x, 9) > 3",
+            "y & 1 == 1",
+            "is_missing(x)",
+            "y == 'text'",
+        ] {
+            if text.parse::<Expression>().is_ok() {
+                assert!(may_be_true(text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn integers_are_within_their_bounds() {
+        for value in [0, -7, (1_i128 << 53) + 1, i128::from(u64::MAX), i128::from(i64::MIN) + 1] {
+            let Bounds { lowest, highest, .. } = Bounds::NONE.with_integer(value);
+            assert!(lowest as i128 <= value && highest as i128 >= value, "{value}");
+            assert!(highest - lowest <= 4096.0);
+        }
+    }
+}
