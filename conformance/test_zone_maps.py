@@ -85,6 +85,7 @@ def test_only_numbers_of_ntuples_in_local_files_have_zones(files: tuple[Path, Pa
         file["t"] = {"name": ["a", "b"]}
         file.mktree("tree", {"x": "int32"}).extend({"x": [1, 2]})
     assert "none of the fields has numbers" in refused(f"{tmp_path}/text.root:t")
+    assert "'name' is not a number" in refused(f"{tmp_path}/text.root:t", "--fields", "name")
     assert "'MET_pt'" in refused(f"{files[0]}:Events", "--fields", "MET_pT")
     assert "ntuple" in refused(f"{tmp_path}/text.root:tree")
     assert "--zone-maps" in refused(f"{files[0]}:Events", "-o", "x.json")

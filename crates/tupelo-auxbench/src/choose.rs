@@ -32,12 +32,14 @@ pub struct Entries {
 
 /// The stores with all variables that every event has, after the options that choose stores. Adds to the warnings.
 pub(crate) fn stores(config: &Config, events: &[(Store, Event)], warnings: &mut Vec<String>) -> Result<Vec<Chosen>> {
-    let common = reduced(common(events, warnings), &config.variable_names)?;
+    let all = common(events, warnings);
+    let names: Vec<String> = all.iter().map(|it| it.store.clone()).collect();
+    let common = reduced(all, &config.variable_names)?;
     let is_kept = |name: &str| {
         !config.store_name_filtering
             || !name.starts_with(FILTERED) && !config.problematic_stores.iter().any(|other| other == name)
     };
-    let known = || common.iter().map(|it| it.store.as_str());
+    let known = || names.iter().map(String::as_str);
     if config.legacy {
         let (name, count) = LEGACY;
         let store = common.iter().find(|it| it.store == name).ok_or_else(|| Error::no_such("store", name, known()))?;
@@ -52,8 +54,13 @@ pub(crate) fn stores(config: &Config, events: &[(Store, Event)], warnings: &mut 
             warnings.push("storeNames overrides nStores and minAuxids".to_owned());
         }
         let found = |name: &String| {
+            if !names.contains(name) {
+                return Err(Error::no_such("store", name, known()));
+            }
             let found = common.iter().find(|it| it.store == *name);
-            found.cloned().ok_or_else(|| Error::no_such("store", name, known()))
+            found.cloned().ok_or_else(|| {
+                Error::invalid_argument(format!("variableNames names no variable of '{name}', which storeNames names"))
+            })
         };
         let named: Vec<Chosen> = config.store_names.iter().map(found).collect::<Result<_>>()?;
         let (kept, left_out): (Vec<_>, Vec<_>) = named.into_iter().partition(|it| is_kept(&it.store));

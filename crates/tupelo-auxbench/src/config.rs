@@ -291,6 +291,19 @@ impl Config {
                 return Err(Error::invalid_argument(format!("{} needs '{option}'", store.name())));
             }
         }
+        let twice = |names: Vec<String>| {
+            (1..names.len()).find(|at| names[..*at].contains(&names[*at])).map(|at| names[at].clone())
+        };
+        let percentages = self.percentages.iter().map(f64::to_string).collect();
+        for (option, names) in [
+            ("percentagesOfAuxIdsToPick", percentages),
+            ("storeNames", self.store_names.clone()),
+            ("variableNames", self.variable_names.clone()),
+        ] {
+            if let Some(name) = twice(names) {
+                return Err(Error::invalid_argument(format!("'{option}': '{name}' is given twice")));
+            }
+        }
         match self.write_csv && self.log_dir_path.is_none() {
             true => Err(Error::invalid_argument("'writeToCSV' needs 'logDirPath'")),
             false => Ok(()),
@@ -390,6 +403,8 @@ mod tests {
             ("percentagesOfAuxIdsToPick = '10,x'", "above 0"),
             ("minAuxids = 1\nminAuxIds = 2", "twice"),
             ("writeToCSV = true", "logDirPath"),
+            ("percentagesOfAuxIdsToPick = '50, 50.0'", "'50' is given twice"),
+            ("storeNames = 'a,b,a'", "'a' is given twice"),
             ("legacy = true\nnStores = 3", "itself"),
             ("nRuns = ", "expected"),
         ] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tupelo::storage::FileSource;
 use tupelo::{Error, Result};
-use tupelo_xaod::{EntryWise, Event, Selection};
+use tupelo_xaod::{EntryWise, Event, Format, Selection};
 
 use crate::choose::{self, Chosen, Entries};
 use crate::config::{Config, PageCache, Store};
@@ -122,6 +122,15 @@ impl<'o> Benchmark<'o> {
         let mut warnings = Vec::new();
         let opened = |store: &Store| Ok((*store, open(*store, path_of(&config, *store))?));
         let events: Vec<(Store, Event)> = config.stores.iter().map(opened).collect::<Result<_>>()?;
+        for (store, event) in &events {
+            let (wanted, what) = match store {
+                Store::Ntuple => (Format::Ntuple, "ntupleFilepath names a tree"),
+                Store::Tree => (Format::Tree, "treeFilepath names an ntuple"),
+            };
+            if event.format() != wanted {
+                return Err(Error::invalid_argument(format!("{what}: {}", path_of(&config, *store))));
+            }
+        }
         let stores = choose::stores(&config, &events, &mut warnings)?;
         // Whichever is opened first: nothing of one may depend on the other.
         let mut reversed: Vec<(Store, Event)> = config.stores.iter().rev().map(opened).collect::<Result<_>>()?;

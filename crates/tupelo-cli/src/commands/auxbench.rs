@@ -107,7 +107,14 @@ fn in_processes(processes: usize) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
     for process in 0..processes {
         let mut command = Command::new(&program);
-        command.args(std::env::args_os().skip(1)).args(["--process", &process.to_string()]).stderr(Stdio::inherit());
+        for argument in std::env::args_os().skip(1) {
+            let is_own = argument == "auxbench";
+            command.arg(argument);
+            if is_own {
+                command.args(["--process", &process.to_string()]);
+            }
+        }
+        command.stderr(Stdio::inherit());
         let output = command.output().map_err(|error| failed(&error))?;
         if !output.status.success() {
             return Err(Failure::new(format_args!("process {process} failed: {}", output.status)));
@@ -125,6 +132,9 @@ fn make_folder(folder: &Path, is_wanted: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let name = folder.display();
+    if folder.exists() {
+        return Err(Failure::usage(format_args!("{name}, the logDirPath, is not a folder")));
+    }
     if !is_wanted {
         let missing = || Failure::usage(format_args!("the folder {name} of logDirPath does not exist"));
         let hint = "--create-log-dir makes it";

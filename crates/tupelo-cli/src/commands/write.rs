@@ -48,7 +48,7 @@ pub trait Events {
     /// As [`Events::schema`], also for each batch.
     fn batches(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>>>>;
 
-    /// Writes what belongs to the events, after them.
+    /// Writes what belongs to the events, after them, unless they are added to others.
     ///
     /// # Errors
     /// Those of reading and writing it.
@@ -64,9 +64,9 @@ pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Resul
     let mut progress = console.progress(name, events.entries(), "events");
     let mut written = None;
     target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {
-        let mut ntuple = match target.destination(file, name)? {
-            Destination::New => file.ntuple(name, &events.schema()?, options.options())?,
-            Destination::Existing => file.append(name, options.options())?,
+        let (mut ntuple, is_new) = match target.destination(file, name)? {
+            Destination::New => (file.ntuple(name, &events.schema()?, options.options())?, true),
+            Destination::Existing => (file.append(name, options.options())?, false),
         };
         for batch in events.batches()? {
             ntuple.write(&batch?)?;
@@ -76,7 +76,9 @@ pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Resul
             }
         }
         written = Some(ntuple.finish()?);
-        events.write_others(file)?;
+        if is_new {
+            events.write_others(file)?;
+        }
         Ok(ControlFlow::Continue(()))
     })?;
     progress.finish();

@@ -174,15 +174,19 @@ fn code<K: Hash + Eq>(codes: &mut HashMap<K, u32>, key: K) -> u32 {
 /// The key of a number among values of a kind: the number itself for integers, otherwise its bits after rounding as in
 /// a comparison.
 fn key(literal: &Literal, kind: Kind) -> Option<i128> {
-    let (integer, real) = match literal {
-        Literal::Boolean(boolean) => (Some(i128::from(*boolean)), f64::from(u8::from(*boolean))),
-        Literal::Integer(integer) => (Some(i128::from(*integer)), *integer as f64),
-        Literal::Unsigned(integer) => (Some(i128::from(*integer)), *integer as f64),
-        Literal::Real(real) => ((real.fract() == 0.0).then_some(*real as i128), *real),
+    // Rounded once, as in comparisons.
+    let (integer, real, single) = match literal {
+        Literal::Boolean(boolean) => {
+            let number = u8::from(*boolean);
+            (Some(i128::from(number)), f64::from(number), f32::from(number))
+        }
+        Literal::Integer(integer) => (Some(i128::from(*integer)), *integer as f64, *integer as f32),
+        Literal::Unsigned(integer) => (Some(i128::from(*integer)), *integer as f64, *integer as f32),
+        Literal::Real(real) => ((real.fract() == 0.0).then_some(*real as i128), *real, *real as f32),
         Literal::Text(_) => return None,
     };
     match kind {
-        Kind::Single => real_key(f64::from(real as f32)),
+        Kind::Single => real_key(f64::from(single)),
         Kind::Double => real_key(real),
         _ => integer,
     }

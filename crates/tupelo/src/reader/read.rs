@@ -611,7 +611,7 @@ impl Read {
         let possible = self.possible(entries);
         let mut decoded = self.decoded(possible.clone(), shares);
         let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded, &self.needed_after_cut())).transpose()?;
-        let kept = kept.map(|kept| zones::widened(&kept, &possible, entries));
+        let kept = kept.map(|kept| zones::widened(kept, &possible, entries));
         Ok((self.batch(&mut decoded)?, kept))
     }
 

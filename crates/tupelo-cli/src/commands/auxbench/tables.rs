@@ -25,7 +25,9 @@ pub(super) fn print(report: &Report, benchmark: &Benchmark<'_>, mut text: Text) 
         }
         text.end_line();
     }
-    variables(report).add_to(&mut text);
+    if !report.variables.is_empty() {
+        variables(report).add_to(&mut text);
+    }
     compared(&report.compared, &mut text);
     text.add(format!("Reading the clock adds {:.0} ns to each load.", report.clock_nanoseconds)).end_line();
     text

@@ -26,7 +26,7 @@ use crate::table::{count, things};
 #[command(after_help = "Examples:
   tupelo join all.root events.root scores.root --prefix nn_
   tupelo join all.root 'run*.root:Events' scores.root:Scores --on run,event --unmatched drop
-  tupelo join all.root data.root:tree --friends
+  tupelo join all.root tree.root:Events --friends
   tupelo join dimuons.root events.root scores.root --on run,event --cut 'len(Muon_pt) == 2 and score > 0.9' --fields 'Muon_*,score'")]
 pub(crate) struct Args {
     /// Output

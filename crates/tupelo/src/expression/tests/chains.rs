@@ -127,3 +127,14 @@ fn long_lists_are_hashed() {
     assert_eq!(runs(&format!("(run, event) in [{}]", pairs.join(", "))), [false; 4]);
     assert_eq!(runs(&format!("(run + 3, event) in [{}]", pairs.join(", "))), [true; 4]);
 }
+
+/// Defect: integers in a list were rounded to double precision first beside single precision, and then again.
+#[test]
+fn integers_in_lists_are_rounded_as_in_comparisons() {
+    let values = Arc::new(arrow_array::Float32Array::from(vec![18_014_398_509_481_984.0, 3.0])) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("g", values)]).unwrap();
+    let mask = |text: &str| text.parse::<Expression>().unwrap().mask(&batch).unwrap();
+    for number in ["18014399583223809", "18014398509481984", "9223372036854775809", "3"] {
+        assert_eq!(mask(&format!("g in [{number}]")), mask(&format!("g == {number}")), "{number}");
+    }
+}

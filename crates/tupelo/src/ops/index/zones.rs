@@ -46,8 +46,8 @@ pub struct ZonesWritten {
 /// ```
 ///
 /// # Errors
-/// Not found for a pattern that matches no field; invalid argument if none of the fields has numbers, for zones of no entries
-/// and for a set of the same name with other fields; those of reading and of [`FileWriter::append`].
+/// Not found for a pattern that matches no field; invalid argument for one that matches no field with numbers, for zones of no
+/// entries and for a set of the same name with other fields; those of reading and of [`FileWriter::append`].
 pub fn write_zones<S: AsRef<str>>(
     file: &FileWriter,
     path: &str,
@@ -56,6 +56,14 @@ pub fn write_zones<S: AsRef<str>>(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<ZonesWritten>> {
     let ntuple = file.updated()?.0.ntuple(Some(path))?;
+    let known = ntuple.read_zones()?;
+    for pattern in patterns {
+        let types = ntuple.read([pattern])?.arrow_schema();
+        if !types.fields().iter().any(|field| has_bounds(field.data_type())) {
+            let what = format!("'{}' is not a number or a list of numbers, so that it has no bounds", pattern.as_ref());
+            return Err(ntuple.context(Error::invalid_argument(what)));
+        }
+    }
     let all = ntuple.read(patterns)?;
     let types = all.arrow_schema();
     let chosen = all.schema().fields.iter().zip(types.fields()).filter(|(_, of)| has_bounds(of.data_type()));
@@ -69,7 +77,7 @@ pub fn write_zones<S: AsRef<str>>(
     let source = ntuple.source();
     for cluster in source.clusters(0..ntuple.entries())? {
         let range = cluster.entry_range();
-        let missing = fields.iter().copied().filter(|field| !ntuple.zones().cover(&field.name, &range));
+        let missing = fields.iter().copied().filter(|field| !known.cover(&field.name, &range));
         let zones = zones(&ntuple, &missing.collect::<Vec<_>>(), &range, zone_entries, |field, entries, bounds| {
             Zone { field: field.to_owned(), entries, bounds, digest: 0 }
         })?;

@@ -191,7 +191,10 @@ pub(crate) fn digest(table: &mut ColumnTable<'_>, field: &Field, cluster: &Clust
 }
 
 /// The answers for entries that may be kept as answers for all of a range.
-pub(super) fn widened(kept: &BooleanArray, possible: &EntrySet, entries: &Range<u64>) -> BooleanArray {
+pub(super) fn widened(kept: BooleanArray, possible: &EntrySet, entries: &Range<u64>) -> BooleanArray {
+    if possible.as_range().as_ref() == Some(entries) {
+        return kept;
+    }
     let mut all = BooleanBufferBuilder::new((entries.end - entries.start) as usize);
     let (mut next, mut place) = (entries.start, 0);
     for range in possible.ranges() {

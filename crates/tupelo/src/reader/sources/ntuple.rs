@@ -115,7 +115,8 @@ impl Ntuple {
         self.inner.zones.get_or_init(|| self.read_zones().unwrap_or_default())
     }
 
-    fn read_zones(&self) -> Result<Zones> {
+    /// The same, with the error of a set that cannot be read.
+    pub(crate) fn read_zones(&self) -> Result<Zones> {
         if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
             return Ok(Zones::default());
         }
@@ -412,9 +413,11 @@ impl Sidecar for Ntuple {
     fn attached(&self, _: usize) -> Result<Attached> {
         let metadata = self.own_metadata()?;
         let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
-        // They are of these pages.
-        let names = names.filter(|&name| name != ZONE_MAPS_SET);
-        let sets = names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<_>>()?;
+        let mut sets =
+            names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<Vec<_>>>()?;
+        // Zone maps are of these pages. Another program may have a set with this name.
+        let zones = Zone::schema()?;
+        sets.retain(|(name, set)| name != ZONE_MAPS_SET || !set.has_user_data(&zones));
         let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
         Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets, ..Attached::default() })
     }
