@@ -12,8 +12,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,8 @@ import tupelo
 import tupelo.xaod
 
 from .machine import DATA, PROJECT, cores, finish, machine
+from .rivals.root_rival import load_root
+from .turns import Rows
 
 PHYSLITE = Path(
     os.environ.get("TUPELO_PHYSLITE", PROJECT.parent / "shared" / "data" / "atlas_daod_physlite_ntuple.root")
@@ -37,14 +37,13 @@ ORDER_FACTOR, RANDOM_FACTOR, TREE_FACTOR = 5.0, 10.0, 2.0
 JOB_SECONDS = 900
 
 
-def made(options: argparse.Namespace) -> tuple[Path, Path]:
+def made(rows: Rows) -> tuple[Path, Path]:
     """The ntuple and the tree of the same events."""
+    options = rows.options
     events = max(1000, options.events // 50)
     ntuple, tree = (DATA / f"aux-{events}-{kind}.root" for kind in ("ntuple", "tree"))
+    rows.generated(ntuple, "physlite", events, "--from", str(PHYSLITE))
     if not tree.exists() or options.fresh:
-        generate = [str(options.binaries / "tupelo-generate"), "physlite", "--from", str(PHYSLITE)]
-        command = [*generate, "--events", str(events), "--force", str(ntuple)]
-        subprocess.run(command, check=True, timeout=JOB_SECONDS, stderr=subprocess.DEVNULL)
         export = [str(options.binaries / "tupelo"), "--quiet", "export", f"{ntuple}:EventData"]
         command = [*export, "-o", f"{tree}:CollectionTree", "--jagged", "vector", "--force"]
         subprocess.run(command, check=True, timeout=JOB_SECONDS)
@@ -72,17 +71,6 @@ def ours(options: argparse.Namespace, row: dict[str, Any], paths: tuple[Path, Pa
     command = [str(options.binaries / "tupelo"), "auxbench", str(file), "--json", "--quiet"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=JOB_SECONDS)
     return json.loads(done.stdout)
-
-
-def root_module() -> Any:
-    os.environ["EXTRA_CLING_ARGS"] = "-O2"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ROOT
-    ROOT.gErrorIgnoreLevel = ROOT.kError
-    if not ROOT.gInterpreter.Declare(f'#include "{Path(__file__).with_name("auxiliary.hpp")}"'):
-        raise RuntimeError("ROOT cannot compile auxiliary.hpp")
-    return ROOT
 
 
 def theirs(
@@ -120,16 +108,16 @@ def expected(ntuple: Path, variables: list[tuple[str, str, str]], entries: list[
 
 def run(options: argparse.Namespace) -> int:
     """Runs the rows."""
-    lines: list[str] = []
-    failed: list[str] = []
+    rows = Rows("aux", options, columns=6)
+    lines, failed = rows.lines, rows.failed
     if not PHYSLITE.exists():
         return finish("aux.md", [f"{PHYSLITE} is missing: TUPELO_PHYSLITE is the path of a DAOD_PHYSLITE file"], [])
-    paths = made(options)
+    paths = made(rows)
     variables = common_variables(paths[0])
     names = [name for name, _, _ in variables]
     root = None
     try:
-        root = root_module()
+        root = load_root(1, f'#include "{Path(__file__).with_name("auxiliary.hpp")}"')
     except (ImportError, RuntimeError) as error:
         lines.append(f"| | ROOT | {error} | | | |")
     for row, config in ROWS.items():
@@ -138,32 +126,27 @@ def run(options: argparse.Namespace) -> int:
             failed.append(f"{row}: different values of {differing[:3]}")
         entries = report["entries"]
         count, bits = expected(paths[0], variables, entries["measured"])
-        times = {}
+        times: dict[str, float] = {}
+        worst: dict[str, float] = {}
         for summary in report["summaries"]:
             name = f"Tupelo {summary['store']}"
-            worst = summary["slow"]["loads"][0]["nanoseconds"] / 1e9
-            times[name] = (summary["median"]["median"], worst)
+            times[name] = summary["median"]["median"]
+            worst[name] = summary["slow"]["loads"][0]["nanoseconds"] / 1e9
             if summary["values"] != count:
                 failed.append(f"{row}: {name} loads {summary['values']} values, expected {count}")
         if root is not None:
-            for name, (median, worst, values, sums) in theirs(root, paths, variables, entries, options.repeat).items():
-                times[name] = (median, worst)
-                if (values, sums) != (count, bits):
-                    failed.append(f"{row}: {name} loads {values} values, expected {count}, or others")
+            for name, found in theirs(root, paths, variables, entries, options.repeat).items():
+                times[name], worst[name], *loaded = found
+                if loaded != [count, bits]:
+                    failed.append(f"{row}: {name} loads {loaded[0]} values, expected {count}, or others")
         loads = len(entries["measured"])
-        for name, (median, worst) in times.items():
-            own = f"{median:.4f} | {median / loads * 1e6:.2f} | {worst * 1e6:.0f} | {count / median / 1e6:.1f}"
+        for name, median in times.items():
+            own = f"{median:.4f} | {median / loads * 1e6:.2f} | {worst[name] * 1e6:.0f} | {count / median / 1e6:.1f}"
             lines.append(f"| {row} | {name} | {own} |")
         factor = ORDER_FACTOR if row == "aux-order" else RANDOM_FACTOR
-        for own, other, wanted in [
-            ("Tupelo RAuxStore", "ROOT RNTupleView", factor),
-            ("Tupelo TAuxStore", "ROOT TBranch::GetEntry", factor),
-            ("Tupelo RAuxStore", "Tupelo TAuxStore", TREE_FACTOR),
-        ]:
-            if own in times and other in times:
-                ratio = times[other][0] / times[own][0]
-                met = "met" if ratio >= wanted else "missed"
-                lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {wanted}) | {met} | | |")
+        rows.target(row, times, "Tupelo RAuxStore", "ROOT RNTupleView", factor)
+        rows.target(row, times, "Tupelo TAuxStore", "ROOT TBranch::GetEntry", factor)
+        rows.target(row, times, "Tupelo RAuxStore", "Tupelo TAuxStore", TREE_FACTOR)
     head = [
         f"# Auxiliary stores, {datetime.now(UTC):%Y-%m-%d}\n",
         f"{machine()['cpu']}, {cores()} cores; {len(variables)} variables of {PHYSLITE.name}, resampled; median of "
@@ -171,7 +154,3 @@ def run(options: argparse.Namespace) -> int:
         "| row | contestant | seconds | µs per load | slowest in µs | million values/s |\n|---|---|---|---|---|---|",
     ]
     return finish("aux.md", [*head, *lines], failed)
-
-
-if __name__ == "__main__":
-    sys.exit("run make bench ROWS=aux")

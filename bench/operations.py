@@ -7,12 +7,10 @@ merged has the values of its parts. Exit status 1 if they differ or a contestant
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .machine import DATA, MEMORY_DISK, cores, finish, machine
+from .turns import Rows
 
 FILES = 8
 """Inputs of the merge."""
@@ -52,18 +51,13 @@ print(__import__("time").perf_counter() - begin)
 """
 
 
-class Rows:
-    """The rows, their times in seconds, and what failed."""
+class Operations(Rows):
+    """The rows, and how they call the command."""
 
     def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
-        self.options = options
+        super().__init__("operations", options)
         self.scratch = scratch
         self.tupelo = str(options.binaries / "tupelo")
-        self.lines: list[str] = []
-        self.failed: list[str] = []
-
-    def wanted(self, name: str) -> bool:
-        return any(fnmatch.fnmatch(name, pattern) or pattern == "operations" for pattern in self.options.operations)
 
     def run(self, *arguments: str, threads: int = 1) -> None:
         """One call of the command."""
@@ -73,50 +67,18 @@ class Rows:
     def compare(
         self, row: str, size: int, contestants: dict[str, Callable[[], float | None]], outputs: Sequence[Path] = ()
     ) -> dict[str, float]:
-        """Adds a line for each: the median of rounds in which all take turns, the first of which does not count.
-
-        The outputs are removed before each turn, so that no time includes removing a file.
-        """
-        times: dict[str, list[float]] = {name: [] for name in contestants}
-        for number in range(self.options.repeat + 1):
-            for name, work in contestants.items():
-                if name not in times:
-                    continue
-                for path in outputs:
-                    path.unlink(missing_ok=True)
-                begin = time.perf_counter()
-                try:
-                    own = work()
-                except (subprocess.SubprocessError, OSError) as error:
-                    self.failed.append(f"{row}: {name}: {error}")
-                    del times[name]
-                    continue
-                if number:
-                    times[name].append(time.perf_counter() - begin if own is None else own)
-        found = {name: statistics.median(rounds) for name, rounds in times.items()}
+        """Adds a line for each contestant, some of which return their own time."""
+        found, _ = self.turns(row, contestants, outputs, lambda own, seconds: seconds if own is None else own)
         for name, seconds in found.items():
             self.lines.append(f"| {row} | {name} | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")
         return found
 
-    def target(self, row: str, times: dict[str, float], own: str, other: str, factor: float) -> None:
-        """Adds a line about a target: `own` is at least `factor` times as fast as the other."""
-        if own in times and other in times:
-            ratio = times[other] / times[own]
-            met = "met" if ratio >= factor else "missed"
-            self.lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {factor}) | {met} |")
 
-
-def parts(rows: Rows, events: int) -> list[Path]:
+def parts(rows: Operations, events: int) -> list[Path]:
     """The inputs: parts of a NanoAOD-like ntuple."""
-    found = []
-    for number in range(FILES):
-        path = DATA / f"operations-{events}-{number}.root"
-        if not path.exists() or rows.options.fresh:
-            generate = str(rows.options.binaries / "tupelo-generate")
-            what = ["--events", str(max(1, events // FILES)), "--seed", str(number)]
-            subprocess.run([generate, "nanoaod", *what, "--force", str(path)], check=True, stderr=subprocess.DEVNULL)
-        found.append(path)
-    return found
+    one = max(1, events // FILES)
+    paths = [DATA / f"operations-{events}-{number}.root" for number in range(FILES)]
+    return [rows.generated(path, "nanoaod", one, "--seed", str(number)) for number, path in enumerate(paths)]
 
 
 def concatenate(inputs: list[Path], out: Path) -> None:
@@ -131,7 +93,7 @@ def hadd(inputs: list[Path], out: Path) -> float:
     return float(done.stdout.split()[-1])
 
 
-def trees(rows: Rows, inputs: list[Path]) -> None:
+def trees(rows: Operations, inputs: list[Path]) -> None:
     """Merging trees with the same values."""
     exported = []
     for path in inputs:
@@ -144,7 +106,7 @@ def trees(rows: Rows, inputs: list[Path]) -> None:
     merge(rows, exported, "operations-trees")
 
 
-def merge(rows: Rows, inputs: list[Path], row: str = "operations-merge") -> None:
+def merge(rows: Operations, inputs: list[Path], row: str = "operations-merge") -> None:
     """Merging all files."""
     size = sum(path.stat().st_size for path in inputs)
     ours, theirs, plain = (rows.scratch / f"{name}.root" for name in ("ours", "hadd", "cat"))
@@ -169,17 +131,13 @@ def merge(rows: Rows, inputs: list[Path], row: str = "operations-merge") -> None
         out.unlink(missing_ok=True)
 
 
-def decays(rows: Rows, name: str, *sizes: str) -> Path:
+def decays(rows: Operations, name: str, *sizes: str) -> Path:
     """Simulated decays with 26 flat columns."""
     path = DATA / f"operations-{rows.options.events}-{name}.root"
-    if not path.exists() or rows.options.fresh:
-        generate = str(rows.options.binaries / "tupelo-generate")
-        what = ["b2hhh", "--events", str(4 * rows.options.events), *sizes, "--force", str(path)]
-        subprocess.run([generate, *what], check=True, stderr=subprocess.DEVNULL)
-    return path
+    return rows.generated(path, "b2hhh", 4 * rows.options.events, *sizes)
 
 
-def take(rows: Rows) -> None:
+def take(rows: Operations) -> None:
     """Single entries of all columns, beside Lance and Vortex: open files, warm caches, equal values."""
     plain = decays(rows, "take-plain", "--compression", "none")
     paths = {f"Tupelo, {name}": decays(rows, f"take-{len(sizes)}", *sizes) for name, sizes in TAKE_SIZES.items()}
@@ -206,7 +164,7 @@ def take(rows: Rows) -> None:
         rows.target("operations-take", times, own, rival, 1.0)
 
 
-def slim(rows: Rows, _: list[Path]) -> None:
+def slim(rows: Operations, _: list[Path]) -> None:
     """Copying most fields of one file."""
     source, out, plain = str(decays(rows, "slim")), rows.scratch / "slim.root", rows.scratch / "cat.root"
     rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM)
@@ -227,7 +185,7 @@ def slim(rows: Rows, _: list[Path]) -> None:
     rows.run("diff", source, str(out), "--fields", SLIM, threads=0)
 
 
-def difference(rows: Rows, inputs: list[Path]) -> None:
+def difference(rows: Operations, inputs: list[Path]) -> None:
     """Comparing a file with a copy in another codec, beside reading both."""
     source, copy = str(inputs[0]), str(rows.scratch / "other.root")
     rows.run("copy", source, "-o", copy, "--force", "--compression", "lz4:4", threads=0)
@@ -243,12 +201,9 @@ def difference(rows: Rows, inputs: list[Path]) -> None:
     rows.target("operations-diff", times, "Tupelo", "reading both", DIFF_FACTOR)
 
 
-def many(rows: Rows) -> None:
+def many(rows: Operations) -> None:
     """Memory and open files of a merge of many files."""
-    small = rows.scratch / "small.root"
-    generate = str(rows.options.binaries / "tupelo-generate")
-    what = ["b2hhh", "--events", "8000", "--compression", "none"]
-    subprocess.run([generate, *what, str(small)], check=True, stderr=subprocess.DEVNULL)
+    small = rows.generated(rows.scratch / "small.root", "b2hhh", 8000, "--compression", "none")
     folder = rows.scratch / "many"
     folder.mkdir()
     for number in range(MANY_FILES):
@@ -278,7 +233,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the rows."""
     where = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else DATA
     with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
-        rows = Rows(options, Path(scratch))
+        rows = Operations(options, Path(scratch))
         inputs = parts(rows, 2 * options.events)
         for name, row in (("merge", merge), ("trees", trees), ("slim", slim), ("diff", difference)):
             if rows.wanted(f"operations-{name}"):

@@ -7,12 +7,7 @@ differ or a contestant fails, not if a target is missed.
 from __future__ import annotations
 
 import argparse
-import fnmatch
-import os
-import statistics
 import subprocess
-import time
-import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +18,8 @@ import numpy as np
 import tupelo
 
 from .machine import DATA, cores, finish, machine
+from .rivals.root_rival import load_root
+from .turns import Rows
 
 WIDE_COLUMNS, WIDE_ENTRIES = 1500, 200_000
 INSPECTED_COLUMNS = 10_000
@@ -61,36 +58,17 @@ std::vector<std::vector<double>> histograms(const std::string &file, const std::
 """
 
 
-class Rows:
-    """The lines of the table, and what failed."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.lines: list[str] = []
-        self.failed: list[str] = []
+class Queries(Rows):
+    """The rows."""
 
     def compare(self, row: str, contestants: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
-        """Medians of rounds in which all take turns, the first of which does not count; and their answers."""
-        times: dict[str, list[float]] = {name: [] for name in contestants}
-        answers = {}
-        for number in range(self.options.repeat + 1):
-            for name, work in contestants.items():
-                begin = time.perf_counter()
-                answers[name] = work()
-                if number:
-                    times[name].append(time.perf_counter() - begin)
-        found = {name: statistics.median(own) for name, own in times.items()}
+        """Adds a line for each contestant; returns their times and answers."""
+        found, answers = self.turns(row, contestants)
         self.lines += [f"| {row} | {name} | {seconds:.4f} | |" for name, seconds in found.items()]
         return found, answers
 
-    def target(self, row: str, times: dict[str, float], own: str, other: str, factor: float) -> None:
-        """Adds a line about a target: `own` is at least `factor` times as fast as the other."""
-        ratio = times[other] / times[own]
-        met = "met" if ratio >= factor else "missed"
-        self.lines.append(f"| {row} | {own} against {other} | {ratio:.2f} (wanted {factor:.2f}) | {met} |")
 
-
-def sql(rows: Rows) -> None:
+def sql(rows: Queries) -> None:
     """The mean of one of many columns, files opened in each call."""
     import duckdb
 
@@ -119,12 +97,10 @@ def sql(rows: Rows) -> None:
         rows.failed.append(f"query-sql: different answers: {answers}")
 
 
-def hists(rows: Rows) -> None:
+def hists(rows: Queries) -> None:
     """Histograms of all columns, some with weights, in one pass."""
     path = DATA / f"query-{rows.options.events}-decays.root"
-    if not path.exists() or rows.options.fresh:
-        generate = [str(rows.options.binaries / "tupelo-generate"), "b2hhh", "--events", str(4 * rows.options.events)]
-        subprocess.run([*generate, "--force", str(path)], check=True, stderr=subprocess.DEVNULL)
+    rows.generated(path, "b2hhh", 4 * rows.options.events)
     wanted: dict[str, Any] = {name: name for name in COLUMNS}
     wanted |= {f"{name} weighted": {"expressions": name, "weight": WEIGHT} for name in WEIGHTED}
     events = tupelo.open(f"{path}:DecayTree")
@@ -143,8 +119,8 @@ def hists(rows: Rows) -> None:
         rows.lines.append(f"| query-hists | ROOT RDataFrame | | {error} |")
     times, answers = rows.compare("query-hists", contestants)
     rows.target("query-hists", times, "Tupelo", "reading the columns", READING_FACTOR)
+    rows.target("query-hists", times, "Tupelo", "ROOT RDataFrame", DATAFRAME_FACTOR)
     if "ROOT RDataFrame" in times:
-        rows.target("query-hists", times, "Tupelo", "ROOT RDataFrame", DATAFRAME_FACTOR)
         theirs = [np.array(list(histogram)) for histogram in answers["ROOT RDataFrame"]]
         equal = all(np.allclose(a, b, rtol=1e-9) for a, b in zip(answers["Tupelo"], theirs, strict=True))
         if not equal:
@@ -152,21 +128,13 @@ def hists(rows: Rows) -> None:
 
 
 def dataframe(path: Path) -> Callable[[], Any]:
-    os.environ["EXTRA_CLING_ARGS"] = "-O2"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ROOT
-    ROOT.gErrorIgnoreLevel = ROOT.kError
-    if cores() > 1:
-        ROOT.EnableImplicitMT(cores())
-    if not ROOT.gInterpreter.Declare(DATAFRAME):
-        raise RuntimeError("ROOT cannot compile the histograms")
-    strings = ROOT.std.vector["std::string"]
+    root = load_root(cores(), DATAFRAME)
+    strings = root.std.vector["std::string"]
     columns, weighted = strings(COLUMNS), strings(WEIGHTED)
-    return lambda: ROOT.bench.histograms(str(path), columns, weighted, WEIGHT, BINS, LOWEST, HIGHEST)
+    return lambda: root.bench.histograms(str(path), columns, weighted, WEIGHT, BINS, LOWEST, HIGHEST)
 
 
-def zones(rows: Rows) -> None:
+def zones(rows: Queries) -> None:
     """A cut on a sorted column that keeps one entry in a thousand, with zone maps and without; all columns are read."""
     paths = {name: DATA / f"query-{rows.options.events}-{name}.root" for name in ("plain", "zones")}
     if not paths["zones"].exists() or rows.options.fresh:
@@ -190,7 +158,7 @@ def zones(rows: Rows) -> None:
         rows.failed.append(f"query-zones: different entries: {answers}")
 
 
-def inspect(rows: Rows) -> None:
+def inspect(rows: Queries) -> None:
     """The page about a file of many columns."""
     path, page = DATA / f"query-inspect-{INSPECTED_COLUMNS}.root", DATA / "query-inspect.html"
     if not path.exists() or rows.options.fresh:
@@ -211,10 +179,10 @@ def inspect(rows: Rows) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the rows."""
-    rows = Rows(options)
+    rows = Queries("query", options)
     all_rows = {"query-sql": sql, "query-hists": hists, "query-zones": zones, "query-inspect": inspect}
     for name, row in all_rows.items():
-        if any(fnmatch.fnmatch(name, pattern) or pattern == "query" for pattern in options.query):
+        if rows.wanted(name):
             row(rows)
     head = [
         f"# Queries, {datetime.now(UTC):%Y-%m-%d}\n",

@@ -19,6 +19,25 @@ COMPRESSION = {"none": 0, "zstd": 505, "lz4": 404, "zlib": 101, "lzma": 207}
 MEMORY_COMPRESSION = 501
 
 
+def load_root(threads: int, *sources: str) -> Any:
+    """The module ROOT with this C++, compiled with -O2.
+
+    Raises `ImportError` without ROOT, and `RuntimeError` for C++ that it cannot compile.
+    """
+    os.environ["EXTRA_CLING_ARGS"] = "-O2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ROOT
+    ROOT.gROOT.SetBatch(True)
+    ROOT.gErrorIgnoreLevel = ROOT.kError
+    for source in sources:
+        if not ROOT.gInterpreter.Declare(source):
+            raise RuntimeError(f"ROOT cannot compile {source.strip().splitlines()[0]}")
+    if threads > 1:
+        ROOT.EnableImplicitMT(threads)
+    return ROOT
+
+
 class Root:
     """RNTupleReader and RNTupleWriter.
 
@@ -30,18 +49,9 @@ class Root:
     package = "ROOT"
 
     def __init__(self, threads: int, how: str = "views") -> None:
-        os.environ["EXTRA_CLING_ARGS"] = "-O2"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ROOT
+        headers = ["root_rival.hpp", *(["root_dataframe.hpp"] if how == "dataframe" else [])]
+        ROOT = load_root(threads, *(f'#include "{FOLDER / header}"' for header in headers))
         self.how = how
-        ROOT.gROOT.SetBatch(True)
-        ROOT.gErrorIgnoreLevel = ROOT.kError
-        for header in ["root_rival.hpp", *(["root_dataframe.hpp"] if how == "dataframe" else [])]:
-            if not ROOT.gInterpreter.Declare(f'#include "{FOLDER / header}"'):
-                raise RuntimeError(f"ROOT cannot compile {header}")
-        if threads > 1:
-            ROOT.EnableImplicitMT(threads)
         self.version = ROOT.gROOT.GetVersion()
         self.root = ROOT.bench
         self.strings = ROOT.std.vector["std::string"]

@@ -47,7 +47,7 @@ pub(crate) fn stores(config: &Config, events: &[(Store, Event)], warnings: &mut 
         return Ok(vec![Chosen { store: name.to_owned(), variables }]);
     }
     if let Some(missing) = config.problematic_stores.iter().find(|name| !known().any(|known| known == *name)) {
-        warnings.push(format!("storeNamesWithProblematicAuxids: there is no store '{missing}'"));
+        warnings.push(format!("storeNamesWithProblematicAuxids: no store is named '{missing}'"));
     }
     if !config.store_names.is_empty() {
         if config.n_stores.is_some() || config.min_auxids > 1 {
@@ -78,7 +78,7 @@ pub(crate) fn stores(config: &Config, events: &[(Store, Event)], warnings: &mut 
         false => all.into_iter().filter(|it| it.variables.len() >= config.min_auxids).collect(),
     };
     if large.is_empty() {
-        return Err(Error::invalid_argument("there is no store with variables"));
+        return Err(Error::invalid_argument("no store has variables"));
     }
     let wanted = config.n_stores.unwrap_or(large.len());
     if config.verbose && wanted > large.len() {

@@ -5,7 +5,7 @@ use tupelo::Result;
 
 use crate::config::Store;
 use crate::digest::Digest;
-use crate::run::{Benchmark, path_of, selections};
+use crate::run::{Benchmark, places, selections};
 
 /// What the stores load in the measured entries, all variables of the chosen stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,13 +63,9 @@ impl Benchmark<'_> {
     }
 
     fn side(&self, store: Store) -> Result<Side> {
-        let event = (self.open)(store, path_of(&self.config, store))?;
+        let event = (self.open)(store, self.config.path(store))?;
         let mut entries = event.entry_wise(selections(&event, &self.stores)?)?;
-        let places: Vec<(usize, usize)> = entries
-            .sizes()
-            .enumerate()
-            .flat_map(|(selection, count)| (0..count).map(move |it| (selection, it)))
-            .collect();
+        let places: Vec<(usize, usize)> = places(&entries).collect();
         let mut digests: Vec<Result<Digest>> = places.iter().map(|_| Ok(Digest::default())).collect();
         let mut values = 0;
         for entry in &self.entries.measured {

@@ -25,6 +25,14 @@ impl Store {
             Self::Tree => "TAuxStore",
         }
     }
+
+    /// The option with its file.
+    pub(crate) fn option(self) -> &'static str {
+        match self {
+            Self::Ntuple => "ntupleFilepath",
+            Self::Tree => "treeFilepath",
+        }
+    }
 }
 
 /// What the file system remembers of a file when a run begins.
@@ -235,6 +243,15 @@ impl Config {
         config.check().map(|()| config)
     }
 
+    /// The file that a store is over; empty if none is given.
+    pub fn path(&self, store: Store) -> &str {
+        let path = match store {
+            Store::Ntuple => &self.ntuple_filepath,
+            Store::Tree => &self.tree_filepath,
+        };
+        path.as_deref().unwrap_or_default()
+    }
+
     /// Sets an option by its first name. The error is what it takes.
     fn set(&mut self, option: &str, value: &Value) -> std::result::Result<(), &'static str> {
         match option {
@@ -283,12 +300,8 @@ impl Config {
             return Err(Error::invalid_argument(what));
         }
         for store in &self.stores {
-            let (path, option) = match store {
-                Store::Ntuple => (&self.ntuple_filepath, "ntupleFilepath"),
-                Store::Tree => (&self.tree_filepath, "treeFilepath"),
-            };
-            if path.is_none() {
-                return Err(Error::invalid_argument(format!("{} needs '{option}'", store.name())));
+            if self.path(*store).is_empty() {
+                return Err(Error::invalid_argument(format!("{} needs '{}'", store.name(), store.option())));
             }
         }
         let twice = |names: Vec<String>| {

@@ -12,7 +12,8 @@
 //! let config = Config::parse("ntupleFilepath = 'ntuple.root'\ntreeFilepath = 'tree.root'\nnRuns = 5")?;
 //! let open = |_: Store, path: &str| Event::open(tupelo::open(path));
 //! let benchmark = Benchmark::new(config, &open)?;
-//! for summary in Report::of(&benchmark, |_, _| Ok::<_, tupelo::Error>(()))?.summaries {
+//! let runs = benchmark.run(|_, _| Ok::<_, tupelo::Error>(()))?;
+//! for summary in Report::of(&benchmark, runs)?.summaries {
 //!     println!("{}: {} s", summary.store.name(), summary.median.median);
 //! }
 //! # Ok::<(), tupelo::Error>(())

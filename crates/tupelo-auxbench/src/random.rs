@@ -56,8 +56,8 @@ impl Random {
         (drawn >> 32) as u32
     }
 
-    /// `count` different numbers below `end`, in ascending order; all of them if there are no more. They are drawn from 0 to
-    /// `end`, as published, and `end` itself is drawn again.
+    /// `count` different numbers below `end`, or all of them if `count` is larger, in ascending order. As published, each is
+    /// drawn from 0 to `end`; if that gives `end` itself, another one is drawn.
     pub fn distinct(&mut self, count: u64, end: u64) -> Vec<u64> {
         let last = u32::try_from(end).unwrap_or(u32::MAX);
         if count >= u64::from(last) {

@@ -1,12 +1,11 @@
 //! What many runs say together.
 
 use serde::Serialize;
-use tupelo::Error;
 
 use crate::choose::Entries;
 use crate::compare::Compared;
 use crate::config::{Config, Store};
-use crate::run::{Benchmark, Explained, Load, Run, SLOWEST, VariableTimes, clock_nanoseconds};
+use crate::run::{Benchmark, Explained, Load, Run, VariableTimes, clock_nanoseconds, slowest};
 use crate::statistics::{DISTANCE, Median, NEIGHBOURS, clusters, outliers};
 
 /// The runs of one store and percentage.
@@ -56,12 +55,10 @@ impl Summary {
         let seconds: Vec<f64> = own.iter().map(|run| run.seconds).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let (first, others) = seconds.split_first()?;
-        let mut loads: Vec<Load> = own.iter().flat_map(|run| run.slowest.iter().copied()).collect();
-        loads.sort_by_key(|load| std::cmp::Reverse(load.nanoseconds));
-        loads.truncate(SLOWEST);
+        let loads = slowest(own.iter().flat_map(|run| run.slowest.iter().copied()).collect());
         let times: Vec<f64> = loads.iter().map(|load| load.nanoseconds as f64 / 1000.0).collect();
         let median_load = Median::of(own.iter().map(|run| run.median)).median;
-        let slowest = loads.first().map_or(0.0, |load| load.nanoseconds as f64);
+        let longest = loads.first().map_or(0.0, |load| load.nanoseconds as f64);
         Some(Self {
             store,
             percentage,
@@ -70,7 +67,7 @@ impl Summary {
             others: (!others.is_empty()).then(|| mean(others)),
             median: Median::of(seconds.iter().copied()),
             median_load,
-            slowest_to_median: slowest / median_load.max(1.0),
+            slowest_to_median: longest / median_load.max(1.0),
             outliers: outliers(&seconds).into_iter().map(|place| own[place].number).collect(),
             values: own.first().map_or(0, |run| run.values),
             slow: SlowLoads {
@@ -105,26 +102,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Runs everything that the configuration asks for, in this process. `done` gets each run with its loads, in entry order.
-    ///
-    /// # Errors
-    /// Those of opening and reading, and of `done`.
-    pub fn of<E: From<Error>>(
-        benchmark: &Benchmark<'_>,
-        mut done: impl FnMut(&Run, &[Load]) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        let mut runs = Vec::new();
-        for percentage in &benchmark.config().percentages {
-            runs.extend(benchmark.run(*percentage, &mut done)?);
-        }
-        Ok(Self::of_runs(benchmark, runs)?)
-    }
-
-    /// The report of runs of other processes, in the order in which they were done. They are numbered again.
+    /// The report of runs, perhaps of several processes, in the order in which they were done. They are numbered again.
     ///
     /// # Errors
     /// Those of opening and reading.
-    pub fn of_runs(benchmark: &Benchmark<'_>, mut runs: Vec<Run>) -> tupelo::Result<Self> {
+    pub fn of(benchmark: &Benchmark<'_>, mut runs: Vec<Run>) -> tupelo::Result<Self> {
         let config = benchmark.config();
         let (compared, mut summaries) = (benchmark.compare()?, Vec::new());
         for percentage in &config.percentages {

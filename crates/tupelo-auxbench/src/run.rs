@@ -1,5 +1,6 @@
 //! Loading and measuring.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::config::{Config, PageCache, Store};
 use crate::statistics::{median_of, sorted};
 
 /// Loads of each run that are kept as its slowest ones.
-pub(crate) const SLOWEST: usize = 30;
+const SLOWEST: usize = 30;
 /// Fields that are named where a load is explained.
 const EXPLAINED: usize = 3;
 /// Pairs of readings of the clock by which its cost is measured.
@@ -120,15 +121,16 @@ impl<'o> Benchmark<'o> {
     /// files have different numbers of entries.
     pub fn new(config: Config, open: &'o Open<'o>) -> Result<Self> {
         let mut warnings = Vec::new();
-        let opened = |store: &Store| Ok((*store, open(*store, path_of(&config, *store))?));
+        let opened = |store: &Store| Ok((*store, open(*store, config.path(*store))?));
         let events: Vec<(Store, Event)> = config.stores.iter().map(opened).collect::<Result<_>>()?;
         for (store, event) in &events {
-            let (wanted, what) = match store {
-                Store::Ntuple => (Format::Ntuple, "ntupleFilepath names a tree"),
-                Store::Tree => (Format::Tree, "treeFilepath names an ntuple"),
+            let (wanted, other) = match store {
+                Store::Ntuple => (Format::Ntuple, "a tree"),
+                Store::Tree => (Format::Tree, "an ntuple"),
             };
             if event.format() != wanted {
-                return Err(Error::invalid_argument(format!("{what}: {}", path_of(&config, *store))));
+                let what = format!("{} names {other}: {}", store.option(), config.path(*store));
+                return Err(Error::invalid_argument(what));
             }
         }
         let stores = choose::stores(&config, &events, &mut warnings)?;
@@ -146,7 +148,7 @@ impl<'o> Benchmark<'o> {
         }
         let entries = choose::entries(&config, all, &mut warnings);
         if entries.measured.is_empty() {
-            return Err(Error::invalid_argument("there is no entry to measure"));
+            return Err(Error::invalid_argument("no entry is left to measure"));
         }
         Ok(Self { config, open, stores, entries, warnings })
     }
@@ -172,34 +174,35 @@ impl<'o> Benchmark<'o> {
     }
 
     fn event(&self, store: Store) -> Result<Event> {
-        let path = path_of(&self.config, store);
+        let path = self.config.path(store);
         if self.config.page_cache == PageCache::Cold {
             forget(path)?;
         }
         (self.open)(store, path)
     }
 
-    /// All runs of one percentage. The stores take turns, and begin in turns. `done` gets each run with its loads, in entry
+    /// All runs of all percentages. The stores take turns, and begin in turns. `done` gets each run with its loads, in entry
     /// order.
     ///
     /// # Errors
     /// Those of opening and reading, and of `done`.
     pub fn run<E: From<Error>>(
         &self,
-        percentage: f64,
         mut done: impl FnMut(&Run, &[Load]) -> std::result::Result<(), E>,
     ) -> std::result::Result<Vec<Run>, E> {
-        let chosen = choose::variables(&self.config, &self.stores, percentage);
         let (mut runs, mut loads) = (Vec::new(), Vec::with_capacity(self.entries.measured.len()));
-        for number in 1..=self.config.n_runs {
-            let mut stores = self.config.stores.clone();
-            if number % 2 == 0 && !self.config.legacy {
-                stores.reverse();
-            }
-            for store in stores {
-                let run = self.run_once(store, (percentage, number), &chosen, &mut loads)?;
-                done(&run, &loads)?;
-                runs.push(run);
+        for percentage in &self.config.percentages {
+            let chosen = choose::variables(&self.config, &self.stores, *percentage);
+            for number in 1..=self.config.n_runs {
+                let mut stores = self.config.stores.clone();
+                if number % 2 == 0 && !self.config.legacy {
+                    stores.reverse();
+                }
+                for store in stores {
+                    let run = self.run_once(store, (*percentage, number), &chosen, &mut loads)?;
+                    done(&run, &loads)?;
+                    runs.push(run);
+                }
             }
         }
         Ok(runs)
@@ -209,21 +212,42 @@ impl<'o> Benchmark<'o> {
         let begin = Instant::now();
         let event = self.event(store)?;
         let mut entries = event.entry_wise(selections(&event, chosen)?)?;
-        let open = begin.elapsed();
+        let open_seconds = begin.elapsed().as_secs_f64();
+        let warmup_seconds = self.measure(&mut entries, loads)?.as_secs_f64();
+        let ((percentage, number), named) = (about, self.config.named_entry);
+        let mean_of = |named: Option<u64>| {
+            let times = loads.iter().filter(|load| Some(load.entry) != named).map(|load| load.nanoseconds);
+            times.clone().sum::<u64>() as f64 / times.count().max(1) as f64
+        };
+        Ok(Run {
+            store,
+            percentage,
+            number,
+            open_seconds,
+            warmup_seconds,
+            seconds: Duration::from_nanos(loads.iter().map(|load| load.nanoseconds).sum()).as_secs_f64(),
+            loads: loads.len() as u64,
+            values: loads.iter().map(|load| load.values).sum(),
+            mean: mean_of(None),
+            mean_without_named: named.map(|_| mean_of(named)),
+            median: median(loads),
+            slowest: slowest(loads.clone()),
+            pieces: entries.pieces(),
+        })
+    }
+
+    /// Loads the entries of the warm-up, then the measured ones. Returns the time of the warm-up.
+    fn measure(&self, entries: &mut EntryWise, loads: &mut Vec<Load>) -> Result<Duration> {
         let begin = Instant::now();
         for entry in &self.entries.warmup {
-            black_box(load(&mut entries, *entry)?);
+            black_box(load(entries, *entry)?);
         }
         let warmup = begin.elapsed();
         loads.clear();
         for entry in &self.entries.measured {
-            loads.push(load(&mut entries, *entry)?);
+            loads.push(load(entries, *entry)?);
         }
-        let (percentage, number) = about;
-        let mut run = summary(loads, self.config.named_entry);
-        run.pieces = entries.pieces();
-        (run.open_seconds, run.warmup_seconds) = (open.as_secs_f64(), warmup.as_secs_f64());
-        Ok(Run { store, percentage, number, ..run })
+        Ok(warmup)
     }
 
     /// Tells which pages were decoded in a load; `None` if its entry was in memory.
@@ -232,7 +256,7 @@ impl<'o> Benchmark<'o> {
     /// Those of opening and of reading page lists.
     pub fn explain(&self, store: Store, percentage: f64, load: Load) -> Result<Option<Explained>> {
         let Some([start, end]) = load.decoded else { return Ok(None) };
-        let event = (self.open)(store, path_of(&self.config, store))?;
+        let event = (self.open)(store, self.config.path(store))?;
         let chosen = choose::variables(&self.config, &self.stores, percentage);
         let mut paths = Vec::new();
         for it in &chosen {
@@ -250,7 +274,7 @@ impl<'o> Benchmark<'o> {
             *fields.entry(field.copied().unwrap_or(&column.field)).or_default() += column.unpacked_bytes;
         }
         let mut fields: Vec<(String, u64)> = fields.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        fields.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        fields.sort_by_key(|(_, bytes)| Reverse(*bytes));
         fields.truncate(EXPLAINED);
         let [pages, stored_bytes, unpacked_bytes] =
             [explanation.pages(), explanation.stored_bytes(), explanation.unpacked_bytes()];
@@ -270,18 +294,11 @@ impl<'o> Benchmark<'o> {
                 for variable in &chosen.variables {
                     let selection = event.select(&chosen.store, [variable])?;
                     let mut entries = event.entry_wise(vec![selection])?;
-                    for entry in &self.entries.warmup {
-                        black_box(load(&mut entries, *entry)?);
-                    }
-                    loads.clear();
-                    for entry in &self.entries.measured {
-                        loads.push(load(&mut entries, *entry)?);
-                    }
-                    let run = summary(&loads, None);
+                    self.measure(&mut entries, &mut loads)?;
+                    let Some(slowest) = slowest(loads.clone()).first().copied() else { continue };
                     let type_name = event.stores().container(&chosen.store)?.variable(variable)?.type_name().to_owned();
                     let name = format!("{}.{variable}", chosen.store);
-                    let Some(slowest) = run.slowest.first().copied() else { continue };
-                    found.push(VariableTimes { store: *store, name, type_name, median: run.median, slowest });
+                    found.push(VariableTimes { store: *store, name, type_name, median: median(&loads), slowest });
                 }
             }
         }
@@ -289,16 +306,14 @@ impl<'o> Benchmark<'o> {
     }
 }
 
-pub(crate) fn path_of(config: &Config, store: Store) -> &str {
-    let path = match store {
-        Store::Ntuple => &config.ntuple_filepath,
-        Store::Tree => &config.tree_filepath,
-    };
-    path.as_deref().unwrap_or_default()
-}
-
 pub(crate) fn selections(event: &Event, chosen: &[Chosen]) -> Result<Vec<Selection>> {
     chosen.iter().map(|it| event.select(&it.store, &it.variables)).collect()
+}
+
+/// The places of all variables: that of the selection, and that in it.
+pub(crate) fn places(entries: &EntryWise) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+    let selections = entries.selections().iter().enumerate();
+    selections.flat_map(|(place, selection)| (0..selection.variables().len()).map(move |variable| (place, variable)))
 }
 
 /// Loads an entry and finds the values of all variables.
@@ -306,12 +321,10 @@ fn load(entries: &mut EntryWise, entry: u64) -> Result<Load> {
     let begin = Instant::now();
     let was_decoded = entries.load(entry)?;
     let mut values = 0;
-    for (selection, variables) in entries.sizes().enumerate() {
-        for variable in 0..variables {
-            if let Some((array, range)) = entries.values(selection, variable) {
-                values += range.len() as u64;
-                black_box((array, range));
-            }
+    for (selection, variable) in places(entries) {
+        if let Some((array, range)) = entries.values(selection, variable) {
+            values += range.len() as u64;
+            black_box((array, range));
         }
     }
     let nanoseconds = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -319,34 +332,16 @@ fn load(entries: &mut EntryWise, entry: u64) -> Result<Load> {
     Ok(Load { entry, nanoseconds, values, decoded })
 }
 
-/// The numbers of loads; what they do not say is zero.
-fn summary(loads: &[Load], named: Option<u64>) -> Run {
-    let total: u64 = loads.iter().map(|load| load.nanoseconds).sum();
-    let count = loads.len().max(1) as f64;
-    let others = loads.iter().filter(|load| Some(load.entry) != named);
-    let without = others.fold((0_u64, 0_u64), |(sum, count), load| (sum + load.nanoseconds, count + 1));
-    let mut slowest: Vec<Load> = loads.to_vec();
-    let kept = SLOWEST.min(slowest.len());
-    if kept > 0 {
-        slowest.select_nth_unstable_by_key(kept - 1, |load| std::cmp::Reverse(load.nanoseconds));
-    }
-    slowest.truncate(kept);
-    slowest.sort_by_key(|load| std::cmp::Reverse(load.nanoseconds));
-    Run {
-        store: Store::Ntuple,
-        percentage: 0.0,
-        number: 0,
-        open_seconds: 0.0,
-        warmup_seconds: 0.0,
-        seconds: Duration::from_nanos(total).as_secs_f64(),
-        loads: loads.len() as u64,
-        values: loads.iter().map(|load| load.values).sum(),
-        mean: total as f64 / count,
-        mean_without_named: named.map(|_| without.0 as f64 / without.1.max(1) as f64),
-        median: median_of(&sorted(loads.iter().map(|load| load.nanoseconds as f64))),
-        slowest,
-        pieces: 0,
-    }
+/// The median time in nanoseconds.
+fn median(loads: &[Load]) -> f64 {
+    median_of(&sorted(loads.iter().map(|load| load.nanoseconds as f64)))
+}
+
+/// The slowest loads, slowest first.
+pub(crate) fn slowest(mut loads: Vec<Load>) -> Vec<Load> {
+    loads.sort_by_key(|load| Reverse(load.nanoseconds));
+    loads.truncate(SLOWEST);
+    loads
 }
 
 /// What reading the clock adds to a load, in nanoseconds.

@@ -136,17 +136,11 @@ impl EntryWise {
     }
 
     fn keep(&mut self, batch: &RecordBatch, piece: Range<u64>) -> Result<()> {
-        let records = self.event.records(&self.selections, Some(batch), piece.start, 0)?;
+        let records = self.event.records(&self.selections, Some(batch), piece.clone())?;
         self.columns = records.columns().iter().map(column).collect();
         self.piece = piece;
         self.pieces += 1;
         Ok(())
-    }
-
-    /// Number of variables of each selection.
-    #[inline]
-    pub fn sizes(&self) -> impl Iterator<Item = usize> + use<'_> {
-        self.selections.iter().map(|selection| selection.variables().len())
     }
 
     /// Number of pieces that were decoded.

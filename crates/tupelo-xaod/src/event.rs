@@ -184,10 +184,9 @@ impl Event {
     /// the container has elements.
     pub fn read(&self, selections: &[Selection], entries: Range<u64>) -> Result<RecordBatch> {
         let paths = self.paths(selections)?;
-        let count = usize::try_from(entries.end.saturating_sub(entries.start)).unwrap_or(0);
-        let first = entries.start;
-        let read = if paths.is_empty() { None } else { Some(self.table.read(&paths)?.entries(entries).to_batch()?) };
-        self.records(selections, read.as_ref(), first, count)
+        let batch = || self.table.read(&paths)?.entries(entries.clone()).to_batch();
+        let read = if paths.is_empty() { None } else { Some(batch()?) };
+        self.records(selections, read.as_ref(), entries)
     }
 
     /// The paths of the fields that the variables are read from.
@@ -203,15 +202,16 @@ impl Event {
         Ok(paths)
     }
 
-    /// The selected variables of what was read of their fields, from the entry `first` on: as [`Event::read`] returns them.
+    /// The selected variables of what was read of their fields in a range of entries: as [`Event::read`] returns them.
     pub(crate) fn records(
         &self,
         selections: &[Selection],
         read: Option<&RecordBatch>,
-        first: u64,
-        count: usize,
+        entries: Range<u64>,
     ) -> Result<RecordBatch> {
-        let count = read.map_or(count, RecordBatch::num_rows);
+        let first = entries.start;
+        let wanted = usize::try_from(entries.end.saturating_sub(first)).unwrap_or(0);
+        let count = read.map_or(wanted, RecordBatch::num_rows);
         let columns = read.map(Columns::of);
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for selection in selections {

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::json;
 use tupelo::reader::Location;
-use tupelo_auxbench::{Benchmark, Config, Load, Report, Run, Store};
+use tupelo_auxbench::{Benchmark, Config, Load, Open, Report, Run, Store};
 use tupelo_xaod::Event;
 
 use super::Reading;
@@ -71,19 +71,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let number = run.number + args.process.unwrap_or(0) * benchmark.config().n_runs;
         after(&Run { number, ..run.clone() }, loads, benchmark.config(), console)
     };
+    let runs = match (args.process, benchmark.config().n_processes) {
+        (None, processes @ 2..) => in_processes(processes)?,
+        _ => benchmark.run(after)?,
+    };
     if args.process.is_some() {
-        let mut runs = Vec::new();
-        for percentage in &benchmark.config().percentages {
-            runs.extend(benchmark.run(*percentage, after)?);
-        }
         return console.print_json("auxbench", json!({ "file": name.to_string(), "runs": runs }));
     }
-    let report = match benchmark.config().n_processes {
-        1 => Report::of(&benchmark, after)?,
-        processes => Report::of_runs(&benchmark, in_processes(processes)?)?,
-    };
+    let report = Report::of(&benchmark, runs)?;
     match args.json {
-        true => console.print_json("auxbench", to_json(&report, args)?)?,
+        true => console.print_json("auxbench", to_json(&report, args, &open)?)?,
         false => console.print(&tables::print(&report, &benchmark, console.text()))?,
     }
     match report.compared.differing.as_slice() {
@@ -202,16 +199,11 @@ fn machine() -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn to_json(report: &Report, args: &Args) -> Result<serde_json::Value, Failure> {
+fn to_json(report: &Report, args: &Args, open: &Open<'_>) -> Result<serde_json::Value, Failure> {
     let value = serde_json::to_value(report).map_err(|error| Failure::new(error.to_string()))?;
     let mut identities = serde_json::Map::new();
     for store in &report.config.stores {
-        let path = match store {
-            Store::Ntuple => &report.config.ntuple_filepath,
-            Store::Tree => &report.config.tree_filepath,
-        };
-        let location = Location::parse(path.as_deref().unwrap_or_default());
-        let event = Event::open(args.reading.options(&location)?)?;
+        let event = open(*store, report.config.path(*store))?;
         identities.insert(store.name().to_owned(), event.table().identity()?.into());
     }
     let file = args.config.display().to_string();

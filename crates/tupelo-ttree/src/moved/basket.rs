@@ -27,9 +27,9 @@ const OFFSETS: usize = 18;
 const PARENT: u32 = 100;
 
 impl MovedBasket {
-    /// One in a record of a file, whose key and head are these bytes.
-    pub fn of_record(head: &[u8]) -> Self {
-        Self { head: head.to_vec(), was_embedded: false, process_offset: process_offset(head) }
+    /// One in a record of a file, whose key and head are these bytes and were parsed.
+    pub fn of_record(parsed: BasketHead, head: &[u8]) -> Self {
+        Self { head: head.to_vec(), was_embedded: false, process_offset: parsed.process_offset }
     }
 
     /// One in the tree's own record, with its values and positions.
@@ -57,7 +57,7 @@ impl MovedBasket {
         }
         let object = object.into_vec();
         put(&mut head, OBJECT, &(object.len() as u32).to_be_bytes());
-        let process_offset = process_offset(&head);
+        let process_offset = BasketHead::parse(&mut Cursor::new(&head, 0))?.process_offset;
         Ok((Self { head, was_embedded: true, process_offset }, object))
     }
 
@@ -135,12 +135,6 @@ fn is_big(head: &[u8]) -> bool {
     head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
 }
 
-/// What a key adds to the numbers of processes.
-fn process_offset(head: &[u8]) -> u16 {
-    let parent = head.get(OFFSETS + 8..).and_then(|bytes| bytes.first_chunk()).filter(|_| is_big(head));
-    parent.map_or(0, |parent| (u64::from_be_bytes(*parent) >> PROCESS_SHIFT) as u16)
-}
-
 fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {
     if let Some(place) = bytes.get_mut(place).filter(|place| place.len() == new.len()) {
         place.copy_from_slice(new);
@@ -188,14 +182,16 @@ mod tests {
             let basket = head.open(object).unwrap();
             (0..3).map(|entry| basket.data[basket.entry(entry).unwrap()].to_vec()).collect::<Vec<_>>()
         };
-        let moved = MovedBasket::of_record(&small);
-        assert!(moved.fits(5) && !moved.fits(1 << 31) && MovedBasket::of_record(&big).fits(1 << 40));
+        let of_record =
+            |head: &[u8]| MovedBasket::of_record(BasketHead::parse(&mut Cursor::new(head, 0)).unwrap(), head);
+        let moved = of_record(&small);
+        assert!(moved.fits(5) && !moved.fits(1 << 31) && of_record(&big).fits(1 << 40));
         let near = moved.head(0x1234, object.len());
         assert_eq!((&near[..4], &near[18..22]), (&[0, 0, 0, 80][..], &[0, 0, 0x12, 0x34][..]));
         let (longer, longer_object) = moved.with_big_key(&object).unwrap();
         assert_eq!(longer_object, big_object);
         let far = longer.head(1 << 40, longer_object.len());
-        assert_eq!(far, MovedBasket::of_record(&big).head(1 << 40, big_object.len()));
+        assert_eq!(far, of_record(&big).head(1 << 40, big_object.len()));
         let expected = [&b"a"[..], b"bc", b""];
         assert_eq!(at_once(&near, &object), expected);
         assert_eq!(at_once(&far, &longer_object), expected);

@@ -32,7 +32,7 @@ pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};
-use crate::source::{BlobRange, RECENT_BUDGET_PART, RequestMemory, TreeCache, TreeSource, check_record};
+use crate::source::{BlobRange, RequestMemory, TreeCache, TreeSource, check_record};
 use crate::{Error, Result, pool};
 
 /// The values of fields for ranges of entries, which ascend; one array for each field, of the data type given with it.
@@ -535,9 +535,11 @@ impl BasketDecoder<'_> {
             (Stored::InFile { .. }, Some(range)) => range,
             (Stored::InFile { .. }, None) => return Err(Error::corrupt("basket lacks a position")),
         };
-        if self.memory.keeps_pages()
-            && let Some(kept) = self.source.kept().get(&range)
-        {
+        let of = self.branch(branch)?;
+        let names = [of.file_name.as_str(), of.name.as_str()];
+        let keeps = self.source.kept(self.memory);
+        if let Some(kept) = keeps.and_then(|keeps| keeps.get(&range)) {
+            check_record(names, &kept, range.start)?;
             let head = BasketHead::read(&kept, range.start)?;
             let payload = kept.get(usize::from(head.key_bytes)..).unwrap_or_default();
             return work(head.open(payload)?, expected);
@@ -554,8 +556,7 @@ impl BasketDecoder<'_> {
                     record
                 }
             };
-            let of = self.branch(branch)?;
-            check_record([&of.file_name, &of.name], record, range.start)?;
+            check_record(names, record, range.start)?;
             let head = BasketHead::read(record, range.start)?;
             let payload = record.get(usize::from(head.key_bytes)..head.stored_bytes as usize);
             let payload = payload.ok_or_else(|| {
@@ -570,10 +571,9 @@ impl BasketDecoder<'_> {
             let _unpacked = self.memory.reserve_scratch(unpacked_bytes, "a decompressed basket")?;
             let unpacked = sized(&mut scratch.packed, unpacked_bytes)?;
             counters.decompress(payload.len(), unpacked_bytes, || compression::decompress_into(payload, unpacked))?;
-            if self.memory.keeps_pages() {
-                let most = self.source.session().budget().limit_bytes() / RECENT_BUDGET_PART;
+            if let Some(keeps) = keeps {
                 let key = record.get(..usize::from(head.key_bytes)).unwrap_or_default();
-                self.source.kept().keep(&range, &[key, unpacked], most);
+                keeps.keep(&range, &[key, unpacked]);
             }
             work(head.open(unpacked)?, expected)
         })

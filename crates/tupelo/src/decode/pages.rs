@@ -9,7 +9,7 @@ use super::fetch::Fetcher;
 use super::scratch::{sized, with_scratch};
 use crate::plan::{ClusterColumn, ColumnTable, PageSlice};
 use crate::schema::Field;
-use crate::source::{Metadata, RECENT_BUDGET_PART, RequestMemory, checked, compare, packed_bytes};
+use crate::source::{Metadata, RequestMemory, checked, compare, packed_bytes};
 use crate::{Error, Result, pool};
 
 /// Pages that are read at once, in bytes: together with one that is decompressed they stay in a core's own cache.
@@ -82,7 +82,7 @@ impl PageReader<'_> {
         mut decode: impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = run.first() else { return Ok(()) };
-        if self.memory.keeps_pages() && self.use_kept(field, run, &mut decode)? {
+        if self.use_kept(field, run, &mut decode)? {
             return Ok(());
         }
         let column = self.table.column(first.id);
@@ -128,9 +128,8 @@ impl PageReader<'_> {
                             false => BlockChecksums::Compare,
                         };
                         compression::decompress_while(stored, packed, checksums, pool::check)?;
-                        if self.memory.keeps_pages() {
-                            let most = self.metadata.session().budget().limit_bytes() / RECENT_BUDGET_PART;
-                            self.metadata.kept().keep(&slice.range, &[packed], most);
+                        if let Some(kept) = self.metadata.kept(self.memory) {
+                            kept.keep(&slice.range, &[packed]);
                         }
                         Ok::<_, Error>(&*packed)
                     })?;
@@ -149,19 +148,23 @@ impl PageReader<'_> {
         run: &[PageSlice],
         decode: &mut impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<bool> {
-        let pages = || run.chunk_by(|a, b| a.id == b.id);
-        let kept = pages().map(|slices| self.metadata.kept().get(&slices.first()?.range));
-        let Some(kept) = kept.collect::<Option<Vec<_>>>() else { return Ok(false) };
-        for (slices, packed) in pages().zip(kept) {
-            let slice = &slices[0];
+        let Some(kept) = self.metadata.kept(self.memory) else { return Ok(false) };
+        let page = |slice: &PageSlice| {
             let column = self.table.column(slice.id);
-            let elements = column.info.pages[slice.id.page as usize].elements as usize;
-            let within = |e: Error| self.table.named(field, column.within(slice.id.page, e));
-            if column.encoding.packed_bytes(elements as u64) != Some(packed.len() as u64) {
-                return Ok(false);
-            }
-            let counters = self.metadata.session().counters();
-            counters.decode(|| decode(slices, &column.encoding, elements, &packed)).map_err(within)?;
+            (column, column.info.pages[slice.id.page as usize].elements as usize)
+        };
+        let packed = |slices: &[PageSlice]| {
+            let (column, elements) = page(&slices[0]);
+            let bytes = column.encoding.packed_bytes(elements as u64);
+            kept.get(&slices[0].range).filter(|packed| bytes == Some(packed.len() as u64))
+        };
+        let pages = || run.chunk_by(|a, b| a.id == b.id);
+        let Some(all) = pages().map(packed).collect::<Option<Vec<_>>>() else { return Ok(false) };
+        for (slices, packed) in pages().zip(all) {
+            let (column, elements) = page(&slices[0]);
+            let decoded = || decode(slices, &column.encoding, elements, &packed);
+            let done = self.metadata.session().counters().decode(decoded);
+            done.map_err(|e| self.table.named(field, column.within(slices[0].id.page, e)))?;
         }
         Ok(true)
     }

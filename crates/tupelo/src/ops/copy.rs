@@ -13,12 +13,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
-use tupelo_format::descriptor::ColumnId;
 
 pub use self::options::CopyOptions;
 pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
 use super::import::{ClassNames, batch_of, imported, relabelled, representable, without_referenced};
+use crate::plan::Continuity;
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
@@ -148,18 +148,6 @@ struct LostMetadata {
     files: usize,
 }
 
-/// Checks that columns go on where they ended in the cluster before.
-fn check_elements(before: &[(ColumnId, Range<u64>)], elements: &[(ColumnId, Range<u64>)]) -> Result<()> {
-    let ends: HashMap<ColumnId, u64> = before.iter().map(|(column, range)| (*column, range.end)).collect();
-    for (column, Range { start, .. }) in elements {
-        if let Some(end) = ends.get(column).filter(|end| *end != start) {
-            let what = format!("column {column} begins at element {start} in a cluster, expected element {end}");
-            return Err(Error::corrupt(what));
-        }
-    }
-    Ok(())
-}
-
 impl<'f> Copier<'f> {
     fn new(file: &'f FileWriter, writer: NtupleWriter, how: CopyOptions, warnings: Vec<String>) -> Self {
         let before = (writer.entries(), writer.stored_bytes());
@@ -275,11 +263,13 @@ impl<'f> Copier<'f> {
     ) -> Result<bool> {
         let range = read.range();
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.how.pages == Pages::Keep);
-        let mut before = Vec::new();
+        let mut continuity = Continuity::default();
         while keeps_pages && next < range.end {
             let Sealed { end, cluster, missing, elements } = read.sealed(order, &(next..range.end))?;
-            check_elements(&before, &elements).map_err(|error| read.context(error))?;
-            before = elements;
+            let (number, elements) = elements;
+            for (column, elements) in elements {
+                continuity.go_on(number, column, elements).map_err(|error| read.context(error))?;
+            }
             match cluster.map(|(cluster, pages)| (self.writer.check_sealed(cluster, missing), pages)) {
                 None => {}
                 // Other clusters of the file hardly have other encodings.

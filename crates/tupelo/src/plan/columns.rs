@@ -114,13 +114,22 @@ impl Continuity {
         listed: &ColumnPages,
     ) -> Result<()> {
         let Some(first) = listed.first_element else { return Ok(()) };
-        let before = self.ends.insert(id, (cluster.number, first.saturating_add(listed.elements())));
-        let expected = before.filter(|(number, _)| number.checked_add(1) == Some(cluster.number)).map(|(_, end)| end);
-        match expected {
-            Some(end) if end != first && !descriptor.column(id)?.is_deferred() => Err(Error::corrupt(format!(
-                "column {id} begins at element {first} in cluster {}, expected element {end}",
-                cluster.number
-            ))),
+        match self.go_on(cluster.number, id, first..first.saturating_add(listed.elements())) {
+            Err(_) if descriptor.column(id)?.is_deferred() => Ok(()),
+            checked => checked,
+        }
+    }
+
+    /// Checks the elements of a column in the cluster with a number.
+    pub(crate) fn go_on(&mut self, number: u64, id: ColumnId, elements: Range<u64>) -> Result<()> {
+        let Range { start, end } = elements;
+        let before = self.ends.insert(id, (number, end));
+        match before.filter(|(last, _)| last.checked_add(1) == Some(number)) {
+            Some((_, expected)) if expected != start => {
+                let what =
+                    format!("column {id} begins at element {start} in cluster {number}, expected element {expected}");
+                Err(Error::corrupt(what))
+            }
             _ => Ok(()),
         }
     }

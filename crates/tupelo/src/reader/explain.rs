@@ -17,7 +17,7 @@ const MAX_ALIGNED: usize = 120;
 /// from metadata alone.
 ///
 /// Its `Display` is a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
     /// Entries of the range, before a cut, without those that zone maps rule out.
@@ -110,7 +110,7 @@ pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], entrie
     }
     let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
     let requests = plan::requests(hints, &all);
-    Ok(Explanation { entries: entries.len(), ruled_out: 0, clusters, columns, requests })
+    Ok(Explanation { entries: entries.len(), clusters, columns, requests, ..Explanation::default() })
 }
 
 impl fmt::Display for Explanation {
@@ -178,7 +178,7 @@ mod tests {
             requests: 1,
         };
         let columns = vec![column(&"x".repeat(70_000)), column("short")];
-        let text = Explanation { entries: 1, ruled_out: 0, clusters: 1, columns, requests: 2 }.to_string();
+        let text = Explanation { entries: 1, clusters: 1, columns, requests: 2, ..Explanation::default() }.to_string();
         assert!(text.contains(&"x".repeat(70_000)));
         assert!(text.lines().filter(|line| line.len() > 200).count() == 1, "{}", text.len());
     }

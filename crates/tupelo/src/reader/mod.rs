@@ -32,9 +32,9 @@ pub use objects::Objects;
 pub use open::OpenOptions;
 pub(crate) use open::may_be_repaired;
 
-pub(crate) use read::zones;
 pub use read::{DEFAULT_BATCH_BYTES, Entries, Read};
 pub use skipped::Skipped;
+pub(crate) use sources::zones;
 pub(crate) use sources::{Attached, Sealed, StoredPage, TreeExtras, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};
 pub use table::{Paired, Table, Unmatched};

@@ -2,7 +2,6 @@
 
 mod edit;
 mod left_out;
-pub(crate) mod zones;
 
 use std::collections::HashSet;
 use std::ops::{Range, RangeBounds};
@@ -16,6 +15,7 @@ pub use self::edit::Entries;
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
+use super::sources::zones::widened;
 use super::sources::{Cost, EntrySource, Ntuple, Sealed, Tree};
 use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
@@ -611,7 +611,7 @@ impl Read {
         let possible = self.possible(entries);
         let mut decoded = self.decoded(possible.clone(), shares);
         let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded, &self.needed_after_cut())).transpose()?;
-        let kept = kept.map(|kept| zones::widened(kept, &possible, entries));
+        let kept = kept.map(|kept| widened(kept, &possible, entries));
         Ok((self.batch(&mut decoded)?, kept))
     }
 
@@ -619,10 +619,8 @@ impl Read {
     fn possible(&self, entries: &Range<u64>) -> EntrySet {
         let cut = self.cut.as_ref().and_then(|cut| cut.expression());
         match cut {
-            Some((cut, is_field)) if !self.source.schema().runs_user_code() => {
-                self.source.possible(cut, &is_field, entries)
-            }
-            _ => entries.clone().into(),
+            Some((cut, is_field)) => self.source.possible(cut, &is_field, entries),
+            None => entries.clone().into(),
         }
     }
 

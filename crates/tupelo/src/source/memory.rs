@@ -4,6 +4,7 @@
 //! caller asked for may be more than the budget, where the file has stored enough bytes for them.
 
 mod kept;
+mod recent;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use self::kept::KeptPages;
+pub(super) use self::recent::Recent;
 use super::{Blob, BlobRange};
 use crate::error::Remedy;
 use crate::{Error, Result};

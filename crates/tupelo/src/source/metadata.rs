@@ -1,6 +1,5 @@
 //! The metadata of one ntuple: its descriptor, and its page lists as they are needed.
 
-use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +8,7 @@ use tupelo_format::descriptor::{AttributeSet, ColumnId, Descriptor};
 use tupelo_format::envelope::{ClusterSummary, ColumnPages, EnvelopeType, Footer, Header, PageList};
 use tupelo_format::open;
 
+use super::memory::Recent;
 use super::work::MetadataBytes;
 use super::{KeptPages, PageStore, RequestMemory, Reservation, Session, size_limit};
 use crate::{Error, ErrorKind, Result};
@@ -57,59 +57,18 @@ pub(crate) struct Metadata {
     session: Session,
     store: Box<dyn PageStore>,
     descriptor: Descriptor,
-    page_lists: Mutex<PageLists>,
+    /// By cluster group.
+    page_lists: Mutex<Recent<usize, CachedList>>,
     kept: KeptPages,
     verifies: bool,
     _reserved: [Reservation; 2],
 }
 
-/// The most recently used page lists, by cluster group.
-#[derive(Debug, Default)]
-struct PageLists {
-    lists: HashMap<usize, CachedList>,
-    /// The groups in order of their last use.
-    by_use: BTreeMap<u64, usize>,
-    /// Memory of all lists, in bytes.
-    bytes: u64,
-    uses: u64,
-}
-
+/// A page list, and the memory that it takes.
 #[derive(Debug)]
 struct CachedList {
     list: Arc<PageList>,
-    reserved: Reservation,
-    last_use: u64,
-}
-
-impl PageLists {
-    fn get(&mut self, group: usize) -> Option<Arc<PageList>> {
-        self.uses += 1;
-        let cached = self.lists.get_mut(&group)?;
-        self.by_use.remove(&cached.last_use);
-        self.by_use.insert(self.uses, group);
-        cached.last_use = self.uses;
-        Some(Arc::clone(&cached.list))
-    }
-
-    fn insert(&mut self, group: usize, list: Arc<PageList>, reserved: Reservation, max_bytes: u64) {
-        self.remove(group);
-        self.uses += 1;
-        self.bytes += reserved.bytes();
-        self.by_use.insert(self.uses, group);
-        self.lists.insert(group, CachedList { list, reserved, last_use: self.uses });
-        // The newest one stays, however large.
-        while self.bytes > max_bytes && self.lists.len() > 1 {
-            let Some((_, &oldest)) = self.by_use.first_key_value() else { break };
-            self.remove(oldest);
-        }
-    }
-
-    fn remove(&mut self, group: usize) {
-        if let Some(cached) = self.lists.remove(&group) {
-            self.by_use.remove(&cached.last_use);
-            self.bytes -= cached.reserved.bytes();
-        }
-    }
+    _reserved: Reservation,
 }
 
 impl Metadata {
@@ -124,15 +83,9 @@ impl Metadata {
         let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
         session.take_work(MetadataBytes::of_envelopes(page_lists))?;
         let reserved = [records, session.budget().reserve(schema_bytes(&descriptor), "the schema")?];
-        let metadata = Self {
-            session,
-            store,
-            descriptor,
-            page_lists: Mutex::default(),
-            kept: KeptPages::default(),
-            verifies,
-            _reserved: reserved,
-        };
+        let kept = KeptPages::new(session.budget());
+        let metadata =
+            Self { session, store, descriptor, page_lists: Mutex::default(), kept, verifies, _reserved: reserved };
         // No entry range leads to a group without entries; but its clusters may have some.
         for (index, group) in metadata.descriptor.cluster_groups().iter().enumerate() {
             if group.entries == 0 && group.clusters > 0 {
@@ -178,9 +131,9 @@ impl Metadata {
         self.session.budget().request(size_limit(self.store.size()))
     }
 
-    /// The decompressed pages that are kept for later requests.
-    pub(crate) fn kept(&self) -> &KeptPages {
-        &self.kept
+    /// The decompressed pages that are kept for later requests, if the request uses them.
+    pub(crate) fn kept(&self, request: &RequestMemory) -> Option<&KeptPages> {
+        request.keeps_pages().then_some(&self.kept)
     }
 
     /// Whether page checksums are compared.
@@ -188,25 +141,29 @@ impl Metadata {
         self.verifies
     }
 
-    fn page_lists(&self) -> std::sync::MutexGuard<'_, PageLists> {
+    fn page_lists(&self) -> std::sync::MutexGuard<'_, Recent<usize, CachedList>> {
         self.page_lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The page list of a cluster group.
     pub(crate) fn page_list(&self, group: usize) -> Result<Arc<PageList>> {
-        if let Some(list) = self.page_lists().get(group) {
+        if let Some(list) = self.known_page_list(group) {
             return Ok(list);
         }
         match self.read_page_lists(&[group]) {
             // Other lists may have taken the memory.
-            Err(error) if error.kind() == ErrorKind::Limit && !self.page_lists().lists.is_empty() => {
-                *self.page_lists() = PageLists::default();
+            Err(error) if error.kind() == ErrorKind::Limit && !self.page_lists().is_empty() => {
+                *self.page_lists() = Recent::default();
                 self.read_page_lists(&[group])?;
             }
             read => read?,
         }
-        let read = self.page_lists().get(group);
+        let read = self.known_page_list(group);
         read.ok_or_else(|| Error::corrupt(format!("cluster group {group} does not exist")))
+    }
+
+    fn known_page_list(&self, group: usize) -> Option<Arc<PageList>> {
+        self.page_lists().get(&group).map(|cached| Arc::clone(&cached.list))
     }
 
     /// Reads page lists with one vector read, and keeps them.
@@ -223,7 +180,9 @@ impl Metadata {
                 read => read?,
             };
             let max_bytes = self.session.budget().limit_bytes() / LIST_BUDGET_PART;
-            self.page_lists().insert(group, Arc::new(list), reserved, max_bytes);
+            let bytes = reserved.bytes();
+            let cached = CachedList { list: Arc::new(list), _reserved: reserved };
+            self.page_lists().insert(group, cached, bytes, max_bytes);
         }
         Ok(())
     }
@@ -234,7 +193,7 @@ impl Metadata {
         let records = self.descriptor.cluster_groups();
         let missing: Vec<usize> = {
             let lists = self.page_lists();
-            groups.filter(|group| !lists.lists.contains_key(group)).collect()
+            groups.filter(|group| !lists.contains(group)).collect()
         };
         let stored = |group: usize| records.get(group).map_or(0, |record| record.page_list.locator.stored_bytes());
         let (mut batch, mut bytes) = (Vec::new(), 0u64);
@@ -266,7 +225,7 @@ impl Metadata {
             if clusters.len() >= most {
                 break;
             }
-            if most == usize::MAX && !self.page_lists().lists.contains_key(&group) {
+            if most == usize::MAX && !self.page_lists().contains(&group) {
                 self.prefetch_page_lists(group..last);
             }
             // They follow each other, here and in the list of groups.

@@ -50,7 +50,7 @@ use crate::{Error, Result};
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
 /// Recent reads, and decompressed pages, are kept in this part of the memory budget.
-pub(crate) const RECENT_BUDGET_PART: u64 = 2;
+const RECENT_BUDGET_PART: u64 = 2;
 
 /// A ROOT file whose head and tail have been fetched.
 #[derive(Debug, Clone)]

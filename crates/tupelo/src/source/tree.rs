@@ -81,6 +81,7 @@ impl TreeSource {
         let mut other_names: Vec<String> = elsewhere.map(|branch| branch.file_name.clone()).collect();
         other_names.sort_unstable();
         other_names.dedup();
+        let kept = KeptPages::new(budget);
         let identity = xxh3(&[&bytes[..], &file.size().to_le_bytes()].concat());
         Ok(Self {
             file,
@@ -94,7 +95,7 @@ impl TreeSource {
             identity,
             record_bytes: bytes.len() as u64,
             stored_record_bytes: key.nbytes.into(),
-            kept: KeptPages::default(),
+            kept,
             _reserved: [tree_memory, schema_memory, cluster_memory],
         })
     }
@@ -158,9 +159,9 @@ impl TreeSource {
         self.session().budget().request(others.fold(self.file.size(), u64::saturating_add))
     }
 
-    /// The decompressed baskets that are kept for later requests.
-    pub(crate) fn kept(&self) -> &KeptPages {
-        &self.kept
+    /// The decompressed baskets that are kept for later requests, if the request uses them.
+    pub(crate) fn kept(&self, request: &RequestMemory) -> Option<&KeptPages> {
+        request.keeps_pages().then_some(&self.kept)
     }
 
     /// Number of clusters.

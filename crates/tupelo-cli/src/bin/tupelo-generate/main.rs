@@ -10,6 +10,7 @@ mod kinematics;
 mod nanoaod;
 mod physlite;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::process::ExitCode;
 
@@ -65,11 +66,18 @@ struct Arguments {
     /// Of physlite, the file whose events are drawn
     #[arg(long, value_name = "FILE", required_if_eq("kind", "physlite"))]
     from: Option<String>,
+    #[arg(skip)]
+    original: OnceCell<Original>,
 }
 
 impl Arguments {
-    fn original(&self) -> Result<Original> {
-        Original::open(self.from.as_deref().unwrap_or_default())
+    /// The file whose events are drawn, opened once.
+    fn original(&self) -> Result<&Original> {
+        if let Some(original) = self.original.get() {
+            return Ok(original);
+        }
+        let original = Original::open(self.from.as_deref().unwrap_or_default())?;
+        Ok(self.original.get_or_init(|| original))
     }
 }
 

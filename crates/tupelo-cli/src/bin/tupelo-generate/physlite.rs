@@ -1,17 +1,18 @@
 //! Events of a real file of ATLAS, resampled: each event is one of the file, drawn at random.
 
+use std::ops::ControlFlow;
+
 use arrow_array::RecordBatch;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
+use tupelo::ops::copy::{CopyOptions, copy};
 use tupelo::schema::Schema;
 use tupelo::writer::WriteOptions;
 use tupelo::{Error, File, FileWriter, Ntuple, Result};
+use tupelo_xaod::EVENTS;
 
 /// Events of a batch: one has about 50 KiB.
 const BATCH_EVENTS: u64 = 256;
-/// Names of the ntuple with the events.
-const NAMES: [&str; 2] = ["EventData", "RNT:CollectionTree"];
-
 /// The file whose events are drawn.
 #[derive(Debug, Clone)]
 pub(crate) struct Original {
@@ -23,8 +24,10 @@ impl Original {
     pub(crate) fn open(path: &str) -> Result<Self> {
         let file = tupelo::open(path).open_file()?;
         let names = file.ntuple_names()?;
-        let Some(name) = NAMES.iter().find(|name| names.iter().any(|known| known == *name)) else {
-            let what = format!("{path} contains no ntuple '{}' with ATLAS's events", NAMES[0]);
+        // The last one is of trees.
+        let [usual, early, _] = EVENTS;
+        let Some(name) = [usual, early].into_iter().find(|name| names.iter().any(|known| known == name)) else {
+            let what = format!("{path} contains no ntuple '{usual}' with ATLAS's events");
             return Err(Error::invalid_argument(what));
         };
         let events = file.ntuple(Some(name))?;
@@ -53,14 +56,8 @@ impl Original {
     pub(crate) fn write_others(&self, file: &FileWriter) -> Result<()> {
         for name in self.file.ntuple_names()?.iter().filter(|name| *name != self.events.path()) {
             let read = self.file.ntuple(Some(name))?.read_all();
-            tupelo::ops::copy::copy(
-                read,
-                file,
-                name,
-                WriteOptions::default(),
-                tupelo::ops::copy::CopyOptions::default(),
-                &mut |_| std::ops::ControlFlow::Continue(()),
-            )?;
+            let (options, how) = (WriteOptions::default(), CopyOptions::default());
+            copy(read, file, name, options, how, &mut |_| ControlFlow::Continue(()))?;
         }
         Ok(())
     }

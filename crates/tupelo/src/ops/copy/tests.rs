@@ -9,6 +9,8 @@ use tupelo_format::compression::Compression;
 use tupelo_storage::objects::ObjectMemory;
 use tupelo_storage::{MemoryFile, MemorySink};
 
+use tupelo_format::descriptor::ColumnId;
+
 use super::*;
 use crate::dataset::FieldPolicy;
 use crate::reader::{File, Table};
@@ -91,9 +93,15 @@ fn pages_stay_in_other_encodings_and_before_late_fields() {
 #[test]
 fn columns_go_on_where_they_ended() {
     let [first, second] = [0, 1].map(ColumnId::from);
-    let before = [(first, 0..10), (second, 0..3)];
-    assert!(check_elements(&before, &[(second, 3..5), (first, 10..20)]).is_ok());
-    assert!(check_elements(&[], &[(first, 7..9)]).is_ok());
-    let error = check_elements(&before, &[(first, 10..20), (second, 4..5)]).unwrap_err().to_string();
-    assert!(error.contains("begins at element 4 in a cluster, expected element 3"), "{error}");
+    let before = |second_start: u64| {
+        let mut continuity = Continuity::default();
+        let ranges = [(0, first, 0..10), (0, second, 0..3), (1, second, second_start..5), (1, first, 10..20)];
+        ranges.into_iter().try_for_each(|(number, column, elements)| continuity.go_on(number, column, elements))
+    };
+    assert!(before(3).is_ok());
+    assert!(Continuity::default().go_on(3, first, 7..9).is_ok());
+    let error = before(4).unwrap_err().to_string();
+    assert!(error.contains("begins at element 4 in cluster 1, expected element 3"), "{error}");
+    let mut continuity = Continuity::default();
+    assert!(continuity.go_on(0, first, 0..10).is_ok() && continuity.go_on(2, first, 15..20).is_ok());
 }

@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_schema::DataType;
 
 use crate::expression::Bounds;
-use crate::plan::ColumnTable;
 use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
 use crate::reader::zones::{Zone, digest, has_bounds};
@@ -77,19 +76,11 @@ pub fn write_zones<S: AsRef<str>>(
     let source = ntuple.source();
     for cluster in source.clusters(0..ntuple.entries())? {
         let range = cluster.entry_range();
-        let missing = fields.iter().copied().filter(|field| !known.cover(&field.name, &range));
-        let zones = zones(&ntuple, &missing.collect::<Vec<_>>(), &range, zone_entries, |field, entries, bounds| {
-            Zone { field: field.to_owned(), entries, bounds, digest: 0 }
-        })?;
-        let memory = source.request_memory();
-        let mut digests: HashMap<&str, Option<u64>> = HashMap::new();
-        for field in &fields {
-            digests.insert(&field.name, digest(&mut ColumnTable::new(source, &memory), field, &cluster)?);
+        let mut digests: Vec<(&Field, u64)> = Vec::new();
+        for field in fields.iter().copied().filter(|field| !known.cover(&field.name, &range)) {
+            digests.extend(digest(source, field, &cluster)?.map(|digest| (field, digest)));
         }
-        let zones: Vec<Zone> = zones
-            .into_iter()
-            .filter_map(|zone| Some(Zone { digest: digests.get(zone.field.as_str()).copied().flatten()?, ..zone }))
-            .collect();
+        let zones = zones(&ntuple, &digests, &range, zone_entries)?;
         let ranges: Vec<Range<u64>> = zones.iter().map(|zone| zone.entries.clone()).collect();
         set.write(&ranges, &Zone::batch(&zones)?)?;
         written.zones += zones.len();
@@ -101,27 +92,24 @@ pub fn write_zones<S: AsRef<str>>(
     Ok(Some(written))
 }
 
-/// The bounds of fields in the zones of a range.
-fn zones(
-    ntuple: &Ntuple,
-    fields: &[&Field],
-    range: &Range<u64>,
-    zone_entries: u64,
-    zone: impl Fn(&str, Range<u64>, Bounds) -> Zone,
-) -> Result<Vec<Zone>> {
+/// The zones of a range of fields, which have these digests.
+fn zones(ntuple: &Ntuple, fields: &[(&Field, u64)], range: &Range<u64>, zone_entries: u64) -> Result<Vec<Zone>> {
     let mut found = Vec::new();
-    if fields.is_empty() || range.is_empty() {
+    if fields.is_empty() {
         return Ok(found);
     }
-    let names: Vec<String> = fields.iter().map(|field| escaped(&field.name)).collect();
+    let names: Vec<String> = fields.iter().map(|(field, _)| escaped(&field.name)).collect();
+    let digests: HashMap<&str, u64> = fields.iter().map(|(field, digest)| (field.name.as_str(), *digest)).collect();
     let mut start = range.start;
     for batch in ntuple.read(&names)?.entries(range.clone()).batches(zone_entries)? {
         let batch = batch?;
-        let end = start + batch.num_rows() as u64;
+        let entries = start..start + batch.num_rows() as u64;
+        start = entries.end;
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            found.push(zone(field.name(), start..end, bounds(array, Bounds::NONE)));
+            let Some(&digest) = digests.get(field.name().as_str()) else { continue };
+            let bounds = bounds(array, Bounds::NONE);
+            found.push(Zone { field: field.name().clone(), entries: entries.clone(), bounds, digest });
         }
-        start = end;
     }
     Ok(found)
 }

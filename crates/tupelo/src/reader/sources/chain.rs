@@ -462,10 +462,9 @@ impl EntrySource for Chain {
         let of_part = |(index, own): (usize, EntrySet)| {
             let start = self.parts().get(index).map_or(0, |part| part.entries.start);
             // A file that cannot be opened is an error where its entries are read.
-            let source = self.source(index).ok().filter(|source| !source.schema().runs_user_code());
-            let possible = match source {
-                Some(source) => source.possible(cut, is_field, &own.span()),
-                None => own,
+            let possible = match self.source(index) {
+                Ok(source) => source.possible(cut, is_field, &own.span()),
+                Err(_) => own,
             };
             possible.ranges().iter().map(|range| range.start + start..range.end + start).collect::<Vec<_>>()
         };
@@ -473,8 +472,7 @@ impl EntrySource for Chain {
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
-        let mut whole =
-            Explanation { entries: entries.len(), ruled_out: 0, clusters: 0, columns: Vec::new(), requests: 0 };
+        let mut whole = Explanation { entries: entries.len(), ..Explanation::default() };
         let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
         for (index, own) in self.parts_of(entries) {
             let source = self.source(index)?;

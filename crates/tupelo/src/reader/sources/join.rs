@@ -253,8 +253,7 @@ impl EntrySource for Join {
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
-        let mut whole =
-            Explanation { entries: entries.len(), ruled_out: 0, clusters: 0, columns: Vec::new(), requests: 0 };
+        let mut whole = Explanation { entries: entries.len(), ..Explanation::default() };
         let (cut, others) = (self.chosen(cut)?, self.chosen(others)?);
         for (number, side) in self.inner.sides.iter().enumerate() {
             let own = |chosen: &[Chosen]| {

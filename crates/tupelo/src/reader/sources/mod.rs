@@ -8,6 +8,7 @@ mod ntuple;
 mod parts;
 mod sealed;
 mod tree;
+pub(crate) mod zones;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -217,14 +218,14 @@ pub(crate) struct Sealed {
     /// The places of fields that the cluster does not store for all its entries, each with the number of entries at the
     /// beginning that have the default value.
     pub(crate) missing: Vec<(usize, u64)>,
-    /// The elements of each stored column that is not deferred, counted through all clusters.
-    pub(crate) elements: Vec<(ColumnId, Range<u64>)>,
+    /// The number of the cluster, and the elements of each stored column that is not deferred, counted through all clusters.
+    pub(crate) elements: (u64, Vec<(ColumnId, Range<u64>)>),
 }
 
 impl Sealed {
     /// Entries that must be decoded.
     pub(crate) fn none(end: u64) -> Self {
-        Self { end, cluster: None, missing: Vec::new(), elements: Vec::new() }
+        Self { end, cluster: None, missing: Vec::new(), elements: (0, Vec::new()) }
     }
 }
 
@@ -369,7 +370,11 @@ impl EntrySource for Ntuple {
     }
 
     fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
-        self.zones().possible(cut, is_field, entries)
+        match self.source_schema().runs_user_code() {
+            // The values that a cut sees are others.
+            true => entries.clone().into(),
+            false => self.zones().possible(cut, is_field, entries),
+        }
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {

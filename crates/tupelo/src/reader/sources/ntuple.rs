@@ -11,8 +11,8 @@ use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
-use super::super::read::zones::{ZONE_MAPS_SET, Zone, Zones};
 use super::super::skipped::Skipped;
+use super::zones::{ZONE_MAPS_SET, Zone, Zones};
 use super::{Attached, METADATA_SET, Sidecar};
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
@@ -416,8 +416,8 @@ impl Sidecar for Ntuple {
         let mut sets =
             names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<Vec<_>>>()?;
         // Zone maps are of these pages. Another program may have a set with this name.
-        let zones = Zone::schema()?;
-        sets.retain(|(name, set)| name != ZONE_MAPS_SET || !set.has_user_data(&zones));
+        let are_zones = |set: &Self| Zone::schema().is_ok_and(|zones| set.has_user_data(&zones));
+        sets.retain(|(name, set)| name != ZONE_MAPS_SET || !are_zones(set));
         let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
         Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets, ..Attached::default() })
     }

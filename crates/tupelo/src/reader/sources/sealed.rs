@@ -95,6 +95,7 @@ pub(super) fn sealed(ntuple: &Ntuple, fields: &[Field], entries: &Range<u64>) ->
     ntuple.in_any_store(&|from| {
         let (end, listed) = listed(from, fields, entries)?;
         let Some(Listed { cluster, about, pages, missing, elements }) = listed else { return Ok(Sealed::none(end)) };
+        let elements = (cluster.number, elements);
         let cluster = Some((about, read(ntuple.clone(), from.clone(), cluster, pages)));
         Ok(Sealed { end, cluster, missing, elements })
     })
@@ -108,6 +109,7 @@ struct Listed {
     pages: Vec<((usize, usize), StoredPage)>,
     /// As those of [`Sealed`].
     missing: Vec<(usize, u64)>,
+    /// Of each column.
     elements: Vec<(ColumnId, Range<u64>)>,
 }
 

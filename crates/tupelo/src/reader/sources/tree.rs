@@ -423,7 +423,7 @@ impl EntrySource for Tree {
             }
         }
         let clusters = self.source.clusters(entries.span()).filter(|cluster| entries.meets(cluster)).count() as u64;
-        Ok(Explanation { entries: entries.len(), ruled_out: 0, clusters, columns, requests })
+        Ok(Explanation { entries: entries.len(), clusters, columns, requests, ..Explanation::default() })
     }
 
     fn sidecar(&self) -> &dyn Sidecar {

@@ -380,7 +380,7 @@ fn of_record(place: &Basket, record: &Bytes, offset: u64) -> Result<Moving> {
         branch: place.branch,
         number: place.number,
         first_entry: place.entries.start,
-        basket: MovedBasket::of_record(&record[..key_bytes]),
+        basket: MovedBasket::of_record(head, &record[..key_bytes]),
         payload: record.slice(key_bytes..),
         object_bytes: head.object_bytes,
         codec: place.codec,

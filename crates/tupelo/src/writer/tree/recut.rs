@@ -208,8 +208,9 @@ impl MovedTreeWriter {
                 let name = group.get(place).map_or("", |recut| recut.name.as_str());
                 tree.context(error.within(format!("basket {number}")).within(format!("branch '{name}'")))
             };
-            let added = |mut entries: StoredEntries| entries.add_process_offset(process_offset).map(|()| entries);
-            Ok((place, number, open().and_then(|entries| Ok(added(entries)?)).map_err(named)?))
+            let mut entries = open().map_err(&named)?;
+            entries.add_process_offset(process_offset).map_err(|error| named(error.into()))?;
+            Ok((place, number, entries))
         })?;
         let mut opened = opened.into_iter().peekable();
         let mut full = Vec::new();

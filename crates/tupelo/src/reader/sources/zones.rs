@@ -4,6 +4,7 @@
 //! some value is NaN, and a digest of where the field is stored in the cluster. Zones whose digest is another one are stale,
 //! and not used.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,26 +97,23 @@ impl Zones {
     /// Those of an ntuple with these fields that are not stale.
     pub(crate) fn fresh(source: &Metadata, schema: &Schema, zones: &[Zone]) -> Result<Self> {
         let mut found: HashMap<String, Vec<(Range<u64>, Bounds)>> = HashMap::new();
-        let names: BTreeSet<&str> = zones.iter().map(|zone| zone.field.as_str()).collect();
+        let fields: HashMap<&str, &Field> = schema.fields.iter().map(|field| (field.name.as_str(), field)).collect();
         let mut digests: HashMap<(&str, u64), Option<u64>> = HashMap::new();
-        let memory = source.request_memory();
         let clusters = source.clusters(0..source.descriptor().entries())?;
-        for name in names {
-            let Some(field) = schema.fields.iter().find(|field| field.name == name) else { continue };
-            let mut table = ColumnTable::new(source, &memory);
-            for cluster in &clusters {
-                digests.insert((name, cluster.number), digest(&mut table, field, cluster)?);
-            }
-        }
         for zone in zones {
             let place = clusters.partition_point(|cluster| cluster.entry_range().end <= zone.entries.start);
-            let Some(cluster) = clusters.get(place) else { continue };
-            let is_within = cluster.entry_range().start <= zone.entries.start
-                && zone.entries.end <= cluster.entry_range().end
-                && !zone.entries.is_empty();
-            let known = digests.get(&(zone.field.as_str(), cluster.number)).copied().flatten();
-            let are_numbers = !zone.bounds.lowest.is_nan() && !zone.bounds.highest.is_nan();
-            if is_within && are_numbers && known == Some(zone.digest) {
+            let (Some(cluster), Some(field)) = (clusters.get(place), fields.get(zone.field.as_str())) else { continue };
+            let range = cluster.entry_range();
+            let is_within =
+                range.start <= zone.entries.start && zone.entries.end <= range.end && !zone.entries.is_empty();
+            if !is_within || zone.bounds.lowest.is_nan() || zone.bounds.highest.is_nan() {
+                continue;
+            }
+            let known = match digests.entry((&zone.field, cluster.number)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(digest(source, field, cluster)?),
+            };
+            if known == Some(zone.digest) {
                 found.entry(zone.field.clone()).or_default().push((zone.entries.clone(), zone.bounds));
             }
         }
@@ -168,8 +166,9 @@ impl Zones {
 }
 
 /// A number that changes when the values of a field in a cluster are stored elsewhere, or otherwise.
-pub(crate) fn digest(table: &mut ColumnTable<'_>, field: &Field, cluster: &Cluster) -> Result<Option<u64>> {
-    let mut bytes = Vec::new();
+pub(crate) fn digest(source: &Metadata, field: &Field, cluster: &Cluster) -> Result<Option<u64>> {
+    let memory = source.request_memory();
+    let (mut table, mut bytes) = (ColumnTable::new(source, &memory), Vec::new());
     let mut add = |number: u64| bytes.extend_from_slice(&number.to_le_bytes());
     for column in plan::columns(field) {
         let Some((index, _)) = table.stored(column.field, column.k, cluster)? else { return Ok(None) };
@@ -191,7 +190,7 @@ pub(crate) fn digest(table: &mut ColumnTable<'_>, field: &Field, cluster: &Clust
 }
 
 /// The answers for entries that may be kept as answers for all of a range.
-pub(super) fn widened(kept: BooleanArray, possible: &EntrySet, entries: &Range<u64>) -> BooleanArray {
+pub(in crate::reader) fn widened(kept: BooleanArray, possible: &EntrySet, entries: &Range<u64>) -> BooleanArray {
     if possible.as_range().as_ref() == Some(entries) {
         return kept;
     }
@@ -212,9 +211,6 @@ pub(crate) fn has_bounds(data_type: &DataType) -> bool {
     match data_type {
         DataType::LargeList(item) => has_bounds(item.data_type()),
         DataType::FixedSizeList(item, _) => has_bounds(item.data_type()),
-        other => {
-            other.is_numeric()
-                && !matches!(other, DataType::Float16 | DataType::Decimal128(..) | DataType::Decimal256(..))
-        }
+        other => other.is_integer() || matches!(other, DataType::Float32 | DataType::Float64),
     }
 }
