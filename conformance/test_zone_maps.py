@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+import pyarrow.compute as pc
 import pytest
 from panel import BUILD, TUPELO, agree, judge, root_error, run, tupelo_dump
 
@@ -39,6 +43,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         f"{zones}:Events",
         "--fields",
         "run,event,luminosityBlock,MET_*,Muon_pt",
+        "--bloom",
+        "event",
         "--zone-entries",
         "500",
     )
@@ -72,6 +78,103 @@ def test_cuts_keep_the_same_and_read_less(files: tuple[Path, Path]) -> None:
     assert documents[1]["ruled_out"] >= EVENTS - 1000
     assert bytes_read[1] < 0.1 * bytes_read[0]
     assert "zone maps rule out" in run("explain", f"{files[1]}:Events", "--fields", "MET_pt", "--cut", cut)
+
+
+def test_filters_of_arrow_polars_and_duckdb_read_less(files: tuple[Path, Path]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    plain, zones = (tupelo.open(f"{path}:Events", metrics=True) for path in files)
+    events = plain.arrays(["event"], library="np")["event"]
+    some, last = int(events[1000]), int(events[-1])
+
+    def by_arrow(ntuple: tupelo.Ntuple) -> list[dict[str, object]]:
+        chosen = (pc.field("event") > last - 700) & (pc.field("MET_pt") > 20.1)
+        return ntuple.dataset().to_table(columns=["event", "MET_phi"], filter=chosen).to_pylist()
+
+    def by_polars(ntuple: tupelo.Ntuple) -> list[dict[str, object]]:
+        chosen = pl.col("event").is_between(some - 5, some + 5) | (
+            (pl.col("event") > last - 9) & (pl.col("MET_pt") > 20.1)
+        )
+        return ntuple.scan().filter(chosen).select("event", "MET_phi").collect().to_dicts()
+
+    def by_duckdb(ntuple: tupelo.Ntuple) -> list[dict[str, object]]:
+        events = ntuple.dataset()  # noqa: F841 – DuckDB finds it by its name.
+        where = f"event between {some} and {some + 30}"
+        return duckdb.sql(f"select event, MET_phi from events where {where}").to_arrow_table().to_pylist()
+
+    for ask in (by_arrow, by_polars, by_duckdb):
+        answers, pages = [], []
+        for ntuple in (plain, zones):
+            assert ntuple.metrics is not None
+            # The zone maps themselves are read once.
+            ntuple.dataset().count_rows(filter=pc.field("event") < 0)
+            before = ntuple.metrics.unpacked_bytes
+            answers.append(ask(ntuple))
+            pages.append(ntuple.metrics.unpacked_bytes - before)
+        assert answers[0]
+        assert answers[0] == answers[1], ask
+        assert pages[1] < 0.2 * pages[0], ask
+
+
+def _sets(folder: Path, name: str) -> list[str]:
+    return list(tupelo.open(f"{folder}/zones.root:{name}").attribute_sets)
+
+
+def test_zone_maps_made_when_writing_keep_the_same(tmp_path: Path) -> None:
+    """Random filters of Arrow and polars, at the edges of zones too, keep what they keep without zone maps."""
+    count, seed = 40_000, random.Random(7)
+    entries = np.arange(count)
+    noise = np.random.default_rng(7)
+    columns = {
+        "run": (entries // 700).astype("i4"),
+        "large": (entries // 3 + (1 << 60)).astype("u8"),
+        "small": (entries // 400 - 50).astype("i1"),
+        "single": (entries // 90 * 0.1).astype("f4"),
+        "double": np.where(entries % 9001 == 5, np.nan, entries / 7 - 100),
+        "any": noise.normal(size=count),
+    }
+    with tupelo.recreate(tmp_path / "zones.root", zone_maps=True) as file:
+        file.mkrntuple("events", columns)
+        file.mkrntuple("text", {"name": ["a"]})
+        file.mkrntuple("none", columns, zone_maps=False)
+        file.mkrntuple("some", columns, zone_maps=["run", "s*"])
+    names = [_sets(tmp_path, name) for name in ("events", "text", "none", "some")]
+    assert names == [["zone_maps"], [], [], ["zone_maps"]]
+    zones = tupelo.open(f"{tmp_path}/zones.root:events")
+    table = tupelo.open(f"{tmp_path}/zones.root:none").arrays(library="arrow")
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    operators = ["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"]
+
+    def random_filter(field: object, depth: int) -> object:
+        if depth and seed.random() < 0.5:
+            first, second = random_filter(field, depth - 1), random_filter(field, depth - 1)
+            return first & second if seed.random() < 0.5 else first | second  # type: ignore[operator]
+        name = seed.choice(list(columns))
+        value = columns[name][seed.randrange(count)].item()
+        if isinstance(value, float) and seed.random() < 0.3:
+            value = round(value, 1)
+        made = getattr(field(name), seed.choice(operators))(value)  # type: ignore[operator]
+        return ~made if seed.random() < 0.2 else made
+
+    for _ in range(150):
+        chosen = random_filter(pc.field, 2)
+        found, expected = zones.dataset().to_table(filter=chosen), table.filter(chosen)
+        # Arrow never finds NaN equal.
+        for name in columns:
+            assert np.array_equal(found[name], expected[name], equal_nan=True), (chosen, name)
+        chosen = random_filter(pl.col, 2)
+        assert zones.scan().filter(chosen).collect().equals(frame.filter(chosen), null_equal=True), chosen
+    with tupelo.update(tmp_path / "zones.root", zone_maps=True) as file:
+        file["none"].extend(columns)
+    assert _sets(tmp_path, "none") == ["zone_maps"]
+
+
+def test_zone_maps_are_refused_where_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="zone maps are supported only in local files"):
+        tupelo.recreate(f"ntpl+file://{tmp_path}/events", zone_maps=True)
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected zone_maps as True, False or a list of fields"):
+        tupelo.recreate(tmp_path / "x.root", zone_maps=7)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_numbers_of_ntuples_in_local_files_have_zones(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 //! Conversion of Arrow data to `PyArrow`.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PySchema};
 use tupelo::Error;
+use tupelo::reader::{Bounds, ZoneBounds};
 use tupelo::schema::depth;
 
 use crate::error::OrRaise;
@@ -22,6 +25,25 @@ pub(crate) fn batch(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, Py
 pub(crate) fn schema(py: Python<'_>, schema: SchemaRef) -> PyResult<Bound<'_, PyAny>> {
     check_importable(&schema).or_raise(py)?;
     PySchema::new(schema).into_pyarrow(py)
+}
+
+/// Zones of fields: start and stop, then the lowest and the highest value of each, NaN where nothing is known or a value is NaN.
+pub(crate) fn zones(zones: &[ZoneBounds], fields: usize) -> tupelo::Result<RecordBatch> {
+    let numbers =
+        |of: fn(&ZoneBounds) -> u64| Arc::new(UInt64Array::from_iter_values(zones.iter().map(of))) as ArrayRef;
+    let bounds = |place: usize, of: fn(Bounds) -> f64| {
+        let known = |zone: &ZoneBounds| zone.bounds(place).filter(|bounds| !bounds.has_nan).map_or(f64::NAN, of);
+        Arc::new(Float64Array::from_iter_values(zones.iter().map(known))) as ArrayRef
+    };
+    let mut columns = vec![
+        ("start".to_owned(), numbers(|zone| zone.entries.start)),
+        ("stop".to_owned(), numbers(|zone| zone.entries.end)),
+    ];
+    for place in 0..fields {
+        columns.push((format!("lowest{place}"), bounds(place, |bounds| bounds.lowest)));
+        columns.push((format!("highest{place}"), bounds(place, |bounds| bounds.highest)));
+    }
+    Ok(RecordBatch::try_from_iter(columns)?)
 }
 
 /// Refuses what `PyArrow` cannot import: types that are nested too deep, and names with a NUL, which ends them in C.

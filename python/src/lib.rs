@@ -19,9 +19,14 @@ mod tree;
 mod writer;
 mod xaod;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 
 use pyo3::prelude::*;
+use tupelo::ops::index::zones::{ZoneOptions, write_zones};
+
+use crate::error::cancellable;
 
 /// Keeps freed memory for a while, so that buffers of pages are reused and not cleared by the system each time.
 #[global_allocator]
@@ -68,6 +73,20 @@ mod _core {
     #[pyfunction]
     fn set_threads(threads: usize) {
         tupelo::set_threads(threads);
+    }
+
+    /// Adds zone maps to ntuples of a local file, by path: of the fields that the patterns select, or of all.
+    #[pyfunction]
+    fn add_zone_maps(py: Python<'_>, path: &str, ntuples: BTreeMap<String, Vec<String>>) -> PyResult<()> {
+        let add = || {
+            let file = tupelo::update(path)?;
+            for (ntuple, patterns) in &ntuples {
+                let options = ZoneOptions::default().with_fields(patterns);
+                write_zones(&file, ntuple, &options, &mut |_| ControlFlow::Continue(()))?;
+            }
+            file.finish()
+        };
+        cancellable(py, add)
     }
 
     /// The number of threads that decode and encode.

@@ -378,6 +378,16 @@ impl Table {
         Ok(Some(counts))
     }
 
+    /// What zone maps say of top-level fields in ranges of the entries, as a `pyarrow.RecordBatch`: start and stop of each range,
+    /// then the lowest and the highest value of each field, NaN where nothing is known or a value is NaN.
+    fn zones<'py>(&self, py: Python<'py>, request: Request, fields: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+        let zones = || {
+            let names: Vec<&str> = fields.iter().map(String::as_str).collect();
+            arrow::zones(&self.select(request)?.zones(&names), names.len())
+        };
+        arrow::batch(py, py.detach(zones).or_raise(py)?)
+    }
+
     /// Single entries of the selection as one `pyarrow.RecordBatch`, in the order of a `pyarrow.UInt64Array`.
     fn take<'py>(&self, py: Python<'py>, request: Request, entries: PyArray) -> PyResult<Bound<'py, PyAny>> {
         let (entries, _) = entries.into_inner();

@@ -404,3 +404,27 @@ def test_real_files(real_ntuple: tuple[Path, str]) -> None:
     assert same(events.compute(scheduler="sync"), whole)
     for field in whole.fields[:: 1 + len(whole.fields) // 20]:
         assert same(events[field].compute(scheduler="sync"), whole[field])
+
+
+def test_histograms_equal_those_of_one_pass(files: list[Path]) -> None:
+    names = [f"{path}:Events" for path in files]
+    many = {
+        "plain": "x",
+        "lists": {"expressions": "jets.pt", "cut": "n > 3", "bins": [0, 5, 90]},
+        "weighted": {"expressions": ["x", "x * 2"], "weight": "abs(x)", "bins": 5, "range": [(-5, 5), (0, 3)]},
+        "profile": {"expressions": "n", "sample": "x + 1"},
+    }
+    how: dict[str, Any] = {"bins": 20, "range": (-5, 50), "cut": "x < 1"}
+    several = tupelo.dask_hist(names, many, **how, step_size=7).compute(scheduler="sync")
+    for name, expected in tupelo.hist(names, many, **how).items():
+        one, other = expected.view(flow=True), several[name].view(flow=True)
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        for column in one.dtype.names or [...]:
+            assert np.allclose(one[column], other[column], equal_nan=True), (name, column)
+    single = tupelo.dask_hist(names, "x", bins=3, range=(0, 9)).compute(scheduler="sync")
+    assert np.array_equal(single.values(flow=True), tupelo.hist(names, "x", bins=3, range=(0, 9)).values(flow=True))
+    with pytest.raises(tupelo.InvalidArgumentError, match="needs a range or edges"):
+        tupelo.dask_hist(names, "x")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'names'"):
+        tupelo.dask_hist(names, "x", range=(0, 1), names=["x"])

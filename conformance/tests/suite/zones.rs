@@ -4,15 +4,21 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float32Builder, LargeListBuilder};
+use arrow_array::builder::{Float32Builder, LargeListBuilder, UInt64Builder};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch,
     UInt64Array,
 };
+use arrow_schema::{DataType, Field as ArrowField};
 use proptest::prelude::*;
-use tupelo::ops::index::zones::{ZONE_MAPS_SET, ZonesWritten, write_zones};
+use tupelo::ops::index::zones::{ZONE_MAPS_SET, ZoneOptions, ZonesWritten, write_zones};
 use tupelo::schema::Schema;
 use tupelo::{Expression, FileWriter, Table, WriteOptions};
+
+/// Values in no order, all different.
+fn id(entry: i64) -> i64 {
+    entry * 7_368_787 % 10_007 - 5000
+}
 
 /// Entries from a number on: some columns ascend, others do not.
 fn batch(first: i64, count: i64) -> RecordBatch {
@@ -28,6 +34,7 @@ fn batch(first: i64, count: i64) -> RecordBatch {
         ("run", Arc::new(entries().map(|entry| Some((entry / 50) as i32)).collect::<Int32Array>()), false),
         ("event", Arc::new(entries().map(|entry| Some(entry + (1 << 53))).collect::<Int64Array>()), false),
         ("large", Arc::new(entries().map(|entry| Some(u64::MAX - entry as u64)).collect::<UInt64Array>()), false),
+        ("id", Arc::new(entries().map(|entry| Some(id(entry))).collect::<Int64Array>()), false),
         ("x", Arc::new(entries().map(|entry| Some(nan(entry))).collect::<Float64Array>()), false),
         ("single", Arc::new(entries().map(|entry| Some((entry / 40) as f32 * 0.7)).collect::<Float32Array>()), false),
         (
@@ -59,9 +66,12 @@ fn write(path: &Path, clusters: &[i64]) {
 }
 
 fn add_zones(path: &Path, entries: u64) -> ZonesWritten {
+    add(path, &ZoneOptions::default().with_zone_entries(entries))
+}
+
+fn add(path: &Path, options: &ZoneOptions) -> ZonesWritten {
     let file = tupelo::update(path).expect("a file");
-    let all: [&str; 0] = [];
-    let written = write_zones(&file, "events", &all, entries, &mut |_| ControlFlow::Continue(()));
+    let written = write_zones(&file, "events", options, &mut |_| ControlFlow::Continue(()));
     let written = written.expect("zones").expect("not ended");
     file.finish().expect("a file");
     written
@@ -100,6 +110,7 @@ fn comparison() -> impl Strategy<Value = String> {
     let operator = prop::sample::select(vec!["<", "<=", ">", ">=", "==", "!="]);
     let column = prop::sample::select(vec![
         ("run", -1.0, 9.0),
+        ("id", -5001.0, 5010.0),
         ("event", 9_007_199_254_740_990.0, 9_007_199_254_741_400.0),
         ("x", -5.0, 140.0),
         ("single", -1.0, 8.0),
@@ -120,8 +131,10 @@ fn comparison() -> impl Strategy<Value = String> {
 
 fn cut() -> impl Strategy<Value = String> {
     let member = prop::collection::vec(-1..9_i32, 1..4).prop_map(|numbers| format!("run in {numbers:?}"));
+    let same = (prop::sample::select(vec!["==", "!="]), -2..420_i64);
+    let same = same.prop_map(|(operator, entry)| format!("id {operator} {}", id(entry)));
     let list = (-0.5..2.5_f64).prop_map(|number| format!("any(pt > {number:?})"));
-    let single = prop_oneof![6 => comparison(), 1 => member, 1 => list, 1 => Just("flag".to_owned())];
+    let single = prop_oneof![6 => comparison(), 2 => same, 1 => member, 1 => list, 1 => Just("flag".to_owned())];
     single.prop_recursive(2, 5, 2, |inner| {
         prop_oneof![
             (inner.clone(), prop::sample::select(vec!["and", "or"]), inner.clone())
@@ -138,11 +151,24 @@ fn zone_maps_save_pages_and_change_nothing() {
     write(&with, &[120, 80, 1, 200]);
     write(&without, &[120, 80, 1, 200]);
     let made = add_zones(&with, 16);
-    assert_eq!((made.fields, made.zones), (7, 7 * (8 + 5 + 1 + 13)));
+    assert_eq!((made.fields, made.zones), (8, 8 * (8 + 5 + 1 + 13)));
+    // Filters are added to zones that have none.
+    let single = format!("id == {} and x > 0", id(77));
+    assert!(pages(&open(&with), &single) > 20);
+    let options = ZoneOptions::default().with_filters(["run", "event", "large", "id"]).with_zone_entries(10);
+    let made = add(&with, &options);
+    assert_eq!((made.fields, made.zones), (4, 4 * (12 + 8 + 1 + 20)));
+    assert_eq!(add(&with, &options).zones, 0);
     let [table, plain] = [&with, &without].map(|path| open(path));
-    for cut in
-        ["run == 3", "x > 100 and x < 110", "any(pt > 1.9)", "event < 9007199254740999", "run in [1, 7]", "single > 6"]
-    {
+    for cut in [
+        "run == 3",
+        "x > 100 and x < 110",
+        "any(pt > 1.9)",
+        "event < 9007199254740999",
+        "run in [1, 7]",
+        "single > 6",
+        &single,
+    ] {
         assert!(
             pages(&table, cut) * 5 < pages(&plain, cut) * 2,
             "{cut}: {} of {}",
@@ -184,7 +210,7 @@ fn stale_and_foreign_zone_maps_are_not_used() {
     let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
     write(&with, &[100, 100]);
     write(&without, &[100, 100]);
-    assert_eq!(add_zones(&with, 50).zones, 7 * 4);
+    assert_eq!(add_zones(&with, 50).zones, 8 * 4);
     assert_eq!(add_zones(&with, 50).zones, 0);
     for path in [&with, &without] {
         let file = tupelo::update(path).expect("a file");
@@ -198,7 +224,7 @@ fn stale_and_foreign_zone_maps_are_not_used() {
         assert_same(&table, &plain, cut);
     }
     assert!(pages(&table, "run == 1") < pages(&plain, "run == 1"));
-    assert_eq!(add_zones(&with, 50).zones, 7 * 2);
+    assert_eq!(add_zones(&with, 50).zones, 8 * 2);
     assert_same(&open(&with), &plain, "run == 5");
     // A copy has none, since its pages are others.
     let copy = folder.path().join("copy.root");
@@ -210,12 +236,17 @@ fn stale_and_foreign_zone_maps_are_not_used() {
     assert!(!open(&copy).ntuple().expect("an ntuple").attribute_sets().any(|set| set == ZONE_MAPS_SET));
     // Sets of other programs, and zones of other pages.
     let foreign = RecordBatch::try_from_iter([("text", Arc::new(LargeStringArray::from(vec!["x"])) as ArrayRef)]);
+    let item = ArrowField::new_list_field(DataType::UInt64, false);
+    let mut filters = LargeListBuilder::new(UInt64Builder::new()).with_field(item);
+    [0, 1, 0].iter().for_each(|words| filters.append_value(vec![Some(0); *words]));
+    let filters = filters.finish();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("field", Arc::new(LargeStringArray::from(vec!["run", "run", "nothing"]))),
         ("lowest", Arc::new(Float64Array::from(vec![900.0, f64::NAN, 5.0]))),
         ("highest", Arc::new(Float64Array::from(vec![1000.0, 3.0, -5.0]))),
         ("has_nan", Arc::new(BooleanArray::from(vec![false, false, true]))),
         ("digest", Arc::new(UInt64Array::from(vec![1, 2, u64::MAX]))),
+        ("filter", Arc::new(filters)),
     ];
     for (number, set) in
         [foreign.expect("a batch"), RecordBatch::try_from_iter(columns).expect("a batch")].iter().enumerate()

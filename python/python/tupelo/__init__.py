@@ -41,7 +41,7 @@ from .errors import (
 
 if _typing.TYPE_CHECKING:
     from ._base.locations import Report
-    from ._many.dask import dask, dask_dataframe
+    from ._many.dask import dask, dask_dataframe, dask_hist
     from ._many.hdf5 import import_hdf5
     from ._many.importing import ImportedField, ImportReport, import_trees
     from ._many.manifest import index
@@ -123,6 +123,7 @@ __all__ = [
     "create",
     "dask",
     "dask_dataframe",
+    "dask_hist",
     "hist",
     "import_hdf5",
     "import_trees",
@@ -179,6 +180,7 @@ _MODULE_OF = {
     "create": "writing._creating",
     "dask": "_many.dask",
     "dask_dataframe": "_many.dask",
+    "dask_hist": "_many.dask",
     "hist": "_many.verbs",
     "import_hdf5": "_many.hdf5",
     "import_trees": "_many.importing",

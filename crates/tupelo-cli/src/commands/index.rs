@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use tupelo::dataset::find;
 use tupelo::ops::index::Manifest;
-use tupelo::ops::index::zones::{DEFAULT_ZONE_ENTRIES, ZonesWritten, write_zones};
+use tupelo::ops::index::zones::{DEFAULT_ZONE_ENTRIES, ZoneOptions, ZonesWritten, write_zones};
 use tupelo::reader::Location;
 use tupelo::storage::{display_name, local_path};
 
@@ -27,14 +27,15 @@ use crate::table::things;
 ///
 /// With --zone-maps, ntuples in local files get the lowest and highest value of each field in ranges of entries, as an
 /// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo explain`
-/// shows what is left. ROOT reads the file as before. After entries were added, the same command adds their zone maps; copies
+/// shows what is left. With --bloom, each of its ranges also gets a Bloom filter of the values, with which 'event == 7' reads
+/// few ranges even if the values are not sorted. ROOT reads the file as before. After entries were added, the same command adds their zone maps; copies
 /// have none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
   tupelo index -o manifest.json a.root:Events b.root:Events
   tupelo index run*.root | jq '[.files[].entries] | add'
-  tupelo index --zone-maps events.root:Events --fields 'run,MET_*'")]
+  tupelo index --zone-maps events.root:Events --fields 'run,MET_*' --bloom event")]
 pub(crate) struct Args {
     /// Ntuples and trees, each as FILE or FILE:NAME; FILE may contain wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Fields with zone maps, as dotted paths or globs [default: all that are numbers or lists of numbers]
     #[arg(long, requires = "zone_maps")]
     fields: Vec<Patterns>,
+    /// Fields of integers with Bloom filters too, for cuts with == and in
+    #[arg(long, value_name = "FIELDS", requires = "zone_maps")]
+    bloom: Vec<Patterns>,
     /// Number of entries of a zone [default: 8192]
     #[arg(long, value_name = "N", requires = "zone_maps")]
     zone_entries: Option<NonZeroU64>,
@@ -90,8 +94,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), Failure> {
     let table = args.reading.open(location, None, console)?;
     let path = table.ntuple()?.path().to_owned();
-    let patterns: Vec<&String> = args.fields.iter().flat_map(|patterns| &patterns.0).collect();
-    let entries = args.zone_entries.map_or(DEFAULT_ZONE_ENTRIES, NonZeroU64::get);
+    let patterns = |of: &'_ [Patterns]| of.iter().flat_map(|patterns| patterns.0.clone()).collect::<Vec<String>>();
+    let options = ZoneOptions::default()
+        .with_fields(patterns(&args.fields))
+        .with_filters(patterns(&args.bloom))
+        .with_zone_entries(args.zone_entries.map_or(DEFAULT_ZONE_ENTRIES, NonZeroU64::get));
     let file = Location { object: None, ..location.clone() };
     let written = update(&file, |writer| {
         let mut progress = console.progress(&path, table.entries(), "entries");
@@ -99,9 +106,14 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
             progress.set(done);
             ControlFlow::Continue(())
         };
-        Ok(write_zones(writer, &path, &patterns, entries, &mut report)?)
+        match write_zones(writer, &path, &options, &mut report)?.unwrap_or_default() {
+            ZonesWritten { fields: 0, .. } => {
+                Err(Failure::usage(format_args!("{location}: '{path}': none of the fields has numbers")))
+            }
+            written => Ok(written),
+        }
     })?;
-    let ZonesWritten { fields, zones } = written.unwrap_or_default();
+    let ZonesWritten { fields, zones } = written;
     let (zones, fields) = (things(zones as u64, "new zone"), things(fields as u64, "field"));
     console.note(&format!("{file}: '{path}' has {zones} of {fields}"));
     Ok(())

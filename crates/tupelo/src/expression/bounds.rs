@@ -2,17 +2,17 @@
 
 use super::program::Op;
 use super::syntax::{Binary, Literal, Unary};
-use super::{Expression, table};
+use super::{Bloom, Expression, table};
 
 /// What is known of all values of a field in some entries, of lists of all their items.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// No value is lower; infinity if there is none.
-    pub(crate) lowest: f64,
+    pub lowest: f64,
     /// No value is higher; negative infinity if there is none.
-    pub(crate) highest: f64,
+    pub highest: f64,
     /// Whether a value may be NaN.
-    pub(crate) has_nan: bool,
+    pub has_nan: bool,
 }
 
 impl Bounds {
@@ -39,41 +39,84 @@ impl Bounds {
     }
 }
 
+/// What is known of the values of a field: their bounds, and for integers perhaps a filter.
+pub(crate) type Known<'z> = (Bounds, Option<&'z Bloom>);
+
 /// What a value of the expression may be. It may also be missing.
 #[derive(Debug, Clone, Copy)]
-enum Possible {
+enum Possible<'z> {
     Anything,
-    Number(Bounds),
+    Number(Bounds, Integers<'z>),
     Truth { yes: bool, no: bool },
 }
 
-const EITHER: Possible = Possible::Truth { yes: true, no: true };
+/// Which integers numbers may be within their bounds.
+#[derive(Debug, Clone, Copy)]
+enum Integers<'z> {
+    /// Any, or the numbers are not integers.
+    Any,
+    /// Those of a filter.
+    Among(&'z Bloom),
+    /// This one only. It equals no other integer, not even as a double.
+    One(i64),
+}
 
-impl Possible {
+impl Integers<'_> {
     fn of(literal: &Literal) -> Self {
-        Self::Number(match literal {
+        let exact = |value: i64| value.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
+        match literal {
+            Literal::Integer(value) => Some(*value).filter(|value| exact(*value)).map_or(Self::Any, Self::One),
+            _ => Self::Any,
+        }
+    }
+
+    /// Whether a number of each may be equal.
+    fn meet(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Among(filter), Self::One(value)) | (Self::One(value), Self::Among(filter)) => {
+                filter.may_contain(value.into())
+            }
+            _ => true,
+        }
+    }
+}
+
+const EITHER: Possible<'_> = Possible::Truth { yes: true, no: true };
+
+impl<'z> Possible<'z> {
+    fn number(bounds: Bounds) -> Self {
+        Self::Number(bounds, Integers::Any)
+    }
+
+    fn of(literal: &Literal) -> Self {
+        let bounds = match literal {
             Literal::Boolean(yes) => return Self::Truth { yes: *yes, no: !yes },
             Literal::Text(_) => return Self::Anything,
             // Beside single precision literals are rounded.
             Literal::Integer(integer) => Bounds::NONE.with_integer((*integer).into()).with(f64::from(*integer as f32)),
             Literal::Unsigned(integer) => Bounds::NONE.with_integer((*integer).into()).with(f64::from(*integer as f32)),
             Literal::Real(real) => Bounds::NONE.with(*real).with(f64::from(*real as f32)),
-        })
+        };
+        Self::Number(bounds, Integers::of(literal))
     }
 
     /// As a boolean: whether it may be true, and false.
     fn truth(self) -> [bool; 2] {
         match self {
             Self::Truth { yes, no } => [yes, no],
-            Self::Anything | Self::Number(_) => [true, true],
+            Self::Anything | Self::Number(..) => [true, true],
         }
     }
 
     fn unary(self, sign: Unary) -> Self {
         match (sign, self) {
             (Unary::Plus, same) => same,
-            (Unary::Minus, Self::Number(Bounds { lowest, highest, has_nan })) => {
-                Self::Number(Bounds { lowest: -highest, highest: -lowest, has_nan })
+            (Unary::Minus, Self::Number(Bounds { lowest, highest, has_nan }, integers)) => {
+                let bounds = Bounds { lowest: -highest, highest: -lowest, has_nan };
+                Self::Number(
+                    bounds,
+                    if let Integers::One(value) = integers { Integers::One(-value) } else { Integers::Any },
+                )
             }
             (Unary::Not | Unary::Invert, Self::Truth { yes, no }) => Self::Truth { yes: no, no: yes },
             _ => Self::Anything,
@@ -98,7 +141,7 @@ impl Possible {
     }
 
     fn comparison(operator: Binary, left: Self, right: Self) -> Self {
-        let (Self::Number(a), Self::Number(b)) = (left, right) else { return EITHER };
+        let (Self::Number(a, first), Self::Number(b, second)) = (left, right) else { return EITHER };
         if a.lowest > a.highest && !a.has_nan || b.lowest > b.highest && !b.has_nan {
             // Nothing is compared.
             return Self::Truth { yes: false, no: false };
@@ -109,7 +152,7 @@ impl Possible {
             Binary::LessEqual => (a.lowest <= b.highest, a.highest > b.lowest),
             Binary::Greater => (a.highest > b.lowest, a.lowest <= b.highest),
             Binary::GreaterEqual => (a.highest >= b.lowest, a.lowest < b.highest),
-            Binary::Equal => (a.lowest <= b.highest && b.lowest <= a.highest, true),
+            Binary::Equal => (a.lowest <= b.highest && b.lowest <= a.highest && first.meet(second), true),
             Binary::NotEqual => (!(is_one(a) && is_one(b) && a.lowest == b.lowest), true),
             _ => (true, true),
         };
@@ -123,11 +166,11 @@ impl Possible {
     fn call(function: &table::Function, arguments: &[Self]) -> Self {
         match (function.name, arguments) {
             ("any", [Self::Truth { yes, .. }]) => Self::Truth { yes: *yes, no: true },
-            ("min" | "max", [same @ Self::Number(_)]) => *same,
-            ("abs", [Self::Number(Bounds { lowest, highest, has_nan })]) => {
+            ("min" | "max", [same @ Self::Number(..)]) => *same,
+            ("abs", [Self::Number(Bounds { lowest, highest, has_nan }, _)]) => {
                 let (low, high) = (lowest.abs().min(highest.abs()), lowest.abs().max(highest.abs()));
                 let lowest = if *lowest <= 0.0 && *highest >= 0.0 { 0.0 } else { low };
-                Self::Number(Bounds { lowest, highest: high, has_nan: *has_nan })
+                Self::number(Bounds { lowest, highest: high, has_nan: *has_nan })
             }
             _ => Self::Anything,
         }
@@ -135,19 +178,21 @@ impl Possible {
 }
 
 impl Expression {
-    /// False if the expression is true of no entry whose fields have values within the bounds of their names; `None` is that
+    /// False if the expression is true of no entry whose fields have values as they are known by their names; `None` is that
     /// nothing is known of a field.
-    pub(crate) fn may_be_true(&self, bounds: &dyn Fn(&str) -> Option<Bounds>) -> bool {
-        self.possible(bounds).is_none_or(|possible| possible.truth()[0])
+    pub(crate) fn may_be_true<'z>(&self, known: &dyn Fn(&str) -> Option<Known<'z>>) -> bool {
+        self.possible(known).is_none_or(|possible| possible.truth()[0])
     }
 
     /// The value; `None` for steps that do not fit together.
-    fn possible(&self, bounds: &dyn Fn(&str) -> Option<Bounds>) -> Option<Possible> {
-        let mut stack: Vec<Possible> = Vec::new();
+    fn possible<'z>(&self, known: &dyn Fn(&str) -> Option<Known<'z>>) -> Option<Possible<'z>> {
+        let mut stack: Vec<Possible<'z>> = Vec::new();
         for step in &self.steps {
             let made = match &step.op {
                 Op::Literal(literal) => Possible::of(literal),
-                Op::Field(path) => bounds(path).map_or(Possible::Anything, Possible::Number),
+                Op::Field(path) => known(path).map_or(Possible::Anything, |(bounds, filter)| {
+                    Possible::Number(bounds, filter.map_or(Integers::Any, Integers::Among))
+                }),
                 Op::Unary(sign) => stack.pop()?.unary(*sign),
                 Op::Binary(operator, _) => {
                     let (right, left) = (stack.pop()?, stack.pop()?);
@@ -168,8 +213,8 @@ impl Expression {
                 Op::In { members, is_negated } => {
                     let values = stack.split_off(stack.len().checked_sub(members.width())?);
                     let literals = members.columns();
-                    let meets = |(value, literals): (&Possible, &Vec<Literal>)| match value {
-                        Possible::Number(_) => literals.iter().any(|literal| {
+                    let meets = |(value, literals): (&Possible<'_>, &Vec<Literal>)| match value {
+                        Possible::Number(..) => literals.iter().any(|literal| {
                             Possible::comparison(Binary::Equal, *value, Possible::of(literal)).truth()[0]
                         }),
                         Possible::Anything | Possible::Truth { .. } => true,
@@ -202,12 +247,14 @@ mod tests {
     use super::*;
 
     fn may_be_true(text: &str) -> bool {
-        let bounds = |lowest, highest, has_nan| Some(Bounds { lowest, highest, has_nan });
+        let bounds = |lowest, highest, has_nan| Some((Bounds { lowest, highest, has_nan }, None));
+        let filter = Bloom::of([-9, 400, 1 << 40]);
         let expression: Expression = text.parse().unwrap();
         expression.may_be_true(&|name| match name {
             "x" => bounds(-2.0, 3.0, false),
             "n" => bounds(5.0, 5.0, true),
-            "none" => Some(Bounds::NONE),
+            "none" => Some((Bounds::NONE, None)),
+            "few" => Some((Bounds::NONE.with_integer(-9).with_integer(1 << 40), Some(&filter))),
             "single" => bounds(0.0, f64::from(0.7_f32), false),
             "large" => bounds(0.0, 16_777_216.0, false),
             _ => None,
@@ -243,6 +290,10 @@ mod tests {
             "x != 3 and False",
             "(x, y) in [(7, 1), (8, 2)]",
             "x > 18446744073709551615",
+            "few == 7",
+            "few in [1, -2, 398]",
+            "max(few) == 5 or few[2] == 401",
+            "any(few == -8)",
         ] {
             assert!(!may_be_true(text), "{text}");
         }
@@ -272,6 +323,13 @@ mod tests {
             "y & 1 == 1",
             "is_missing(x)",
             "y == 'text'",
+            "few == 400",
+            "few == -9",
+            "few == 7.0",
+            "few > 7",
+            "few != 7",
+            "few + 1 == 7",
+            "-few == 7",
         ] {
             assert!(may_be_true(text), "{text}");
         }

@@ -46,6 +46,7 @@
 //! the outermost level that is nullable by its type: once per entry for an optional list, once per item for a list of
 //! optional items.
 
+mod bloom;
 mod bounds;
 mod call;
 mod evaluate;
@@ -71,7 +72,9 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::Field;
 use arrow_select::concat::concat;
 
-pub(crate) use bounds::Bounds;
+pub(crate) use bloom::Bloom;
+pub use bounds::Bounds;
+pub(crate) use bounds::Known;
 
 use crate::{Error, Result, pool};
 use program::{Op, Step};

@@ -18,6 +18,7 @@ mod take;
 mod tests;
 
 pub use crate::evolution::ReadRule;
+pub use crate::expression::Bounds;
 pub use crate::source::{Metrics, TreeCache};
 pub use attributes::Attributes;
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
@@ -35,6 +36,7 @@ pub(crate) use open::may_be_repaired;
 pub use read::{DEFAULT_BATCH_BYTES, Entries, Read};
 pub use skipped::Skipped;
 pub(crate) use sources::zones;
+pub use sources::zones::ZoneBounds;
 pub(crate) use sources::{Attached, Sealed, StoredPage, TreeExtras, default_values, fetch};
 pub use sources::{Chain, ChainPart, FormatVersion, Join, METADATA_SET, Ntuple, Tree, TreeSizes};
 pub use table::{Paired, Table, Unmatched};

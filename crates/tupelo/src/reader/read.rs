@@ -15,7 +15,7 @@ pub use self::edit::Entries;
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
-use super::sources::zones::widened;
+use super::sources::zones::{ZoneBounds, widened};
 use super::sources::{Cost, EntrySource, Ntuple, Sealed, Tree};
 use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
@@ -615,13 +615,29 @@ impl Read {
         Ok((self.batch(&mut decoded)?, kept))
     }
 
+    /// What zone maps say of top-level fields: ranges of the entries of this read, one after the other. Nothing is known of the
+    /// values that rules of evolution change.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// for zone in ntuple.read_all().zones(&["run"]) {
+    ///     println!("{:?}: {:?}", zone.entries, zone.bounds(0));
+    /// }
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    pub fn zones(&self, fields: &[&str]) -> Vec<ZoneBounds> {
+        self.source.zones(fields, &self.entries)
+    }
+
     /// The entries of a range for which the cut may be true, according to zone maps.
     fn possible(&self, entries: &Range<u64>) -> EntrySet {
         let cut = self.cut.as_ref().and_then(|cut| cut.expression());
-        match cut {
-            Some((cut, is_field)) => self.source.possible(cut, &is_field, entries),
-            None => entries.clone().into(),
-        }
+        let Some((cut, is_field)) = cut else { return entries.clone().into() };
+        let names: Vec<&str> = cut.fields().filter(|name| is_field(name)).collect();
+        let may_be_true = |zone: &ZoneBounds| {
+            let known = |name: &str| zone.known(names.iter().position(|known| *known == name)?);
+            !zone.is_known() || cut.may_be_true(&known)
+        };
+        self.source.zones(&names, entries).into_iter().filter(may_be_true).map(|zone| zone.entries).collect()
     }
 
     /// Arguments of [`Read::batch`].

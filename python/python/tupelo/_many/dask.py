@@ -3,8 +3,9 @@
 Dask is imported on first use.
 """
 
+import builtins
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from itertools import accumulate
@@ -18,6 +19,7 @@ from .._from_arrow.awkward import to_awkward
 from .._from_arrow.pandas import to_pandas
 from ..errors import Error, InvalidArgumentError
 from ..fields import _select
+from ..histogram import _filling
 from ..reading._files import Files
 from .partition import Partition
 from .planning import PartitionOptions, Plan, plan
@@ -36,6 +38,9 @@ GROUP_FILES = 64
 
 MIN_PARTITIONS = 32
 """Files share partitions only if there are more than this many, so that many workers have something to do."""
+
+SUMMED = 8
+"""How many histograms a task adds."""
 
 Group = tuple[Partition, ...]
 """What a task reads: a `Partition`, or those of several small files."""
@@ -112,6 +117,55 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[PartitionOptions]"
     divisions = (*starts[:-1], starts[-1] - 1) if made.partitions and made.nothing.cut is None else None
     meta = to_pandas(made.empty, range(0))
     return dd.from_map(_read_frames, groups, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
+
+
+def dask_hist(
+    files: Files | None,
+    *expressions: str | Mapping[str, Any],
+    bins: Any = _filling.DEFAULT_BINS,
+    range: Any = None,
+    cut: str | None = None,
+    weight: str | None = None,
+    sample: str | None = None,
+    aliases: Mapping[str, str] | None = None,
+    **how: Any,
+) -> Any:
+    """One histogram of the entries of many files, or several in one pass, as a `dask.delayed.Delayed`.
+
+    Each task fills the histograms from a partition of `dask`; eight at a time are added. Computing returns what
+    `Ntuple.hist` returns, which explains the arguments; every axis needs a ``range``, edges, or an axis that does not
+    grow. ``files`` and the other keywords are those of `partitions`.
+
+    Raises `InvalidArgumentError` for axes without a range, `ImportError` if Dask is not installed, and the errors of
+    `Ntuple.hist` and `partitions`.
+
+    >>> import tupelo
+    >>> for run in 1, 2:
+    ...     with tupelo.recreate(f"dask_hist{run}.root") as file:
+    ...         file["Events"] = {"x": [run, 10 * run]}
+    >>> histogram = tupelo.dask_hist("dask_hist?.root:Events", "x", bins=2, range=(0, 20), cut="x < 20")
+    >>> histogram.compute(scheduler="sync").values().tolist()
+    [2.0, 1.0]
+    """
+    selecting = {"expressions", "names", "filter_name", "filter_typename", "fields"}
+    _select.reject_unknown(
+        "dask_hist",
+        {name: value for name, value in how.items() if name not in PartitionOptions.__annotations__.keys() - selecting},
+    )
+    delayed = optional.load("dask", "tupelo.dask_hist", "dask").delayed
+    booking = _filling.Booking.of(expressions, bins, range, weight, sample)
+    booking.check_axes()
+    made = plan(files, expressions=booking.wanted, cut=cut, aliases=aliases, **how)
+    groups, _ = _groups_and_starts(made)
+    parts = [delayed(_fill)(group, booking) for group in groups]
+    while len(parts) > 1:
+        parts = [delayed(booking.sum)(parts[at : at + SUMMED]) for at in builtins.range(0, len(parts), SUMMED)]
+    return parts[0]
+
+
+def _fill(group: Group, booking: _filling.Booking) -> Any:
+    """The histograms of partitions."""
+    return booking.sum([partition._hist(booking) for partition in group])
 
 
 def _check_keywords(function: str, how: "PartitionOptions") -> None:

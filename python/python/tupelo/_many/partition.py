@@ -12,6 +12,7 @@ from .._base.locations import NtupleLocation
 from .._from_arrow.libraries import Library, to_library
 from ..errors import ChangedFileError, Error
 from ..fields import _select
+from ..histogram import _filling
 from ..ntuple._ntuple import Ntuple, as_table
 from . import field_sets
 
@@ -122,7 +123,7 @@ class Partition:
         return (arrays, self._report()) if report else arrays
 
     def _open(self) -> Ntuple:
-        return _opened(
+        ntuple = _opened(
             self.uri,
             self.name,
             self.identity,
@@ -131,6 +132,12 @@ class Partition:
             storage=self.storage,
             state=self._file_state(),
         )
+        if self.entry_stop > ntuple.num_entries:
+            raise ChangedFileError(
+                f"{_core.display_name(self.uri)}: ntuple '{self.name}' has {ntuple.num_entries} entries, and the "
+                f"partition ends at entry {self.entry_stop}; plan again, and recreate the manifest if you use one"
+            )
+        return ntuple
 
     def _file_state(self) -> tuple[int, int, int]:
         """A value that changes with the file."""
@@ -144,11 +151,6 @@ class Partition:
     def _read(self) -> tuple[Any, Any]:
         """A `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
         ntuple = self._open()
-        if self.entry_stop > ntuple.num_entries:
-            raise ChangedFileError(
-                f"{_core.display_name(self.uri)}: ntuple '{self.name}' has {ntuple.num_entries} entries, and the "
-                f"partition ends at entry {self.entry_stop}; plan again, and recreate the manifest if you use one"
-            )
         options = {"aliases": dict(self.aliases), "entry_start": self.entry_start, "entry_stop": self.entry_stop}
         request = ntuple._request(self.expressions or None, self.cut, options)
         request.binary_strings = self.binary_strings
@@ -165,6 +167,13 @@ class Partition:
         request.patterns = [_select.escape_glob(path) for path in there] or None
         batch, numbers = ntuple._stream_batch(request)
         return field_sets.add_missing_columns(batch, schema, len(numbers)), numbers
+
+    def _hist(self, booking: _filling.Booking) -> Any:
+        """Fills histograms from the entries."""
+        reading = _filling.Reading(
+            self._open(), self.cut, dict(self.aliases), self.entry_start, self.entry_stop, _filling.DEFAULT_STEP
+        )
+        return booking.fill(reading, None)
 
     def _count(self) -> int:
         """Number of entries that the cut selects."""

@@ -153,7 +153,7 @@ def hist(
     """
     chain = open_chain(files, complete("hist", options, FileOptions))
     reading = _filling.Reading(chain, cut, aliases, 0, chain.num_entries, step_size)
-    return _filling.fill_histogram(reading, expressions, bins, range, weight, sample, progress)
+    return _filling.Booking.of(expressions, bins, range, weight, sample).fill(reading, progress)
 
 
 @takes(FileOptions)

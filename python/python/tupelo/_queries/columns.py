@@ -12,6 +12,7 @@ from ..errors import UnsupportedError
 from ..fields import _select
 from ..fields._fields import Fields
 from .entry_batches import split_entry_numbers, with_entry_numbers
+from .zones import possible_pieces
 
 _FIRST_ROWS = 4096
 """How many selected entries are read at once before the size of one is known."""
@@ -23,6 +24,10 @@ class Condition(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """The columns that `rows` needs. Without any, it gets those that are read."""
+
+    @property
+    def filter(self) -> Any:
+        """A filter of Arrow on these columns that is true for all matching rows, and perhaps for others; or `None`."""
 
     def rows(self, batch: Any) -> "np.ndarray[Any, np.dtype[Any]]":
         """Positions of the matching rows of a `pyarrow.RecordBatch`, ascending."""
@@ -92,12 +97,13 @@ class ColumnReader:
     ) -> Iterator[Any]:
         """Columns as `pyarrow.RecordBatch` objects of about 32 MiB, or of so many entries before the condition.
 
-        The columns of the condition are read first. The others are read only for the entries that match.
+        The columns of the condition are read first, of entries that zone maps do not rule out. The others are read
+        only for the entries that match.
         """
         first = dict.fromkeys(columns if condition is None else condition.columns) or dict.fromkeys(columns)
         others = {name: None for name in columns if name not in first}
         step_bytes = None if batch_entries else _core.DEFAULT_BATCH_BYTES
-        for piece in self.pieces:
+        for piece in self._possible_pieces(condition):
             reading = self._reading(piece, first)
             is_numbered = piece.cut is not None and bool(others)
             if is_numbered:
@@ -116,6 +122,15 @@ class ColumnReader:
                     continue
                 entries = rows.astype(np.uint64) + np.uint64(read.entry_start) if numbers is None else numbers[rows]
                 yield from self._completed(batch, columns, others, entries)
+
+    def _possible_pieces(self, condition: Condition | None) -> Iterator[_select.Request]:
+        """The pieces without entries that zone maps rule out."""
+        for piece in self.pieces:
+            if condition is None or condition.filter is None:
+                yield piece
+            else:
+                schema = self.chosen(condition.columns)
+                yield from possible_pieces(self.table._core, piece, condition.filter, schema)
 
     def take(self, columns: Collection[str], entries: Any) -> Any:
         """Columns of single entries as a `pyarrow.RecordBatch`.

@@ -33,13 +33,13 @@ class ArrowCondition:
             raise InvalidArgumentError(
                 f"{short_repr(str(expression))} cannot be a filter: it is of type {kind}, not bool"
             )
-        self._expression = expression
+        self.filter = expression
         self.columns = _needed_columns([expression], schema)
 
     def rows(self, batch: Any) -> "np.ndarray[Any, np.dtype[Any]]":
         """Positions of the rows for which the filter is true."""
         numbered = batch.append_column(POSITION, pa.array(np.arange(batch.num_rows)))
-        found = _evaluated(numbered, [POSITION], self._expression)
+        found = _evaluated(numbered, [POSITION], self.filter)
         rows: np.ndarray[Any, np.dtype[Any]] = found.column(0).to_numpy()
         return rows
 

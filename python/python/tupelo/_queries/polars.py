@@ -1,9 +1,15 @@
 """Ntuples as lazy frames of polars."""
 
+import functools
+import json
+import operator
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .._from_arrow.polars import from_table, load_polars, to_polars
 from ..errors import InvalidArgumentError
@@ -41,9 +47,9 @@ class _Source:
     ) -> Iterator[Any]:
         """The columns of the entries that match the predicate, among the first ``n_rows`` entries.
 
-        polars evaluates the predicate on its columns. Other columns are read only for matching entries. (Translating
-        the predicate for the engine would not read less and could not be exact: in polars NaN equals itself and is
-        larger than all numbers, and integers wrap around.)
+        polars evaluates the predicate on its columns. Other columns are read only for matching entries. (A cut of the
+        engine would not be exact: in polars NaN equals itself and is larger than all numbers, and integers wrap
+        around.)
         """
         columns = self.reader.schema.names if columns is None else columns
         reader = self.reader if n_rows is None else self.reader.first(n_rows)
@@ -60,7 +66,70 @@ class _Predicate:
         self.predicate = predicate
         wanted = set(predicate.meta.root_names())
         self.columns = [name for name in names if name in wanted]
+        self.filter = _as_filter(predicate)
 
     def rows(self, batch: Any) -> Any:
         frame = to_polars(batch).with_row_index(POSITION).filter(self.predicate)
         return frame.get_column(POSITION).to_numpy()
+
+
+_COMPARISONS = {
+    "Eq": operator.eq,
+    "Gt": operator.gt,
+    "GtEq": operator.ge,
+    "Lt": operator.lt,
+    "LtEq": operator.le,
+}
+_NUMBERS = {
+    **dict.fromkeys(["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"], int),
+    "Float32": np.float32,
+    "Float64": float,
+}
+_BETWEEN = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "LtEq"), "None": ("Gt", "Lt")}
+
+
+def _as_filter(predicate: Any) -> Any:
+    """A filter of Arrow that is true where the predicate is, and perhaps elsewhere; `None` for all entries.
+
+    Comparisons of columns with numbers, joined by and or or, are translated.
+    """
+    with warnings.catch_warnings():
+        # The format of this text may change: what is not known is not used.
+        warnings.simplefilter("ignore")
+        try:
+            return _translated(json.loads(predicate.meta.serialize(format="json")))
+        except Exception:
+            return None
+
+
+def _translated(node: Any) -> Any:
+    match node:
+        case {"BinaryExpr": {"left": left, "op": "And", "right": right}}:
+            both = [one for one in (_translated(left), _translated(right)) if one is not None]
+            return functools.reduce(operator.and_, both) if both else None
+        case {"BinaryExpr": {"left": left, "op": "Or", "right": right}}:
+            first, second = _translated(left), _translated(right)
+            return None if first is None or second is None else first | second
+        case {"BinaryExpr": {"left": left, "op": op, "right": right}} if op in _COMPARISONS:
+            return _comparison(op, left, right)
+        case {"Function": {"input": [value, low, high], "function": {"Boolean": {"IsBetween": {"closed": closed}}}}}:
+            both = [_comparison(op, value, end) for op, end in zip(_BETWEEN[closed], (low, high), strict=True)]
+            return None if any(one is None for one in both) else both[0] & both[1]
+    return None
+
+
+def _comparison(op: str, left: Any, right: Any) -> Any:
+    first, second = _operand(left), _operand(right)
+    return None if first is None or second is None else _COMPARISONS[op](first, second)
+
+
+def _operand(node: Any) -> Any:
+    """A column, or a number other than NaN, which Arrow compares in another way."""
+    match node:
+        case {"Column": name}:
+            return pc.field(name)
+        case {"Literal": {"Scalar": {**scalar}}}:
+            ((kind, value),) = scalar.items()
+            number = _NUMBERS[str(kind)](value)
+            return None if number != number else pc.scalar(number)
+    return None

@@ -213,23 +213,53 @@ class Request:
         histogram.fill(*closed, **how)
 
 
-def fill_histogram(
-    reading: Reading,
-    expressions: Sequence[Any],
-    bins: Any,
-    limits: Any,
-    weight: str | None,
-    sample: str | None,
-    progress: Progress,
-) -> Any:
-    """Fills a histogram, or several in one pass; see `Ntuple.hist`."""
-    if len(expressions) != 1 or not isinstance(expressions[0], Mapping):
-        return _fill([Request(tuple(expressions), bins, limits, None, weight, sample)], reading, progress)[0]
-    if not expressions[0]:
-        raise InvalidArgumentError("no histogram is named: the mapping is empty")
-    defaults = {"bins": bins, "range": limits, "weight": weight, "sample": sample}
-    requests = {name: _request(name, given, defaults) for name, given in expressions[0].items()}
-    return dict(zip(requests, _fill(list(requests.values()), reading, progress), strict=True))
+@dataclass(frozen=True)
+class Booking:
+    """Histograms to fill in one pass."""
+
+    requests: tuple[Request, ...]
+    names: tuple[str, ...] | None
+    """The names of several; None for a single one."""
+
+    @classmethod
+    def of(
+        cls, expressions: Sequence[Any], bins: Any, limits: Any, weight: str | None, sample: str | None
+    ) -> "Booking":
+        """What the arguments of `Ntuple.hist` ask for."""
+        if len(expressions) != 1 or not isinstance(expressions[0], Mapping):
+            return cls((Request(tuple(expressions), bins, limits, None, weight, sample),), None)
+        if not expressions[0]:
+            raise InvalidArgumentError("no histogram is named: the mapping is empty")
+        defaults = {"bins": bins, "range": limits, "weight": weight, "sample": sample}
+        requests = {name: _request(name, given, defaults) for name, given in expressions[0].items()}
+        return cls(tuple(requests.values()), tuple(requests))
+
+    @property
+    def wanted(self) -> list[str]:
+        """The expressions that are read, each once."""
+        cuts = [request.cut for request in self.requests if request.cut is not None]
+        return list(dict.fromkeys([*(one for request in self.requests for one in request.wanted), *cuts]))
+
+    def check_axes(self) -> None:
+        """Raises `InvalidArgumentError` for axes that depend on the values."""
+        for request in self.requests:
+            for dimension in request.dimensions():
+                if dimension.is_open:
+                    what = f"the axis of {short_repr(dimension.expression)} needs a range or edges"
+                    raise InvalidArgumentError(f"{what}: without, all entries would be read twice")
+                if dimension.axis().traits.growth:
+                    raise InvalidArgumentError(f"the axis of {short_repr(dimension.expression)} must not grow")
+
+    def fill(self, reading: Reading, progress: Progress) -> Any:
+        """Fills them, see `Ntuple.hist`: a histogram, or several by name."""
+        filled = _fill(list(self.requests), reading, progress)
+        return filled[0] if self.names is None else dict(zip(self.names, filled, strict=True))
+
+    def sum(self, parts: Sequence[Any]) -> Any:
+        """The sum of results of `fill`."""
+        if self.names is None:
+            return _sum(parts)
+        return {name: _sum([part[name] for part in parts]) for name in self.names}
 
 
 def _request(name: object, given: Any, defaults: Mapping[str, Any]) -> Request:

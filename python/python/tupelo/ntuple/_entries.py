@@ -413,7 +413,7 @@ class Entries(Fields):
         """
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         reading = _filling.Reading(self, cut, aliases, start, stop, step_size)
-        return _filling.fill_histogram(reading, expressions, bins, range, weight, sample, progress)
+        return _filling.Booking.of(expressions, bins, range, weight, sample).fill(reading, progress)
 
     def copy(
         self,

@@ -1,7 +1,7 @@
 """Creating and updating files."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -21,6 +21,7 @@ def recreate(
     checkpoint_bytes: int | str | None = _core.DEFAULT_CHECKPOINT_BYTES,
     checkpoint_clusters: int | None = None,
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
+    zone_maps: bool | Sequence[str] = False,
     storage_options: Mapping[str, object] | None = None,
     mapping: str | None = None,
     parents: bool = False,
@@ -37,6 +38,10 @@ def recreate(
     A checkpoint (`NtupleWriter.checkpoint`) is made after ``checkpoint_bytes`` stored bytes (default 1 GiB),
     ``checkpoint_clusters`` clusters (off by default) or ``checkpoint_seconds`` seconds (default 300), whichever comes
     first; 0 or None turns each off.
+
+    With ``zone_maps``, the lowest and highest values of all numbers, or of the fields that these dotted paths or globs
+    select, are added to each ntuple when the file is closed, with which cuts and filters read less (`tupelo index
+    --zone-maps` does the same later). They are supported in local files.
 
     Nothing is visible under the path until the file is closed. A file that is not closed is discarded, with a message
     on the standard error stream: use a ``with`` block or `WritableFile.close`. After an exception in the ``with`` block
@@ -80,6 +85,7 @@ def recreate(
         checkpoint_bytes=checkpoint_bytes,
         checkpoint_clusters=checkpoint_clusters,
         checkpoint_seconds=checkpoint_seconds,
+        zone_maps=zone_maps,
     )
     if mapping is not None:
         check_text(mapping, "mapping")
@@ -152,6 +158,7 @@ def update(
     checkpoint_bytes: int | str | None = _core.DEFAULT_CHECKPOINT_BYTES,
     checkpoint_clusters: int | None = None,
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
+    zone_maps: bool | Sequence[str] = False,
 ) -> WritableFile:
     """Opens a ROOT file to add ntuples or to append to existing ones; options as for `recreate`.
 
@@ -182,6 +189,7 @@ def update(
         checkpoint_bytes=checkpoint_bytes,
         checkpoint_clusters=checkpoint_clusters,
         checkpoint_seconds=checkpoint_seconds,
+        zone_maps=zone_maps,
     )
     return WritableFile(path, options, update=True)
 

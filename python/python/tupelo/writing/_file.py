@@ -3,7 +3,7 @@
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +16,7 @@ from .._base.messages import short_repr
 from .._to_arrow.cast import cast_table
 from .._to_arrow.declarations import is_declaration, schema_and_data
 from .._to_arrow.tables import normalize_schema
-from ..errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning
+from ..errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
 from ..histogram import _writing as _histograms
 from ._filling import NtupleWriter, sources
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
@@ -69,6 +69,11 @@ class WritableFile:
         self._options = options
         options.options()  # Report invalid options before creating a file.
         self._hold = open_for_writing(file_path, update=update, storage=storage, mapping=mapping)
+        try:
+            self._check_zone_maps(options)
+        except BaseException:
+            self.abort()
+            raise
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
@@ -272,7 +277,9 @@ class WritableFile:
             checkpoint_seconds=checkpoint_seconds,
         )
         inner = core.append(name, own.over(self._options).options())
-        return self._register_writer(name, inner, inner.arrow_schema(), None)
+        writer = self._register_writer(name, inner, inner.arrow_schema(), None)
+        state.ntuples[name].zone_maps = self._options.zone_patterns
+        return writer
 
     def append_fields(
         self,
@@ -336,6 +343,7 @@ class WritableFile:
         checkpoint_bytes: int | str | None = None,
         checkpoint_clusters: int | None = None,
         checkpoint_seconds: float | None = None,
+        zone_maps: bool | Sequence[str] | None = None,
         encodings: Mapping[str, str] | None = None,
         compressions: Mapping[str, str | int] | None = None,
         projections: Projections | None = None,
@@ -354,7 +362,8 @@ class WritableFile:
 
         ``encodings`` and ``compressions`` set the storage of single fields by dotted path: ``"Real16"``, ``"Real32"``
         (doubles in 32 bits), ``"Real32Trunc(BITS)"``, ``"Real32Quant(BITS,MIN,MAX)"``, ``"Index32"``; ``"lzma:9"``.
-        The other options default to those of the file (`recreate`); 0 turns a kind of checkpoint off.
+        The other options default to those of the file (`recreate`); 0 turns a kind of checkpoint off, and False zone
+        maps.
 
         ``projections`` maps new names to the fields that they project: ``"jets.pt"`` is the ``pt`` of all jets as a
         ``std::vector<float>``, ``"#jets"`` the number of jets, and ``("jets.pt", "ROOT::VecOps::RVec<float>")`` the
@@ -386,7 +395,9 @@ class WritableFile:
             checkpoint_bytes=checkpoint_bytes,
             checkpoint_clusters=checkpoint_clusters,
             checkpoint_seconds=checkpoint_seconds,
+            zone_maps=zone_maps,
         )
+        self._check_zone_maps(own)
         # Before the data are accessed: a stream can be read only once.
         text = "" if description is None else description
         options = own.over(self._options).options(
@@ -401,6 +412,7 @@ class WritableFile:
             writer = self._register_writer(
                 name, core.ntuple(path=name, schema=schema, options=options), schema, sources(options)
             )
+            state.ntuples[name].zone_maps = own.over(self._options).zone_patterns
             try:
                 for table in tables:
                     writer._write(table)
@@ -548,6 +560,12 @@ class WritableFile:
         begun = self._hold.opened.ntuples[name] = OpenNtuple(core)
         made = self._writers[name] = NtupleWriter(begun, name, schema, projections, self._hold)
         return made
+
+    def _check_zone_maps(self, options: WriteOptions) -> None:
+        """Raises `UnsupportedError` if zone maps are requested where there are none."""
+        path = self._state().absolute_path
+        if options.zone_patterns is not None and (_core.is_remote(path) or _core.is_object_uri(path)):
+            raise UnsupportedError(f"{self._path}: zone maps are supported only in local files")
 
     def _note_change(self) -> None:
         """Forgets what was known of the objects of the file: some were removed."""

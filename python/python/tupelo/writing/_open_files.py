@@ -22,6 +22,8 @@ class OpenNtuple(Generic[Core]):
     def __init__(self, core: Core) -> None:
         self.core: Core | None = core
         """The writer of the engine; None once the ntuple is closed."""
+        self.zone_maps: list[str] | None = None
+        """The fields that get zone maps once the file is closed, an empty list for all; None without."""
         self._entries = 0
 
     @property
@@ -105,6 +107,9 @@ class OpenFile:
                 begun.close()
         self.core.finish()
         self.core = None
+        zone_maps = {path: begun.zone_maps for path, begun in self.ntuples.items() if begun.zone_maps is not None}
+        if zone_maps:
+            _core.add_zone_maps(self.absolute_path, zone_maps)
 
     def abort(self) -> str | None:
         """Discards the file and returns the name of the file that keeps its last checkpoint, if there is one."""

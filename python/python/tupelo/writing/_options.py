@@ -1,6 +1,6 @@
 """Options of writing ntuples, and their conversion for the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -26,6 +26,22 @@ class WriteOptions:
     checkpoint_bytes: int | str | None = None
     checkpoint_clusters: int | None = None
     checkpoint_seconds: float | None = None
+    zone_maps: bool | Sequence[str] | None = None
+    """Whether zone maps are added when the file is closed, of all numbers or of these fields."""
+
+    @property
+    def zone_patterns(self) -> list[str] | None:
+        """The fields with zone maps, an empty list for all; None without."""
+        if self.zone_maps is None or self.zone_maps is False:
+            return None
+        if self.zone_maps is True:
+            return []
+        given = [self.zone_maps] if isinstance(self.zone_maps, str) else self.zone_maps
+        if not isinstance(given, Sequence):
+            raise InvalidArgumentError(
+                f"expected zone_maps as True, False or a list of fields, not {short_repr(self.zone_maps)}"
+            )
+        return [check_text(pattern, "a field of zone_maps") for pattern in given] or None
 
     def over(self, defaults: "WriteOptions") -> "WriteOptions":
         given = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -40,6 +56,7 @@ class WriteOptions:
         projections: Projections | None = None,
     ) -> dict[str, Any]:
         """The options as a dict for the engine, after the checks that do not depend on the fields."""
+        _ = self.zone_patterns
         clusters = 0 if self.checkpoint_clusters is None else self.checkpoint_clusters
         compression = compression_text(self.compression)
         given = {

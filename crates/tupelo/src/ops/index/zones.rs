@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
 
-use crate::expression::Bounds;
+use crate::expression::{Bloom, Bounds};
 use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
-use crate::reader::zones::{Zone, digest, has_bounds};
+use crate::reader::zones::{Zone, digest, has_bounds, has_integers};
 use crate::schema::{Field, escaped};
 use crate::writer::{FileWriter, WriteOptions};
 use crate::{Error, Result};
@@ -31,44 +32,70 @@ pub struct ZonesWritten {
     pub zones: usize,
 }
 
-/// Adds zone maps to an ntuple of a file that is updated: of all fields that the patterns choose and that are numbers or lists
-/// of numbers. Clusters whose zones are there, and not stale, are left as they are. `progress` gets the number of entries
-/// that are done, and may end the work: the result is then `None`, and the file can only be dropped.
+/// Which zone maps are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneOptions {
+    fields: Vec<String>,
+    filtered: Vec<String>,
+    zone_entries: u64,
+}
+
+impl Default for ZoneOptions {
+    fn default() -> Self {
+        Self { fields: Vec::new(), filtered: Vec::new(), zone_entries: DEFAULT_ZONE_ENTRIES }
+    }
+}
+
+impl ZoneOptions {
+    /// The fields, as dotted paths or globs. By default all that are numbers or lists of numbers.
+    #[must_use]
+    pub fn with_fields<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
+        Self { fields: patterns.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The fields of integers, or lists of them, with Bloom filters too: 10 bits for each different value of a zone. Where a cut
+    /// compares with `==` or `in`, about one in a hundred zones without the value is read. By default none.
+    #[must_use]
+    pub fn with_filters<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
+        Self { filtered: patterns.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Number of entries of a zone; by default [`DEFAULT_ZONE_ENTRIES`].
+    #[must_use]
+    pub fn with_zone_entries(self, zone_entries: u64) -> Self {
+        Self { zone_entries, ..self }
+    }
+}
+
+/// Adds zone maps to an ntuple of a file that is updated. Clusters whose zones are there, and not stale, are left as they are.
+/// `progress` gets the number of entries that are done, and may end the work: the result is then `None`, and the file can only
+/// be dropped.
 /// ```no_run
 /// use std::ops::ControlFlow;
-/// use tupelo::ops::index::zones::{DEFAULT_ZONE_ENTRIES, write_zones};
+/// use tupelo::ops::index::zones::{ZoneOptions, write_zones};
 ///
 /// let file = tupelo::update("events.root")?;
-/// write_zones(&file, "Events", &["run", "MET_*"], DEFAULT_ZONE_ENTRIES, &mut |_| ControlFlow::Continue(()))?;
+/// let options = ZoneOptions::default().with_fields(["run", "MET_*"]).with_filters(["event"]);
+/// write_zones(&file, "Events", &options, &mut |_| ControlFlow::Continue(()))?;
 /// file.finish()?;
 /// # Ok::<(), tupelo::Error>(())
 /// ```
 ///
 /// # Errors
-/// Not found for a pattern that matches no field; invalid argument for one that matches no field with numbers, for zones of no
-/// entries and for a set of the same name with other fields; those of reading and of [`FileWriter::append`].
-pub fn write_zones<S: AsRef<str>>(
+/// Not found for a pattern that matches no field; invalid argument for one that matches no field with numbers, or integers for
+/// filters, for zones of no entries and for a set of the same name with other fields; those of reading and of
+/// [`FileWriter::append`].
+pub fn write_zones(
     file: &FileWriter,
     path: &str,
-    patterns: &[S],
-    zone_entries: u64,
+    options: &ZoneOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<ZonesWritten>> {
     let ntuple = file.updated()?.0.ntuple(Some(path))?;
     let known = ntuple.read_zones()?;
-    for pattern in patterns {
-        let types = ntuple.read([pattern])?.arrow_schema();
-        if !types.fields().iter().any(|field| has_bounds(field.data_type())) {
-            let what = format!("'{}' is not a number or a list of numbers, so that it has no bounds", pattern.as_ref());
-            return Err(ntuple.context(Error::invalid_argument(what)));
-        }
-    }
-    let all = ntuple.read(patterns)?;
-    let types = all.arrow_schema();
-    let chosen = all.schema().fields.iter().zip(types.fields()).filter(|(_, of)| has_bounds(of.data_type()));
-    let fields: Vec<&Field> = chosen.map(|(field, _)| field).collect();
+    let fields = chosen(&ntuple, options)?;
     if fields.is_empty() {
-        return Err(ntuple.context(Error::invalid_argument("none of the fields has numbers")));
+        return Ok(Some(ZonesWritten::default()));
     }
     let mut writer = file.append(path, WriteOptions::default())?;
     let mut set = writer.attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?;
@@ -76,11 +103,12 @@ pub fn write_zones<S: AsRef<str>>(
     let source = ntuple.source();
     for cluster in source.clusters(0..ntuple.entries())? {
         let range = cluster.entry_range();
-        let mut digests: Vec<(&Field, u64)> = Vec::new();
-        for field in fields.iter().copied().filter(|field| !known.cover(&field.name, &range)) {
-            digests.extend(digest(source, field, &cluster)?.map(|digest| (field, digest)));
+        let mut missing: HashMap<&str, Missing> = HashMap::new();
+        for (field, has_filter) in fields.iter().filter(|(field, filter)| !known.cover(&field.name, &range, *filter)) {
+            let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter: *has_filter });
+            missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
-        let zones = zones(&ntuple, &digests, &range, zone_entries)?;
+        let zones = zones(&ntuple, &missing, &range, options.zone_entries)?;
         let ranges: Vec<Range<u64>> = zones.iter().map(|zone| zone.entries.clone()).collect();
         set.write(&ranges, &Zone::batch(&zones)?)?;
         written.zones += zones.len();
@@ -92,66 +120,127 @@ pub fn write_zones<S: AsRef<str>>(
     Ok(Some(written))
 }
 
-/// The zones of a range of fields, which have these digests.
-fn zones(ntuple: &Ntuple, fields: &[(&Field, u64)], range: &Range<u64>, zone_entries: u64) -> Result<Vec<Zone>> {
+/// The fields that get zones, and whether they get filters too.
+fn chosen(ntuple: &Ntuple, options: &ZoneOptions) -> Result<Vec<(Field, bool)>> {
+    let filtered = matching(ntuple, &options.filtered, has_integers, "an integer or a list of integers")?;
+    let mut fields =
+        matching(ntuple, &options.fields, has_bounds, "a number or a list of numbers, so that it has no bounds")?;
+    if options.fields.is_empty() && options.filtered.is_empty() {
+        fields = top_level(ntuple, &["*"], has_bounds)?;
+    }
+    let others = fields.into_iter().filter(|field| filtered.iter().all(|other| other.name != field.name));
+    let others: Vec<(Field, bool)> = others.map(|field| (field, false)).collect();
+    Ok(others.into_iter().chain(filtered.into_iter().map(|field| (field, true))).collect())
+}
+
+/// The fields of patterns that have a suitable type; each pattern must have one.
+fn matching(ntuple: &Ntuple, patterns: &[String], suits: fn(&DataType) -> bool, what: &str) -> Result<Vec<Field>> {
+    for pattern in patterns {
+        if top_level(ntuple, &[pattern], suits)?.is_empty() {
+            return Err(ntuple.context(Error::invalid_argument(format!("'{pattern}' is not {what}"))));
+        }
+    }
+    if patterns.is_empty() { Ok(Vec::new()) } else { top_level(ntuple, patterns, suits) }
+}
+
+/// The selected fields that have a suitable type.
+fn top_level<S: AsRef<str>>(ntuple: &Ntuple, patterns: &[S], suits: fn(&DataType) -> bool) -> Result<Vec<Field>> {
+    let read = ntuple.read(patterns)?;
+    let types = read.arrow_schema();
+    let all = read.schema().fields.iter().zip(types.fields());
+    Ok(all.filter(|(_, of)| suits(of.data_type())).map(|(field, _)| field.clone()).collect())
+}
+
+/// What zones that a field lacks in a cluster will have.
+struct Missing {
+    digest: u64,
+    has_filter: bool,
+}
+
+/// The zones of a range, of fields by name.
+fn zones(
+    ntuple: &Ntuple,
+    missing: &HashMap<&str, Missing>,
+    range: &Range<u64>,
+    zone_entries: u64,
+) -> Result<Vec<Zone>> {
     let mut found = Vec::new();
-    if fields.is_empty() {
+    if missing.is_empty() {
         return Ok(found);
     }
-    let names: Vec<String> = fields.iter().map(|(field, _)| escaped(&field.name)).collect();
-    let digests: HashMap<&str, u64> = fields.iter().map(|(field, digest)| (field.name.as_str(), *digest)).collect();
+    let names: Vec<String> = missing.keys().map(|name| escaped(name)).collect();
     let mut start = range.start;
     for batch in ntuple.read(&names)?.entries(range.clone()).batches(zone_entries)? {
         let batch = batch?;
         let entries = start..start + batch.num_rows() as u64;
         start = entries.end;
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            let Some(&digest) = digests.get(field.name().as_str()) else { continue };
-            let bounds = bounds(array, Bounds::NONE);
-            found.push(Zone { field: field.name().clone(), entries: entries.clone(), bounds, digest });
+            let Some(Missing { digest, has_filter }) = missing.get(field.name().as_str()) else { continue };
+            let (field, items) = (field.name().clone(), items(array));
+            let filter = if *has_filter { integers(&items).map(Bloom::of) } else { None };
+            let (entries, bounds, digest) = (entries.clone(), bounds(&items), *digest);
+            found.push(Zone { field, entries, bounds, digest, filter: filter.unwrap_or_default() });
         }
     }
     Ok(found)
 }
 
-/// The bounds of the numbers of an array.
-fn bounds(array: &dyn Array, known: Bounds) -> Bounds {
-    fn reals<T: ArrowPrimitiveType>(array: &dyn Array, known: Bounds) -> Bounds
-    where
-        f64: From<T::Native>,
-    {
-        array.as_primitive::<T>().iter().flatten().fold(known, |known, value| known.with(value.into()))
-    }
-    fn integers<T: ArrowPrimitiveType>(array: &dyn Array, known: Bounds) -> Bounds
-    where
-        i128: From<T::Native>,
-    {
-        let values = || array.as_primitive::<T>().iter().flatten().map(i128::from);
-        match values().min().zip(values().max()) {
-            Some((low, high)) => known.with_integer(low).with_integer(high),
-            None => known,
-        }
-    }
-    match array.data_type() {
-        DataType::Float32 => reals::<Float32Type>(array, known),
-        DataType::Float64 => reals::<Float64Type>(array, known),
-        DataType::Int8 => integers::<Int8Type>(array, known),
-        DataType::Int16 => integers::<Int16Type>(array, known),
-        DataType::Int32 => integers::<Int32Type>(array, known),
-        DataType::Int64 => integers::<Int64Type>(array, known),
-        DataType::UInt8 => integers::<UInt8Type>(array, known),
-        DataType::UInt16 => integers::<UInt16Type>(array, known),
-        DataType::UInt32 => integers::<UInt32Type>(array, known),
-        DataType::UInt64 => integers::<UInt64Type>(array, known),
+/// The items of lists, of lists of lists too.
+fn items(array: &ArrayRef) -> ArrayRef {
+    let (values, [start, end]) = match array.data_type() {
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            let [start, end] = [list.offsets().first(), list.offsets().last()].map(|it| *it.unwrap_or(&0) as usize);
-            bounds(&list.values().slice(start, end - start), known)
+            let ends = [list.offsets().first(), list.offsets().last()];
+            (list.values(), ends.map(|offset| *offset.unwrap_or(&0) as usize))
         }
         DataType::FixedSizeList(_, width) => {
             let list = array.as_fixed_size_list();
-            bounds(&list.values().slice(list.value_offset(0) as usize, list.len() * *width as usize), known)
+            let start = list.value_offset(0) as usize;
+            (list.values(), [start, start + list.len() * *width as usize])
         }
-        _ => Bounds { lowest: f64::NEG_INFINITY, highest: f64::INFINITY, has_nan: true },
+        _ => return Arc::clone(array),
+    };
+    items(&values.slice(start, end - start))
+}
+
+/// The bounds of numbers.
+fn bounds(array: &ArrayRef) -> Bounds {
+    fn reals<T: ArrowPrimitiveType>(array: &ArrayRef) -> Bounds
+    where
+        f64: From<T::Native>,
+    {
+        array.as_primitive::<T>().iter().flatten().fold(Bounds::NONE, |known, value| known.with(value.into()))
+    }
+    match array.data_type() {
+        DataType::Float32 => reals::<Float32Type>(array),
+        DataType::Float64 => reals::<Float64Type>(array),
+        _ => match integers(array) {
+            Some(values) => {
+                let ends = [values.iter().min(), values.iter().max()];
+                ends.into_iter().flatten().fold(Bounds::NONE, |known, value| known.with_integer(*value))
+            }
+            None => Bounds { lowest: f64::NEG_INFINITY, highest: f64::INFINITY, has_nan: true },
+        },
+    }
+}
+
+/// The values of an array of integers.
+fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<Vec<i128>>
+    where
+        i128: From<T::Native>,
+    {
+        Some(array.as_primitive::<T>().iter().flatten().map(i128::from).collect())
+    }
+    match array.data_type() {
+        DataType::Int8 => of::<Int8Type>(array),
+        DataType::Int16 => of::<Int16Type>(array),
+        DataType::Int32 => of::<Int32Type>(array),
+        DataType::Int64 => of::<Int64Type>(array),
+        DataType::UInt8 => of::<UInt8Type>(array),
+        DataType::UInt16 => of::<UInt16Type>(array),
+        DataType::UInt32 => of::<UInt32Type>(array),
+        DataType::UInt64 => of::<UInt64Type>(array),
+        _ => None,
     }
 }

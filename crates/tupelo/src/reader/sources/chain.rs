@@ -15,12 +15,12 @@ use tupelo_format::streamer::StreamerInfos;
 
 use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::skipped::Skipped;
+use super::zones::ZoneBounds;
 use super::{
     Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection,
     default_values, each_once, type_of, typed,
 };
 use crate::evolution::{Selection, SourceSchema};
-use crate::expression::Expression;
 use crate::plan::EntrySet;
 use crate::pool::{self, Spawned};
 use crate::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
@@ -457,18 +457,18 @@ impl EntrySource for Chain {
         Ok(found.map(|entry| entry + start).or(Some(end).filter(|&end| end < limit)))
     }
 
-    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
-        let all = EntrySet::from(entries.clone());
+    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
         let of_part = |(index, own): (usize, EntrySet)| {
             let start = self.parts().get(index).map_or(0, |part| part.entries.start);
             // A file that cannot be opened is an error where its entries are read.
-            let possible = match self.source(index) {
-                Ok(source) => source.possible(cut, is_field, &own.span()),
-                Err(_) => own,
+            let mut zones = match self.source(index) {
+                Ok(source) => source.zones(fields, &own.span()),
+                Err(_) => vec![ZoneBounds::unknown(fields, &own.span())],
             };
-            possible.ranges().iter().map(|range| range.start + start..range.end + start).collect::<Vec<_>>()
+            zones.iter_mut().for_each(|zone| zone.entries = zone.entries.start + start..zone.entries.end + start);
+            zones
         };
-        self.parts_of(&all).into_iter().flat_map(of_part).collect()
+        self.parts_of(&entries.clone().into()).into_iter().flat_map(of_part).collect()
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {

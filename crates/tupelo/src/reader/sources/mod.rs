@@ -29,7 +29,6 @@ use super::explain::{Explanation, explain};
 use super::skipped::Skipped;
 use crate::encode::ListedCluster;
 use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
-use crate::expression::Expression;
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::schema::arrow::data_type;
@@ -44,6 +43,7 @@ pub use ntuple::{FormatVersion, Ntuple};
 use sealed::SealedPages;
 pub(crate) use sealed::{StoredPage, fetch};
 pub use tree::{Tree, TreeSizes};
+use zones::ZoneBounds;
 
 /// Clusters by which the cost of a request is judged.
 const SAMPLED_CLUSTERS: usize = 8;
@@ -93,10 +93,9 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>>;
 
-    /// The entries of a range for which a cut may be true. `is_field` tells which of its names are fields.
-    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
-        let _ = (cut, is_field);
-        entries.clone().into()
+    /// What zone maps say of fields in a range of entries.
+    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
+        vec![ZoneBounds::unknown(fields, entries)]
     }
 
     /// What reading entries would do: first the fields that a cut needs, then the others.
@@ -369,11 +368,11 @@ impl EntrySource for Ntuple {
         })
     }
 
-    fn possible(&self, cut: &Expression, is_field: &dyn Fn(&str) -> bool, entries: &Range<u64>) -> EntrySet {
+    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
         match self.source_schema().runs_user_code() {
-            // The values that a cut sees are others.
-            true => entries.clone().into(),
-            false => self.zones().possible(cut, is_field, entries),
+            // The values that are read are others.
+            true => vec![ZoneBounds::unknown(fields, entries)],
+            false => self.zone_maps().bounds(fields, entries),
         }
     }
 

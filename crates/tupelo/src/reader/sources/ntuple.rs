@@ -110,7 +110,7 @@ impl Ntuple {
     }
 
     /// Its zone maps that are not stale.
-    pub(crate) fn zones(&self) -> &Zones {
+    pub(crate) fn zone_maps(&self) -> &Zones {
         // Without them, all entries are read.
         self.inner.zones.get_or_init(|| self.read_zones().unwrap_or_default())
     }

@@ -1,0 +1,86 @@
+"""Entries that a filter of Arrow cannot keep, by the zone maps of ntuples."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+from pyarrow.fs import LocalFileSystem
+
+from .. import _core
+from ..fields import _select
+
+_GROUP = 64
+"""So many zones are judged together first."""
+
+
+def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, schema: Any) -> Iterator[_select.Request]:
+    """The parts of a request for which a filter may be true. ``schema`` has the columns that the filter names.
+
+    Arrow leaves out fragments of a dataset whose partition expression contradicts a filter: here each zone is one.
+    """
+    computed = {name for name, _ in piece.computed}
+    fields = [field for field in schema if field.name not in computed and not field.nullable and _has_zones(field.type)]
+    if not fields or piece.schema is not None:
+        yield piece
+        return
+    zones = core.zones(piece, [field.name for field in fields])
+    starts, stops, *ends = (np.asarray(column) for column in zones.columns)
+    if len(starts) == 1:
+        yield piece
+        return
+    lowest, highest = np.array(ends[0::2]), np.array(ends[1::2])
+    firsts = np.arange(0, len(starts), _GROUP)
+    groups = np.minimum.reduceat(lowest, firsts, axis=1), np.maximum.reduceat(highest, firsts, axis=1)
+    in_groups = np.isin(np.arange(len(starts)) // _GROUP, _kept(fields, *groups, filter, schema))
+    near = np.flatnonzero(in_groups)
+    kept = near[_kept(fields, lowest[:, near], highest[:, near], filter, schema)]
+    start = stop = piece.entry_start
+    for zone in kept:
+        if starts[zone] != stop:
+            if stop > start:
+                yield replace(piece, entry_start=start, entry_stop=stop)
+            start = int(starts[zone])
+        stop = int(stops[zone])
+    if stop > start:
+        yield replace(piece, entry_start=start, entry_stop=stop)
+
+
+def _has_zones(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
+def _kept(fields: list[Any], lowest: Any, highest: Any, filter: Any, schema: Any) -> list[int]:
+    """The numbers of the zones for which the filter may be true."""
+    format, system = pads.IpcFileFormat(), LocalFileSystem()
+    fragments = []
+    for zone in range(lowest.shape[1]):
+        known = pc.scalar(True)
+        for field, low, high in zip(fields, lowest[:, zone], highest[:, zone], strict=True):
+            for bound in _bounds(field, low, high):
+                known = known & bound
+        fragments.append(format.make_fragment(str(zone), filesystem=system, partition_expression=known))
+    try:
+        found = pads.FileSystemDataset(fragments, schema, format, system).get_fragments(filter)
+        return [int(fragment.path) for fragment in found]
+    except pa.ArrowException:
+        return list(range(len(fragments)))
+
+
+def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
+    """Expressions that are true for all values of a zone; none where nothing is known, as with NaN."""
+    if np.isnan(low) or np.isnan(high):
+        return
+    if pa.types.is_integer(field.type):
+        limits = np.iinfo(field.type.to_pandas_dtype())
+        low = limits.min if low <= limits.min else int(np.floor(low))
+        high = limits.max if high >= limits.max else int(np.ceil(high))
+    else:
+        # One step more, as libraries round literals in different ways.
+        kind = field.type.to_pandas_dtype()
+        low, high = np.nextafter(kind(low), kind(-np.inf)), np.nextafter(kind(high), kind(np.inf))
+    yield pc.field(field.name) >= pa.scalar(low, field.type)
+    yield pc.field(field.name) <= pa.scalar(high, field.type)
