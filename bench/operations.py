@@ -67,7 +67,7 @@ class Operations(Rows):
     def compare(
         self, row: str, size: int, contestants: dict[str, Callable[[], float | None]], outputs: Sequence[Path] = ()
     ) -> dict[str, float]:
-        """Adds a line for each contestant, some of which return their own time."""
+        """Adds a line for each contestant. Its time is the one that it returns, if any, or that of the call."""
         found, _ = self.turns(row, contestants, outputs, lambda own, seconds: seconds if own is None else own)
         for name, seconds in found.items():
             self.lines.append(f"| {row} | {name} | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")

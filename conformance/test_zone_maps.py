@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow.compute as pc
@@ -81,7 +82,6 @@ def test_cuts_keep_the_same_and_read_less(files: tuple[Path, Path]) -> None:
 
 
 def test_filters_of_arrow_polars_and_duckdb_read_less(files: tuple[Path, Path]) -> None:
-    duckdb = pytest.importorskip("duckdb")
     plain, zones = (tupelo.open(f"{path}:Events", metrics=True) for path in files)
     events = plain.arrays(["event"], library="np")["event"]
     some, last = int(events[1000]), int(events[-1])

@@ -26,10 +26,10 @@ use crate::table::things;
 /// written; with --skip-errors, the manifest lists them under "left_out".
 ///
 /// With --zone-maps, ntuples in local files get the lowest and highest value of each field in ranges of entries, as an
-/// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo explain`
-/// shows what is left. With --bloom, each of its ranges also gets a Bloom filter of the values, with which 'event == 7' reads
-/// few ranges even if the values are not sorted. ROOT reads the file as before. After entries were added, the same command adds their zone maps; copies
-/// have none.
+/// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo
+/// explain` shows what is left. With --bloom, each range also gets a Bloom filter of its values, with which 'event == 7'
+/// reads few ranges even if the values are not sorted. ROOT reads the file as before. After entries were added, the same
+/// command adds their zone maps; copies have none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
@@ -100,7 +100,7 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
         .with_filters(patterns(&args.bloom))
         .with_zone_entries(args.zone_entries.map_or(DEFAULT_ZONE_ENTRIES, NonZeroU64::get));
     let file = Location { object: None, ..location.clone() };
-    let written = update(&file, |writer| {
+    let ZonesWritten { fields, zones } = update(&file, |writer| {
         let mut progress = console.progress(&path, table.entries(), "entries");
         let mut report = |done| {
             progress.set(done);
@@ -113,7 +113,6 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
             written => Ok(written),
         }
     })?;
-    let ZonesWritten { fields, zones } = written;
     let (zones, fields) = (things(zones as u64, "new zone"), things(fields as u64, "field"));
     console.note(&format!("{file}: '{path}' has {zones} of {fields}"));
     Ok(())

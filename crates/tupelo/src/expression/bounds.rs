@@ -70,6 +70,14 @@ impl Integers<'_> {
         }
     }
 
+    /// The numbers times -1.
+    fn negated(self) -> Self {
+        match self {
+            Self::One(value) => Self::One(-value),
+            Self::Any | Self::Among(_) => Self::Any,
+        }
+    }
+
     /// Whether a number of each may be equal.
     fn meet(self, other: Self) -> bool {
         match (self, other) {
@@ -113,10 +121,7 @@ impl<'z> Possible<'z> {
             (Unary::Plus, same) => same,
             (Unary::Minus, Self::Number(Bounds { lowest, highest, has_nan }, integers)) => {
                 let bounds = Bounds { lowest: -highest, highest: -lowest, has_nan };
-                Self::Number(
-                    bounds,
-                    if let Integers::One(value) = integers { Integers::One(-value) } else { Integers::Any },
-                )
+                Self::Number(bounds, integers.negated())
             }
             (Unary::Not | Unary::Invert, Self::Truth { yes, no }) => Self::Truth { yes: no, no: yes },
             _ => Self::Anything,

@@ -37,16 +37,11 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     groups = np.minimum.reduceat(lowest, firsts, axis=1), np.maximum.reduceat(highest, firsts, axis=1)
     in_groups = np.isin(np.arange(len(starts)) // _GROUP, _kept(fields, *groups, filter, schema))
     near = np.flatnonzero(in_groups)
-    kept = near[_kept(fields, lowest[:, near], highest[:, near], filter, schema)]
-    start = stop = piece.entry_start
-    for zone in kept:
-        if starts[zone] != stop:
-            if stop > start:
-                yield replace(piece, entry_start=start, entry_stop=stop)
-            start = int(starts[zone])
-        stop = int(stops[zone])
-    if stop > start:
-        yield replace(piece, entry_start=start, entry_stop=stop)
+    kept = near[np.array(_kept(fields, lowest[:, near], highest[:, near], filter, schema), dtype=int)]
+    if kept.size:
+        gaps = np.flatnonzero(starts[kept[1:]] != stops[kept[:-1]])
+        for first, last in zip(kept[np.r_[0, gaps + 1]], kept[np.r_[gaps, -1]], strict=True):
+            yield replace(piece, entry_start=int(starts[first]), entry_stop=int(stops[last]))
 
 
 def _has_zones(kind: Any) -> bool:

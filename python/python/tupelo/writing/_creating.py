@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _core
 from .._base.checks import absolute_path, check_path, check_text, storage
-from ..errors import CorruptError, ExistingFileError, InvalidArgumentError, UnsupportedError
+from ..errors import CorruptError, ExistingFileError, InvalidArgumentError
 from ._file import WritableFile
 from ._open_files import abort as give_up
 from ._options import WriteOptions
@@ -40,8 +40,8 @@ def recreate(
     first; 0 or None turns each off.
 
     With ``zone_maps``, the lowest and highest values of all numbers, or of the fields that these dotted paths or globs
-    select, are added to each ntuple when the file is closed, with which cuts and filters read less (`tupelo index
-    --zone-maps` does the same later). They are supported in local files.
+    select, are added to each ntuple when the file is closed: cuts and filters then read less. ``tupelo index
+    --zone-maps`` does the same later. They are supported in local files.
 
     Nothing is visible under the path until the file is closed. A file that is not closed is discarded, with a message
     on the standard error stream: use a ``with`` block or `WritableFile.close`. After an exception in the ``with`` block
@@ -89,7 +89,6 @@ def recreate(
     )
     if mapping is not None:
         check_text(mapping, "mapping")
-    _check_checkpoints(check_path(path), options)
     if parents:
         _make_parents(check_path(path))
     return WritableFile(path, options, update=False, storage=storage(storage_options), mapping=mapping)
@@ -135,18 +134,6 @@ def _make_parents(path: str) -> None:
     """Makes the missing directories of a local path."""
     if not _core.is_remote(path) and not _core.is_object_uri(path):
         os.makedirs(os.path.dirname(absolute_path(path)), exist_ok=True)
-
-
-def _check_checkpoints(path: str, options: WriteOptions) -> None:
-    """Raises `UnsupportedError` if checkpoints are requested where there are none."""
-    chosen = options.checkpoint_bytes, options.checkpoint_clusters, options.checkpoint_seconds
-    usual = (None, _core.DEFAULT_CHECKPOINT_BYTES), (None,), (None, _core.DEFAULT_CHECKPOINT_SECONDS)
-    is_requested = any(value not in known for value, known in zip(chosen, usual, strict=True))
-    if is_requested and (_core.is_remote(path) or _core.is_object_uri(path)):
-        raise UnsupportedError(
-            f"{_core.display_name(path)}: checkpoints are supported only in local files; remote files appear when they "
-            "are complete"
-        )
 
 
 def update(

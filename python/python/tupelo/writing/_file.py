@@ -16,7 +16,7 @@ from .._base.messages import short_repr
 from .._to_arrow.cast import cast_table
 from .._to_arrow.declarations import is_declaration, schema_and_data
 from .._to_arrow.tables import normalize_schema
-from ..errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
+from ..errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning
 from ..histogram import _writing as _histograms
 from ._filling import NtupleWriter, sources
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
@@ -67,13 +67,10 @@ class WritableFile:
             )
         self._path = _core.display_name(file_path)
         self._options = options
-        options.options()  # Report invalid options before creating a file.
+        # Report invalid options before creating a file.
+        options.options()
+        options.check_path(file_path)
         self._hold = open_for_writing(file_path, update=update, storage=storage, mapping=mapping)
-        try:
-            self._check_zone_maps(options)
-        except BaseException:
-            self.abort()
-            raise
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
@@ -277,9 +274,7 @@ class WritableFile:
             checkpoint_seconds=checkpoint_seconds,
         )
         inner = core.append(name, own.over(self._options).options())
-        writer = self._register_writer(name, inner, inner.arrow_schema(), None)
-        state.ntuples[name].zone_maps = self._options.zone_patterns
-        return writer
+        return self._register_writer(name, inner, inner.arrow_schema(), None, zone_maps=self._options.zone_patterns)
 
     def append_fields(
         self,
@@ -397,10 +392,11 @@ class WritableFile:
             checkpoint_seconds=checkpoint_seconds,
             zone_maps=zone_maps,
         )
-        self._check_zone_maps(own)
+        own.check_path(state.absolute_path)
+        every = own.over(self._options)
         # Before the data are accessed: a stream can be read only once.
         text = "" if description is None else description
-        options = own.over(self._options).options(
+        options = every.options(
             description=text, encodings=encodings, compressions=compressions, projections=projections
         )
         schema, tables = schema_and_data(what)
@@ -409,10 +405,8 @@ class WritableFile:
             options["description"] = (schema.metadata or {}).get(arrow.DESCRIPTION.encode(), b"").decode()
         before, begun_before = self._writers.get(name), state.ntuples.get(name)
         with state.call():
-            writer = self._register_writer(
-                name, core.ntuple(path=name, schema=schema, options=options), schema, sources(options)
-            )
-            state.ntuples[name].zone_maps = own.over(self._options).zone_patterns
+            inner = core.ntuple(path=name, schema=schema, options=options)
+            writer = self._register_writer(name, inner, schema, sources(options), zone_maps=every.zone_patterns)
             try:
                 for table in tables:
                     writer._write(table)
@@ -553,19 +547,19 @@ class WritableFile:
         return core
 
     def _register_writer(
-        self, name: str, core: "_core.NtupleWriter", schema: Any, projections: Mapping[str, str] | None
+        self,
+        name: str,
+        core: "_core.NtupleWriter",
+        schema: Any,
+        projections: Mapping[str, str] | None,
+        *,
+        zone_maps: list[str] | None,
     ) -> "NtupleWriter":
         """Creates and registers a writer; ``projections`` is None for a continued ntuple."""
         assert self._hold is not None
-        begun = self._hold.opened.ntuples[name] = OpenNtuple(core)
+        begun = self._hold.opened.ntuples[name] = OpenNtuple(core, zone_maps)
         made = self._writers[name] = NtupleWriter(begun, name, schema, projections, self._hold)
         return made
-
-    def _check_zone_maps(self, options: WriteOptions) -> None:
-        """Raises `UnsupportedError` if zone maps are requested where there are none."""
-        path = self._state().absolute_path
-        if options.zone_patterns is not None and (_core.is_remote(path) or _core.is_object_uri(path)):
-            raise UnsupportedError(f"{self._path}: zone maps are supported only in local files")
 
     def _note_change(self) -> None:
         """Forgets what was known of the objects of the file: some were removed."""

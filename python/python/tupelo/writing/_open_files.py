@@ -19,10 +19,10 @@ Core = TypeVar("Core", bound="_core.NtupleWriter | _core.TreeWriter")
 class OpenNtuple(Generic[Core]):
     """The state of an ntuple or tree being written; it outlives its `tupelo.NtupleWriter` or `tupelo.TreeWriter`."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, zone_maps: list[str] | None = None) -> None:
         self.core: Core | None = core
         """The writer of the engine; None once the ntuple is closed."""
-        self.zone_maps: list[str] | None = None
+        self.zone_maps = zone_maps
         """The fields that get zone maps once the file is closed, an empty list for all; None without."""
         self._entries = 0
 

@@ -8,7 +8,7 @@ from .. import _core
 from .._base.checks import check_mapping, check_text
 from .._base.messages import short_repr
 from .._base.sizes import as_count, parse_optional_bytes
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, UnsupportedError
 
 _CARDINALITY = "ROOT::RNTupleCardinality<std::uint64_t>"
 
@@ -43,6 +43,23 @@ class WriteOptions:
             )
         return [check_text(pattern, "a field of zone_maps") for pattern in given] or None
 
+    def check_path(self, path: str) -> None:
+        """Raises `UnsupportedError` if zone maps or checkpoints are requested for a path that is not a local file, and
+        `InvalidArgumentError` for invalid ``zone_maps``.
+        """
+        has_zone_maps = self.zone_patterns is not None
+        if not _core.is_remote(path) and not _core.is_object_uri(path):
+            return
+        name = _core.display_name(path)
+        if has_zone_maps:
+            raise UnsupportedError(f"{name}: zone maps are supported only in local files")
+        chosen = self.checkpoint_bytes, self.checkpoint_clusters, self.checkpoint_seconds
+        off = (None, 0, _core.DEFAULT_CHECKPOINT_BYTES), (None, 0), (None, 0, _core.DEFAULT_CHECKPOINT_SECONDS)
+        if any(value not in usual for value, usual in zip(chosen, off, strict=True)):
+            raise UnsupportedError(
+                f"{name}: checkpoints are supported only in local files; remote files appear when they are complete"
+            )
+
     def over(self, defaults: "WriteOptions") -> "WriteOptions":
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(defaults, **{name: value for name, value in given.items() if value is not None})
@@ -56,7 +73,6 @@ class WriteOptions:
         projections: Projections | None = None,
     ) -> dict[str, Any]:
         """The options as a dict for the engine, after the checks that do not depend on the fields."""
-        _ = self.zone_patterns
         clusters = 0 if self.checkpoint_clusters is None else self.checkpoint_clusters
         compression = compression_text(self.compression)
         given = {
