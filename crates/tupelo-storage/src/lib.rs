@@ -95,4 +95,4 @@ pub use objects::{
 };
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints, Traffic};
-pub use uri::{Storage, display_name, is_daos_uri, is_mirror, is_object_uri, local_path, mirror_members};
+pub use uri::{Storage, display_name, is_mirror, is_object_uri, local_path, mirror_members, split_container};

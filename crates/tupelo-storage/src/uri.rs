@@ -22,7 +22,7 @@ use crate::sink::ByteSink;
 use crate::source::ByteSource;
 use crate::xrootd::{self, is_xrootd};
 
-pub use crate::objects::{is_daos_uri, is_object_uri};
+pub use crate::objects::{is_object_uri, split_container};
 
 /// The path of a local file; `None` for a URL of another scheme than `file`, and for what [`is_object_uri`].
 pub fn local_path(name: &str) -> Option<&Path> {

@@ -11,7 +11,7 @@ use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, FoundNtuple};
 use tupelo::reader::{Location, Object};
-use tupelo::storage::{Entry, Storage, display_name, is_daos_uri, is_object_uri};
+use tupelo::storage::{Entry, Storage, display_name, is_object_uri, split_container};
 use tupelo::{Error, ErrorKind, File, Ntuple, Tree};
 
 use crate::console::Console;
@@ -119,9 +119,8 @@ fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Conso
     for entry in &entries {
         let url = display_name(&entry.url);
         let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
-        // In a DAOS container, names follow a colon.
-        let mark = if is_daos_uri(folder) { ':' } else { '/' };
-        let last = folder.rsplit(mark).next().unwrap_or(folder);
+        let in_container = split_container(folder).and_then(|(_, name)| name);
+        let last = in_container.unwrap_or_else(|| folder.rsplit('/').next().unwrap_or(folder));
         table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);
     }
     text.add(format!("{location}, {}", things(entries.len() as u64, "entry"))).end_line();

@@ -28,11 +28,22 @@ const DAOS: &str = "daos://";
 
 /// Whether a name is the URI of a data set that is stored as many objects: its scheme begins with `ntpl+`, or is `daos`.
 pub fn is_object_uri(name: &str) -> bool {
-    inner(name).is_some() || is_daos(name)
+    inner(name).is_some() || is_in_container(name)
 }
 
-/// Whether a name is the URI of a DAOS container, or of something in it.
-pub fn is_daos(name: &str) -> bool {
+/// Splits the URI of a DAOS container, or of something in it, into the URI of the container and the name in it; `None`
+/// for other names.
+pub fn split_container(uri: &str) -> Option<(&str, Option<&str>)> {
+    if !is_in_container(uri) {
+        return None;
+    }
+    match uri.rsplit_once(':') {
+        Some((container, name)) if !name.contains('/') => Some((container, Some(name))),
+        _ => Some((uri, None)),
+    }
+}
+
+fn is_in_container(name: &str) -> bool {
     starts_with(name, DAOS)
 }
 
@@ -50,7 +61,7 @@ pub(crate) fn object_display_name(uri: &str) -> String {
     let shown = uri.split(['?', '#']).next().unwrap_or_default();
     match inner(shown) {
         Some(rest) if !is_file(rest) => format!("{}{}", &shown[..PREFIX.len()], net::display_name(rest)),
-        None if is_daos(shown) => net::display_name(shown),
+        None if is_in_container(shown) => net::display_name(shown),
         _ => shown.to_owned(),
     }
 }
@@ -84,7 +95,7 @@ impl Address {
     /// Parses the URI of a data set. Slashes at its end are dropped.
     pub(super) fn parse(uri: &str, action: &'static str) -> Result<Self> {
         let refused = |reason| refused(uri, action, reason);
-        if is_daos(uri) {
+        if is_in_container(uri) {
             return Self::in_container(uri).map_err(refused);
         }
         let rest = checked(uri, action)?.trim_end_matches('/');
@@ -142,7 +153,7 @@ impl Address {
 
 /// The place of a folder, whose URI may end without a slash, and its URI with one; or a container.
 pub(super) fn folder(uri: &str, action: &'static str) -> Result<(NamespaceAddress, String)> {
-    if is_daos(uri) {
+    if is_in_container(uri) {
         let of_container = Address::in_container(&format!("{}:x", uri.trim_end_matches(['/', ':'])));
         let Address { place, base, .. } = of_container.map_err(|reason| refused(uri, action, reason))?;
         return Ok((place, base));

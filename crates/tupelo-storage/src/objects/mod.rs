@@ -46,9 +46,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Entry, Options, Redundancy};
 use crate::source::{Hints, Traffic};
 
-pub use self::address::is_daos as is_daos_uri;
 pub use self::address::is_object_uri;
 pub(crate) use self::address::object_display_name;
+pub use self::address::split_container;
 pub use self::container::names_in_container;
 pub use self::directory::ObjectDirectory;
 pub use self::memory::{ObjectCounts, ObjectMemory};

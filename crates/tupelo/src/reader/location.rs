@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tupelo_storage::{display_name, is_daos_uri, is_object_uri, local_path};
+use tupelo_storage::{display_name, is_object_uri, local_path, split_container};
 
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Location {
     /// where none exists, and for URLs, the text is split after `.root`, or else is a file name as a whole. `file:` in
     /// front is dropped. The query string of a URL comes after the name of the object: `https://HOST/x.root:Events?a=b`.
     pub fn parse(text: &str) -> Self {
-        if is_daos_uri(text) {
+        if split_container(text).is_some() {
             return Self { file: text.to_owned(), object: None };
         }
         let is_local = local_path(text).is_some();
@@ -47,14 +47,13 @@ impl Location {
 
     /// The name that an ntuple gets at this place, if it is given. In a DAOS container it is part of the URI.
     pub fn ntuple_name(&self) -> Option<&str> {
-        let in_container = || self.file.rsplit_once(':').filter(|_| is_daos_uri(&self.file)).map(|(_, name)| name);
-        self.object.as_deref().or_else(in_container)
+        self.object.as_deref().or_else(|| split_container(&self.file)?.1)
     }
 
     /// Whether it is the URL of a folder: it ends with a slash, or has no path. A DAOS container is one.
     pub fn is_remote_folder(&self) -> bool {
-        if is_daos_uri(&self.file) {
-            return self.ntuple_name().is_none_or(|name| name.contains('/'));
+        if let Some((_, name)) = split_container(&self.file) {
+            return name.is_none();
         }
         if is_object_uri(&self.file) {
             return self.file.ends_with('/');

@@ -219,7 +219,7 @@ impl Peer {
     }
 
     /// The right response to a request for a file of this content.
-    pub(super) fn answer(&mut self, request: &Received, content: &[u8]) -> Option<()> {
+    pub(super) fn respond(&mut self, request: &Received, content: &[u8]) -> Option<()> {
         let stream = request.stream;
         match request.code {
             code::OPEN => self.opened(stream, content.len(), TIME),
@@ -269,7 +269,7 @@ impl Peer {
         self.welcome(flags)?;
         loop {
             let request = self.request()?;
-            self.answer(&request, content)?;
+            self.respond(&request, content)?;
         }
     }
 }

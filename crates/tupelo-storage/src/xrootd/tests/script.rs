@@ -53,12 +53,12 @@ fn always(kind: u16, script: impl Fn(&mut Peer, u16) -> Option<()> + Send + Sync
         loop {
             let request = peer.request()?;
             if request.code != kind {
-                peer.answer(&request, CONTENT)?;
+                peer.respond(&request, CONTENT)?;
             } else if script(peer, request.stream).is_none() {
                 if peer.number == 0 {
                     return None;
                 }
-                peer.answer(&request, CONTENT)?;
+                peer.respond(&request, CONTENT)?;
             }
         }
     })
@@ -154,7 +154,7 @@ fn waits_are_kept_and_end() {
         }
         loop {
             let request = peer.request()?;
-            peer.answer(&request, CONTENT)?;
+            peer.respond(&request, CONTENT)?;
         }
     });
     assert_eq!(read(&fake).unwrap(), b"quick");
@@ -192,7 +192,7 @@ fn responses_in_parts_are_joined() {
                 }
                 code::READV => vector(&request, CONTENT),
                 _ => {
-                    peer.answer(&request, CONTENT)?;
+                    peer.respond(&request, CONTENT)?;
                     continue;
                 }
             };
@@ -250,7 +250,7 @@ fn vectors_with_other_chunks_are_errors() {
             loop {
                 let request = peer.request()?;
                 if request.code != code::READV {
-                    peer.answer(&request, &content)?;
+                    peer.respond(&request, &content)?;
                     continue;
                 }
                 let mut body = vector(&request, &content);
@@ -275,7 +275,7 @@ fn damaged_pages_are_read_again() {
             loop {
                 let request = peer.request()?;
                 if request.code != code::PGREAD {
-                    peer.answer(&request, &content)?;
+                    peer.respond(&request, &content)?;
                     continue;
                 }
                 let (offset, len) = request.range();
@@ -452,7 +452,7 @@ fn a_request_that_waits_is_cancelled() {
         loop {
             let request = peer.request()?;
             if request.code != code::READ || reads.fetch_add(1, Ordering::Relaxed) >= 5 {
-                peer.answer(&request, CONTENT)?;
+                peer.respond(&request, CONTENT)?;
             }
         }
     });
@@ -588,7 +588,7 @@ fn an_authentication_that_is_refused_is_followed_by_the_next_one() {
         peer.reply(request.stream, code::OK, b"")?;
         loop {
             let request = peer.request()?;
-            peer.answer(&request, CONTENT)?;
+            peer.respond(&request, CONTENT)?;
         }
     });
     assert_eq!(read(&fake).unwrap(), b"quick");
@@ -651,7 +651,7 @@ fn a_cached_file_is_read_once() {
             let time = 1_700_000_000 + times.load(Ordering::Relaxed);
             match request.code {
                 code::OPEN => peer.opened(request.stream, CONTENT.len(), time)?,
-                _ => peer.answer(&request, CONTENT)?,
+                _ => peer.respond(&request, CONTENT)?,
             }
         }
     });

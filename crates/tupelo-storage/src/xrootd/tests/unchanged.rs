@@ -31,7 +31,7 @@ fn a_file_that_is_modified_while_it_is_open_is_an_error() {
                 let read = reads.fetch_add(usize::from(is_read), Ordering::Relaxed);
                 match request.code {
                     code::STAT => peer.stat(request.stream, content.len(), TIME + read.saturating_sub(1))?,
-                    _ => peer.answer(&request, &content)?,
+                    _ => peer.respond(&request, &content)?,
                 }
             }
         });
@@ -54,10 +54,10 @@ fn the_check_of_a_read_takes_no_round_trip() {
             if request.code == code::PGREAD {
                 let check = peer.request()?;
                 assert_eq!(check.code, code::STAT);
-                peer.answer(&request, &content)?;
-                peer.answer(&check, &content)?;
+                peer.respond(&request, &content)?;
+                peer.respond(&check, &content)?;
             } else {
-                peer.answer(&request, &content)?;
+                peer.respond(&request, &content)?;
             }
         }
     });
@@ -83,14 +83,14 @@ fn a_check_that_is_answered_before_the_read_is_repeated() {
                             peer.wait(request.stream, code::WAITRESP, 10)?;
                         }
                         checks.fetch_add(1, Ordering::Relaxed);
-                        peer.answer(&check, &content)?;
-                        peer.answer(&request, &content)?;
+                        peer.respond(&check, &content)?;
+                        peer.respond(&request, &content)?;
                     }
                     code::STAT => {
                         let changes = checks.load(Ordering::Relaxed);
                         peer.stat(request.stream, content.len(), TIME + changes)?;
                     }
-                    _ => peer.answer(&request, &content)?,
+                    _ => peer.respond(&request, &content)?,
                 }
             }
         });
@@ -112,7 +112,7 @@ fn a_read_that_is_repeated_is_checked_again() {
             if request.code == code::PGREAD && reads.fetch_add(1, Ordering::Relaxed) == 0 {
                 peer.wait(request.stream, code::WAIT, 0)?;
             } else {
-                peer.answer(&request, &content)?;
+                peer.respond(&request, &content)?;
             }
         }
     });
@@ -137,7 +137,7 @@ fn another_copy_continues_a_file_only_if_size_and_time_are_equal() {
                     match request.code {
                         code::OPEN => peer.opened(request.stream, size, time)?,
                         code::READ if is_lost && request.range().0 > 0 => return None,
-                        _ => peer.answer(&request, &bytes(size))?,
+                        _ => peer.respond(&request, &bytes(size))?,
                     }
                 }
             })
@@ -154,7 +154,7 @@ fn another_copy_continues_a_file_only_if_size_and_time_are_equal() {
                         let port = ports[opens.fetch_add(1, Ordering::Relaxed).min(1)];
                         peer.redirect(request.stream, port, "127.0.0.1")?;
                     }
-                    _ => peer.answer(&request, &[])?,
+                    _ => peer.respond(&request, &[])?,
                 }
             }
         });
@@ -182,7 +182,7 @@ fn a_file_that_was_modified_just_now_has_no_version() {
             let request = peer.request()?;
             match request.code {
                 code::OPEN => peer.opened(request.stream, 7, times.load(Ordering::Relaxed))?,
-                _ => peer.answer(&request, &bytes(7))?,
+                _ => peer.respond(&request, &bytes(7))?,
             }
         }
     });
