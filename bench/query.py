@@ -21,7 +21,10 @@ from .machine import DATA, cores, finish, machine
 from .rivals.root_rival import load_root
 from .turns import Rows
 
-WIDE_COLUMNS, WIDE_ENTRIES = 1500, 200_000
+WIDE_COLUMNS, WIDE_ENTRIES = 1500, 1_000_000
+"""As in a file of NanoAOD."""
+SORTED_ENTRIES = 25
+"""Entries of the file with a sorted column, in multiples of the events."""
 INSPECTED_COLUMNS = 10_000
 COLUMNS = [f"H{number}_{name}" for number in (1, 2, 3) for name in ("PX", "PY", "PZ", "ProbK", "ProbPi", "IPChi2")]
 """Columns of doubles of the simulated decays."""
@@ -69,14 +72,16 @@ class Queries(Rows):
 
 
 def sql(rows: Queries) -> None:
-    """The mean of one of many columns, files opened in each call."""
+    """The mean of one of many columns, files opened in each call. Most of the others are zero, for a small file."""
     import duckdb
 
-    path = DATA / f"query-wide-{WIDE_COLUMNS}-{WIDE_ENTRIES}.root"
+    path = DATA / f"query-wide-{WIDE_COLUMNS}-{WIDE_ENTRIES}-zeros.root"
     if not path.exists() or rows.options.fresh:
-        random = np.random.default_rng(1)
-        with tupelo.recreate(path) as file:
-            file["wide"] = {f"x{number}": random.normal(size=WIDE_ENTRIES) for number in range(WIDE_COLUMNS)}
+        random, step = np.random.default_rng(1), 100_000
+        names = [f"x{number}" for number in range(WIDE_COLUMNS)]
+        with tupelo.recreate(path) as file, file.mkrntuple("wide", dict.fromkeys(names, "double")) as wide:
+            for _ in range(0, WIDE_ENTRIES, step):
+                wide.extend(dict.fromkeys(names, np.zeros(step)) | {"x7": random.normal(size=step)})
 
     def by_duckdb() -> float:
         events = tupelo.open(f"{path}:wide").dataset()
@@ -135,22 +140,21 @@ def dataframe(path: Path) -> Callable[[], Any]:
 
 
 def zones(rows: Queries) -> None:
-    """A cut on a sorted column that keeps one entry in a thousand, with zone maps and without; all columns are read."""
-    paths = {name: DATA / f"query-{rows.options.events}-{name}.root" for name in ("plain", "zones")}
+    """A cut on a sorted column that keeps a thousand entries, with zone maps and without."""
+    paths = {name: DATA / f"query-sorted-{rows.options.events}-{name}.root" for name in ("plain", "zones")}
     if not paths["zones"].exists() or rows.options.fresh:
-        entries = 4 * rows.options.events
-        random = np.random.default_rng(2)
+        entries = SORTED_ENTRIES * rows.options.events
+        number = np.random.default_rng(2).normal(size=entries)
         for path in paths.values():
             with tupelo.recreate(path) as file:
-                columns = {f"x{number}": random.normal(size=entries) for number in range(10)}
-                file["Events"] = {"run": np.arange(entries) // 1000, **columns}
+                file["Events"] = {"run": np.arange(entries) // 1000, "x": number}
         command = [str(rows.options.binaries / "tupelo"), "--quiet", "index", "--zone-maps", f"{paths['zones']}:Events"]
         subprocess.run([*command, "--fields", "run"], check=True, timeout=JOB_SECONDS)
     wanted = rows.options.events // 500
 
     def kept(path: Path) -> Callable[[], Any]:
         events = tupelo.open(f"{path}:Events")
-        return lambda: len(events.arrays(["run", "x0"], cut=f"run == {wanted}", library="np")["run"])
+        return lambda: len(events.arrays(["run", "x"], cut=f"run == {wanted}", library="np")["run"])
 
     times, answers = rows.compare("query-zones", {name: kept(path) for name, path in paths.items()})
     rows.target("query-zones", times, "zones", "plain", ZONES_FACTOR)

@@ -47,6 +47,51 @@ def test_tables_are_files() -> None:
     assert rows("describe 'run1.root'")[0][:2] == ("run", "BIGINT")
 
 
+def columns_of_tables(query: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The columns of the datasets that a query makes of its files, in order."""
+    made: list[list[str]] = []
+    make = tupelo.Ntuple.dataset
+
+    def noted(ntuple: tupelo.Ntuple, *how: Any, **options: Any) -> Any:
+        dataset = make(ntuple, *how, **options)
+        made.append(dataset.schema.names)
+        return dataset
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tupelo.Ntuple, "dataset", noted)
+        rows(query)
+    return made
+
+
+def test_only_columns_of_the_query_are_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    for query, columns in {
+        "select avg(MET) from 'f.root:dir/Events'": [["met"]],
+        "select e.run from 'f.root:dir/Events' e where e.met > 1": [["run", "met"]],
+        "select max(list_sum(pt)) from 'f.root:dir/Events' group by run": [["run", "pt"]],
+        "select score from 'f.root:Scores' join 'run1.root:Events' using (run)": [["run"], ["run", "score"]],
+        "select run from 'f.root:Scores' where exists (select 1 from 'run1.root' where x = run)": [
+            ["run", "x"],
+            ["run"],
+        ],
+    }.items():
+        assert sorted(columns_of_tables(query, monkeypatch)) == sorted(columns), query
+    every = [list(EVENTS)]
+    for query in (
+        "select count(*) from 'f.root:dir/Events'",
+        "select * from 'f.root:dir/Events'",
+        "select * exclude (met) from 'f.root:dir/Events'",
+        "select e from 'f.root:dir/Events' e",
+        "select columns('r.*') from 'f.root:dir/Events'",
+        "select #2 from 'f.root:dir/Events'",
+        "select b from 'f.root:dir/Events' as e(a, b, c)",
+        "summarize 'f.root:dir/Events'",
+        "select run from 'f.root:dir/Events' natural join (select 1 as run)",
+    ):
+        assert columns_of_tables(query, monkeypatch) == every, query
+    with pytest.raises(duckdb.BinderException, match=r'(?s)"rum" not found.*"run"'):
+        rows("select met, rum from 'f.root:dir/Events'")
+
+
 def test_given_tables() -> None:
     events = tupelo.open("f.root:dir/Events")
     assert rows("select count(*) from events where run = 1", events=events) == [(2,)]

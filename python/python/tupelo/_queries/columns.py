@@ -178,13 +178,16 @@ def _patterns_of_columns(table: Fields, request: _select.Request, columns: pa.Sc
     if request.patterns in ([], ["*"]) and not request.computed:
         return {name: [_select.escape_glob(name)] for name in columns.names}
     patterns: dict[str, list[str]] = {}
-    whole = {field.name: field for field in table._core.arrow_schema(_select.Request(["*"]))}
-    for pattern in request.patterns or ["*"]:
-        for field in table._core.arrow_schema(_select.Request([pattern])):
+    columns_of = {
+        pattern: list(table._core.arrow_schema(_select.Request([pattern]))) for pattern in request.patterns or ["*"]
+    }
+    names = dict.fromkeys(_select.escape_glob(field.name) for found in columns_of.values() for field in found)
+    whole = {field.name: field for field in table._core.arrow_schema(_select.Request(list(names)))}
+    for pattern, found in columns_of.items():
+        for field in found:
             # Whole columns can be read by name.
             is_whole = field.equals(whole.get(field.name))
-            found = _select.escape_glob(field.name) if is_whole else pattern
-            patterns.setdefault(field.name, []).append(found)
+            patterns.setdefault(field.name, []).append(_select.escape_glob(field.name) if is_whole else pattern)
     return patterns
 
 

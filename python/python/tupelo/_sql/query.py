@@ -1,5 +1,6 @@
 """Queries in SQL whose tables are ntuples and trees."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from .._base import optional
 from .._base.checks import check_name, check_text
 from .._base.messages import short_repr
 from ..errors import InvalidArgumentError, UnsupportedError
+from ..fields._select import escape_glob
 from ..ntuple._entries import Entries
 from ..reading._file import File
 from ..reading._opening import open
@@ -48,8 +50,9 @@ def sql(query: str, /, **tables: Any) -> Any:
         check_name(name, "a table")
         connection.register(name, table.dataset() if isinstance(table, Entries) else table)
     given = {name.casefold() for name in tables}
+    tree = _syntax_tree(connection, query)
     files: dict[str, str] = {}
-    for name in _table_names(duckdb, connection, query):
+    for name in _table_names(duckdb, connection, query, tree):
         if name.casefold() in given or not _is_root_file(name):
             continue
         if (other := files.setdefault(name.casefold(), name)) != name:
@@ -57,22 +60,34 @@ def sql(query: str, /, **tables: Any) -> Any:
                 f"{short_repr(other)} and {short_repr(name)} are one name in SQL; give one of the tables another name: "
                 "sql(query, other=ntuple)"
             )
-    for name in files.values():
-        connection.register(name, _open_table(name).dataset())
+    opened = {name: _open_table(name) for name in files.values()}
+    words = None if tree is None else _words(tree)
+    if words is not None:
+        for name, table in opened.items():
+            connection.register(name, _dataset(table, words))
+        # For a name that does not exist, DuckDB suggests similar columns: it must see all of them.
+        with contextlib.suppress(duckdb.BinderException):
+            return connection.sql(query)
+    for name, table in opened.items():
+        connection.register(name, table.dataset())
     return connection.sql(query)
 
 
-def _table_names(duckdb: Any, connection: Any, query: str) -> Iterator[str]:
+def _syntax_tree(connection: Any, query: str) -> Any:
+    """The query in the form of DuckDB's JSON; None for statements that are not SELECT."""
+    ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
+    tree = json.loads(text)
+    return None if tree["error"] else tree
+
+
+def _table_names(duckdb: Any, connection: Any, query: str, tree: Any) -> Iterator[str]:
     """The names of tables in a query.
 
     Raises `UnsupportedError` if DuckDB does not find them.
     """
-    ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
-    parsed = json.loads(text)
-    if not parsed["error"]:
-        yield from _tables_below(parsed)
+    if tree is not None:
+        yield from (node["table_name"] for node in _nodes(tree) if _is_table(node) and not node["schema_name"])
         return
-    # It does that for SELECT only.
     for statement in connection.extract_statements(query):
         try:
             yield from connection.get_table_names(statement.query)
@@ -83,17 +98,53 @@ def _table_names(duckdb: Any, connection: Any, query: str) -> Iterator[str]:
             ) from None
 
 
-def _tables_below(node: Any) -> Iterator[str]:
-    """The tables of a query in the form of DuckDB's JSON."""
-    below = [node]
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """All objects in DuckDB's JSON."""
+    below = [tree]
     while below:
         node = below.pop()
         if isinstance(node, list):
             below += node
         elif isinstance(node, dict):
             below += node.values()
-            if node.get("type") == "BASE_TABLE" and not node["schema_name"]:
-                yield node["table_name"]
+            yield node
+
+
+def _is_table(node: dict[str, Any]) -> bool:
+    return node.get("type") == "BASE_TABLE"
+
+
+def _words(tree: Any) -> set[str] | None:
+    """Names in a query, in lower case: its columns are among them. None if it also uses columns without naming them,
+    as in ``select *``.
+    """
+    words: set[str] = set()
+    tables: set[str] = set()
+    last_names: set[str] = set()
+    for node in _nodes(tree):
+        if (
+            node.get("class") in ("STAR", "POSITIONAL_REFERENCE")
+            or node.get("type") in ("PIVOT", "SHOW_REF")
+            or node.get("ref_type") == "NATURAL"
+            or node.get("column_name_alias")
+        ):
+            return None
+        if _is_table(node):
+            tables |= {node["table_name"].casefold(), node["alias"].casefold()}
+        names = [name.casefold() for name in node.get("column_names") or ()]
+        words |= {*names, *(name.casefold() for name in node.get("using_columns") or ())}
+        last_names |= set(names[-1:])
+    # The name of a table stands for all of its columns.
+    return None if not words or last_names & tables else words
+
+
+def _dataset(table: Entries, words: set[str]) -> Any:
+    """The columns of a table that are among these names, or all if none is.
+
+    Making a dataset of all columns, and DuckDB, take a time that grows with their number.
+    """
+    names = [field.name for field in table._fields if field.parent is None and field.name.casefold() in words]
+    return table.dataset([escape_glob(name) for name in names] or None)
 
 
 def _is_root_file(name: str) -> bool:
