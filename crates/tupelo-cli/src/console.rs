@@ -155,6 +155,11 @@ impl Console {
         }
     }
 
+    /// Whether stdout has colours.
+    pub(crate) fn has_color(&self) -> bool {
+        self.color_out
+    }
+
     /// An empty text for stdout.
     pub(crate) fn text(&self) -> Text {
         Text::new(self.color_out)
@@ -162,7 +167,7 @@ impl Console {
 
     /// Prints text.
     pub(crate) fn print(&self, text: &Text) -> Result<(), Failure> {
-        self.print_data(text.as_str())
+        self.print_data(&text.to_ansi())
     }
 
     /// Prints one JSON document: which one it is, the version of its keys, and these.
@@ -264,13 +269,13 @@ impl Console {
     fn message(&self, what: &str, style: Style, text: &str) {
         let mut line = Text::new(self.color_err);
         line.add("tupelo: ").styled(style, format!("{what}:")).add(" ").add(text).end_line();
-        self.write_error(line.as_str());
+        self.write_error(&line.to_ansi());
     }
 
     fn line(&self, text: &str) {
         let mut line = Text::new(self.color_err);
         line.add(text).end_line();
-        self.write_error(line.as_str());
+        self.write_error(&line.to_ansi());
     }
 
     /// Names and messages are escaped, so each message is one line.

@@ -13,6 +13,7 @@ use clap_mangen::Man;
 
 use crate::console::{Console, terminal_width};
 use crate::failure::Failure;
+use crate::text::wrapped;
 
 /// Subcommands by task. Each is in one of them.
 const TASKS: [(&str, &[&str]); 6] = [
@@ -20,7 +21,7 @@ const TASKS: [(&str, &[&str]); 6] = [
     ("Copy and convert", &["copy", "merge", "join", "append", "import", "export"]),
     ("Check and compare", &["verify", "diff"]),
     ("Change files", &["rm", "mv", "mkdir", "repack", "gc"]),
-    ("Plan and tune", &["inspect", "explain", "layout", "index", "cost", "tune", "auxbench"]),
+    ("Plan and tune", &["inspect", "browse", "explain", "layout", "index", "cost", "tune", "auxbench"]),
     ("Help", &["help", "completions", "man"]),
 ];
 /// Widest text without a terminal, as in the help of subcommands.
@@ -90,18 +91,6 @@ pub(crate) fn by_task(command: Command) -> Command {
     command.help_template(StyledStr::from(text))
 }
 
-/// A text in lines of at most `width` characters, as far as its words are shorter.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
-            Some(line) => *line = format!("{line} {word}"),
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 pub(crate) fn complete(args: &Completions, mut command: Command, console: &Console) -> Result<(), Failure> {
     let mut script = Vec::new();
     let name = command.get_name().to_owned();
@@ -143,16 +132,4 @@ pub(crate) fn manual(args: &Manual, mut command: Command, console: &Console) -> 
 fn named(subcommand: Command, title: String) -> Command {
     let title: &'static str = Box::leak(title.into_boxed_str());
     subcommand.name(title)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_wrapped_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("enormous", 3), ["enormous"]);
-        assert!(wrapped("", 3).is_empty());
-    }
 }

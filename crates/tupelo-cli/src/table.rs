@@ -116,6 +116,19 @@ pub(crate) fn cut(text: &str, to: usize) -> String {
     }
 }
 
+/// Escaped text, shortened to a width by letters in its middle: of long names, the ends often differ.
+pub(crate) fn cut_middle(text: &str, to: usize) -> String {
+    let text = printable(text);
+    let all = width(&text);
+    if all <= to {
+        return text.into_owned();
+    }
+    let kept = to.saturating_sub(1);
+    let start = kept / 3;
+    let end = text.chars().skip(all - (kept - start));
+    text.chars().take(start).chain(['…'].into_iter().take(to)).chain(end).collect()
+}
+
 /// Bytes with three digits and a unit: `17 B`, `1.46 KiB`, `128 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -173,7 +186,7 @@ mod tests {
     fn render(table: &Table, color: bool) -> String {
         let mut text = Text::new(color);
         table.add_to(&mut text);
-        text.as_str().to_owned()
+        text.to_ansi().into_owned()
     }
 
     #[test]
@@ -200,6 +213,8 @@ mod tests {
         );
         assert_eq!([0, 12, 123, 1234, 1_234_567].map(count), ["0", "12", "123", "1 234", "1 234 567"]);
         assert_eq!([cut("a\nbcdef", 5), cut("a\nb", 4)], ["a\\nb…", "a\\nb"]);
+        let middle = |to| cut_middle("JetsAuxDyn:pt\n", to);
+        assert_eq!([middle(15), middle(10), middle(1), middle(0)], ["JetsAuxDyn:pt\\n", "Jet…n:pt\\n", "…", ""]);
         assert_eq!([things(1, "entry"), things(2, "entry"), things(0, "page")], ["1 entry", "2 entries", "0 pages"]);
     }
 }

@@ -146,6 +146,11 @@ impl BasketHead {
         self.last
     }
 
+    /// Bytes of the positions of the entries; none where these follow from a length or a counter.
+    pub fn positions_bytes(&self) -> u32 {
+        self.object_bytes.saturating_sub(self.last.saturating_sub(self.key_bytes.into()))
+    }
+
     /// Bytes of the payload in the file.
     pub fn payload_bytes(&self) -> u32 {
         self.stored_bytes.saturating_sub(self.key_bytes.into())

@@ -3,7 +3,7 @@
 pub(super) mod explain;
 pub(super) mod layout;
 mod page;
-mod text;
+pub(super) mod text;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

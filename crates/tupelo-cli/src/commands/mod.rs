@@ -1,9 +1,9 @@
 //! The subcommands.
 
 mod auxbench;
+mod browse;
 mod changes;
 mod copy;
-mod cost;
 mod dump;
 mod fields;
 mod head;
@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Sql(head::sql::Args),
     #[command(visible_alias = "stat")]
     Inspect(inspect::Args),
+    Browse(browse::Args),
     Explain(inspect::explain::Args),
     Layout(inspect::layout::Args),
     Verify(verify::Args),
@@ -86,7 +87,7 @@ pub(crate) enum Command {
     Mkdir(changes::mkdir::Args),
     Repack(changes::repack::Args),
     Gc(changes::gc::Args),
-    Cost(cost::Args),
+    Cost(tune::cost::Args),
     Tune(tune::Args),
     Auxbench(auxbench::Args),
     Completions(help::Completions),
@@ -106,6 +107,7 @@ impl Command {
             Self::Dump(args) => dump::run(&args, console),
             Self::Sql(args) => head::sql::run(&args, console),
             Self::Inspect(args) => inspect::run(&args, console),
+            Self::Browse(args) => browse::run(&args, console),
             Self::Explain(args) => inspect::explain::run(&args, console),
             Self::Layout(args) => inspect::layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
@@ -122,7 +124,7 @@ impl Command {
             Self::Mkdir(args) => changes::mkdir::run(&args, console),
             Self::Repack(args) => changes::repack::run(&args, console),
             Self::Gc(args) => changes::gc::run(&args, console),
-            Self::Cost(args) => cost::run(&args, console),
+            Self::Cost(args) => tune::cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
             Self::Auxbench(args) => auxbench::run(&args, console),
             Self::Completions(args) => help::complete(&args, own, console),

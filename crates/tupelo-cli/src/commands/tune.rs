@@ -1,73 +1,104 @@
-//! `tupelo tune`: the best way to store an ntuple in an object store.
+//! `tupelo tune`: the best way to store entries, as objects or in files.
+
+mod apply;
+pub(super) mod cost;
+mod document;
+mod report;
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
+use tupelo::ops::cost::Container;
 use tupelo::ops::tune::{
-    Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Link, Measured, PageSettings, Phase, Probe,
-    SMALL_PAGE_SIZES, StoreModel, Trial, best, default_codecs, measure,
+    Candidate, DEFAULT_MAPPINGS, Link, Measured, Probe, StoreModel, TuneOptions, Usage, best, measure,
 };
-use tupelo::reader::{Location, Read};
+use tupelo::reader::Read;
 use tupelo::storage::{display_name, is_object_uri};
-use tupelo::writer::{Mapping, format_bytes};
-use tupelo::{Compression, ErrorKind, cancellable};
+use tupelo::writer::Mapping;
+use tupelo::{Compression, ErrorKind, Table, cancellable};
 
+use self::cost::{DEFAULT_STORE, Price, Pricing};
 use super::Selecting;
-use super::cost::{Price, Pricing, dollars};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::one;
 use crate::interrupt::Interrupt;
 use crate::parse::{Bandwidth, Bytes, Latency};
-use crate::table::{Cell, Table, bytes, count, things};
-use crate::text::BOLD;
+use crate::table::things;
 
-/// Recommend page size, cluster size, codec and mapping for an ntuple in an object store
+/// Recommend codec and level, sizes of pages or baskets and of clusters, and how to store entries
 ///
-/// For a tree, the recommendation applies to the ntuple that `tupelo import` writes. A sample is encoded and decoded in
-/// memory with each codec and page size. From its sizes and CPU times, and from the latency and bandwidth of the store,
-/// a model computes time and money for writing all entries once and reading the selected fields --reads times, and of
-/// --takes single entries.
-/// Candidates within 5 % of the best count as equal; among these, the smallest is recommended, then the one with fewer
+/// Compares ntuples in object stores (`--into objects`), ntuples in ROOT files (`--into file`) and trees in ROOT files
+/// (`--into tree`). A sample is written and read in memory with each codec and size of pages or baskets. From its sizes and
+/// CPU times, and from the latency and bandwidth of the store or disk, a model computes time, CPU time and money for writing
+/// all entries --writes times, reading the selected fields --reads times, and reading --takes single entries. Candidates
+/// within 5 % of the best count as equal; among these, the fastest is recommended, then the smallest, then the one with fewer
 /// requests and less memory. The last line of the output is the command that applies the recommendation.
 ///
 /// Latency and bandwidth are given with --latency and --bandwidth, measured with --measure, or typical values of the
-/// store from the table of prices. Copying the existing pages unchanged is compared too, since it takes no time to
-/// encode. The best new pages are always printed, for ntuples that have not been written yet.
+/// store or disk from the table of prices. Copying the existing pages or baskets unchanged is compared too, since it takes no
+/// time to encode, unless entries are written more than once. The best new ones are always printed, for data that have not been
+/// written yet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  tupelo tune events.root --use read-often --fields 'Muon_*'
+  tupelo tune events.root --into file --into tree --store disk:hdd --use write-often
+  tupelo tune tree.root --into tree --auto-flush 100 --auto-flush 1000 --compression zstd:5 --compression lzma:1 --by size
+  tupelo tune events.root --store disk:remote --by money --core-hour 0.04 --months 12
   tupelo tune events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
-  tupelo tune events.root --latency 80ms --bandwidth 1Gbit/s --by time
   tupelo tune events.root --latency 1ms --bandwidth 1GB/s --reads 0 --takes 10000
   tupelo tune events.root --measure ntpl+file:tuned --compression lz4:4 --compression zstd:5")]
 pub(crate) struct Args {
     /// Ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
+    /// How entries are stored: as objects, in an ntuple in a file, or in a tree in a file; may be repeated to compare these
+    /// [default: objects if --store, --measure or --mapping means an object store, otherwise file, and for a tree file and tree]
+    #[arg(long, value_name = "CONTAINER")]
+    into: Vec<Kind>,
+    /// Store and region, or kind of disk (disk:nvme, disk:ssd, disk:hdd, disk:remote), by their names in the table of prices
+    /// [default: disk:ssd, and s3:eu-west-3 for objects]
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
     #[command(flatten)]
     pricing: Pricing,
+    /// How often entries are read and written: read-often (100 reads of what is written once), read-once (1 read), write-often
+    /// (100 writes for 1 read)
+    #[arg(long = "use", value_name = "USE", conflicts_with_all = ["reads", "writes"])]
+    usage: Option<Use>,
+    /// Number of times that the fields of all entries are read [default: 1]
+    #[arg(long, value_name = "N")]
+    reads: Option<u64>,
+    /// Number of times that all entries are written [default: 1]
+    #[arg(long, value_name = "N")]
+    writes: Option<u64>,
     /// Number of single entries that are read once in one call, at random places, beside the --reads of all entries. Pages
-    /// of 4 and 16 KiB are compared, too
+    /// and baskets of 4 and 16 KiB are compared, too
     #[arg(long, value_name = "N", default_value_t = 0)]
     takes: u64,
-    /// Quantity to minimise: time, money or size
+    /// Quantity to minimise: time, cpu, money or size
     #[arg(long, value_name = "WHAT", default_value = "time")]
     by: By,
+    /// Price of a core for an hour, in dollars, which makes CPU time a part of the money
+    #[arg(long, value_name = "DOLLARS", default_value = "0", value_parser = amount)]
+    core_hour: f64,
+    /// Number of months for which the entries are stored
+    #[arg(long, value_name = "N", default_value = "1", value_parser = amount)]
+    months: f64,
     /// Latency of a small request to the store, such as 30ms
     #[arg(long, value_name = "TIME", conflicts_with = "measure")]
     latency: Option<Latency>,
     /// Total bandwidth of concurrent requests, such as 1GB/s or 10Gbit/s
     #[arg(long, value_name = "BANDWIDTH", conflicts_with = "measure")]
     bandwidth: Option<Bandwidth>,
-    /// Measure the store that will hold the ntuple, such as ntpl+s3://BUCKET/PREFIX: writes objects of 32 MiB in total
+    /// Measure the store that will hold the entries, such as ntpl+s3://BUCKET/PREFIX: writes objects of 32 MiB in total
     /// beside it, reads them and removes them. A file or its URL is only read. DAOS cannot be measured
     #[arg(long, value_name = "URI")]
     measure: Option<String>,
     /// Number of cores that encode and decode [default: same as --threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
-    /// Codec and level to compare; may be repeated [default: none, lz4:4, zstd:5 and zlib:1]
+    /// Codec and level to compare; may be repeated [default: none, lz4:4, zstd:5 and zlib:1, and for files zstd:1]
     #[arg(long, value_name = "CODEC")]
     compression: Vec<Compression>,
     /// Page size to compare; may be repeated [default: 64KiB, 256KiB, 1MiB and 4MiB]
@@ -80,6 +111,13 @@ pub(crate) struct Args {
     /// cluster]
     #[arg(long, value_name = "MAPPING")]
     mapping: Vec<Mapping>,
+    /// Basket size of trees to compare; may be repeated [default: 32000 and 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    basket_bytes: Vec<Bytes>,
+    /// Size of clusters of trees to compare: N entries, -N compressed bytes, or 0 for a single cluster; may be repeated
+    /// [default: -30000000 and -100000000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    auto_flush: Vec<i64>,
     /// Size of the sample in memory [default: 64 MiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_SAMPLE_TEXT, hide_default_value = true)]
     sample: Bytes,
@@ -94,16 +132,124 @@ pub(crate) struct Args {
 
 /// The default of the engine as text for clap; a test compares the two.
 const DEFAULT_SAMPLE_TEXT: &str = "64MiB";
+/// The store of a file, unless another is given.
+const DEFAULT_DISK: &str = "disk:ssd";
+/// What the names of disks in the table of prices begin with.
+const DISK: &str = "disk:";
 
 /// The quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum By {
-    /// Time of writing once and reading --reads times.
+    /// Time of --writes and --reads.
     Time,
-    /// Price of the same, with one month of storage.
+    /// CPU time of the same, of all cores together.
+    Cpu,
+    /// Price of the same: requests, storage, and CPU time if --core-hour is given.
     Money,
     /// Stored bytes.
     Size,
+}
+
+/// A kind of container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// An ntuple as objects.
+    Objects,
+    /// An ntuple in a ROOT file.
+    File,
+    /// A tree in a ROOT file.
+    Tree,
+}
+
+impl Kind {
+    /// Its name in options.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Objects => "objects",
+            Self::File => "file",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+/// What data are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Use {
+    /// Written once, read 100 times.
+    ReadOften,
+    /// Written once, read once.
+    ReadOnce,
+    /// Written 100 times for each read.
+    WriteOften,
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+    amount.ok_or_else(|| "expected a number that is not negative, such as 0.04".to_owned())
+}
+
+impl Args {
+    fn usage(&self) -> Usage {
+        match self.usage {
+            Some(Use::ReadOften) => Usage::READ_OFTEN,
+            Some(Use::ReadOnce) => Usage::READ_ONCE,
+            Some(Use::WriteOften) => Usage::WRITE_OFTEN,
+            None => Usage { writes: self.writes.unwrap_or(1), reads: self.reads.unwrap_or(1) },
+        }
+    }
+
+    /// The kinds of containers to compare.
+    fn kinds(&self, is_tree: bool) -> Result<Vec<Kind>, Failure> {
+        let is_object_store = match &self.measure {
+            Some(uri) => is_object_uri(uri),
+            None => self.store.as_ref().is_some_and(|store| !store.starts_with(DISK)),
+        };
+        let kinds = match is_tree {
+            _ if !self.into.is_empty() => self.into.clone(),
+            _ if is_object_store || !self.mapping.is_empty() => vec![Kind::Objects],
+            true => vec![Kind::File, Kind::Tree],
+            false => vec![Kind::File],
+        };
+        let of_ntuples = [Kind::Objects, Kind::File];
+        for (option, is_given, fitting) in [
+            ("--mapping", !self.mapping.is_empty(), &of_ntuples[..1]),
+            ("--page-bytes", !self.page_bytes.is_empty(), &of_ntuples),
+            ("--cluster-bytes", !self.cluster_bytes.is_empty(), &of_ntuples),
+            ("--basket-bytes", !self.basket_bytes.is_empty(), &[Kind::Tree]),
+            ("--auto-flush", !self.auto_flush.is_empty(), &[Kind::Tree]),
+        ] {
+            if is_given && !fitting.iter().any(|kind| kinds.contains(kind)) {
+                let compared: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                let what = format_args!("{option} does not apply to what is compared: {}", compared.join(", "));
+                let needed: Vec<String> = fitting.iter().map(|kind| format!("--into {}", kind.name())).collect();
+                return Err(Failure::usage(what).with_hint(format!("add {}", needed.join(" or "))));
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// What is measured.
+    fn options(&self, kinds: &[Kind]) -> TuneOptions {
+        let mappings = if self.mapping.is_empty() { &DEFAULT_MAPPINGS[..] } else { &self.mapping };
+        let mut containers = Vec::new();
+        for kind in [Kind::Objects, Kind::File, Kind::Tree].into_iter().filter(|kind| kinds.contains(kind)) {
+            match kind {
+                Kind::Objects => containers.extend(mappings.iter().copied().map(Container::Objects)),
+                Kind::File => containers.push(Container::File),
+                Kind::Tree => containers.push(Container::Tree),
+            }
+        }
+        let sizes = |given: &[Bytes]| given.iter().map(|size| size.0).collect::<Vec<_>>();
+        TuneOptions::default()
+            .with_containers(containers)
+            .with_compressions(self.compression.iter().copied())
+            .with_page_sizes(sizes(&self.page_bytes))
+            .with_cluster_sizes(sizes(&self.cluster_bytes))
+            .with_basket_sizes(sizes(&self.basket_bytes))
+            .with_auto_flushes(self.auto_flush.iter().copied())
+            .with_takes(self.takes)
+            .with_sample_bytes(self.sample.0)
+    }
 }
 
 /// Where latency and bandwidth come from.
@@ -118,20 +264,27 @@ struct Speed {
 /// The settings that candidates are compared for.
 struct Goal<'a> {
     args: &'a Args,
+    /// Name of the store in the table of prices.
+    store: &'a str,
     price: &'a Price,
+    usage: Usage,
 }
 
 impl Goal<'_> {
-    fn dollars(&self, candidate: &Candidate) -> f64 {
-        let taking = self.args.pricing.reading(self.price, candidate.take.requests, candidate.take.bytes);
-        self.args.pricing.money(self.price, &candidate.cost).sum() + taking
+    /// The prices of taking single entries, of CPU time, and of all.
+    fn dollars(&self, candidate: &Candidate) -> [f64; 3] {
+        let Args { pricing, months, core_hour, .. } = self.args;
+        let taking = pricing.reading(self.price, candidate.take.requests, candidate.take.bytes);
+        let cpu = candidate.core_seconds(self.usage) / 3600.0 * core_hour;
+        [taking, cpu, pricing.money(self.price, &candidate.cost, self.usage, *months).sum() + taking + cpu]
     }
 
     /// The value by which candidates are ordered.
     fn value(&self, candidate: &Candidate) -> f64 {
         match self.args.by {
-            By::Time => candidate.seconds(self.args.pricing.reads),
-            By::Money => self.dollars(candidate),
+            By::Time => candidate.seconds(self.usage),
+            By::Cpu => candidate.core_seconds(self.usage),
+            By::Money => self.dollars(candidate)[2],
             By::Size => candidate.cost.bytes as f64,
         }
     }
@@ -141,21 +294,21 @@ impl Goal<'_> {
     }
 
     fn best<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>) -> Option<&'c Candidate> {
-        let time = |candidate: &Candidate| candidate.seconds(self.args.pricing.reads);
+        let time = |candidate: &Candidate| candidate.seconds(self.usage);
         let size = |candidate: &Candidate| candidate.cost.bytes as f64;
-        let requests = |candidate: &Candidate| candidate.requests(self.args.pricing.reads) as f64;
+        let requests = |candidate: &Candidate| candidate.requests(self.usage) as f64;
         let memory = |candidate: &Candidate| candidate.cluster_memory_bytes as f64;
         let first = |candidate: &Candidate| self.value(candidate);
         best(candidates, &[&first, &time, &size, &requests, &memory])
     }
 
-    /// The best of each codec and of each mapping, and the best of the existing pages, each once.
+    /// The best of each codec and of each container, and the best of the existing pages, each once.
     fn summary<'c>(&self, new: &'c [Candidate], present: Option<&'c Candidate>) -> Vec<&'c Candidate> {
         let mut lines: Vec<&Candidate> = present.into_iter().collect();
         for one in new {
-            let of_codec = new.iter().filter(|other| codec(other) == codec(one));
-            let of_mapping = new.iter().filter(|other| other.cost.mapping == one.cost.mapping);
-            for found in self.best(of_codec).into_iter().chain(self.best(of_mapping)) {
+            let of_codec = new.iter().filter(|other| report::codec(other) == report::codec(one));
+            let of_container = new.iter().filter(|other| other.cost.container == one.cost.container);
+            for found in self.best(of_codec).into_iter().chain(self.best(of_container)) {
                 if !lines.iter().any(|line| std::ptr::eq(*line, found)) {
                     lines.push(found);
                 }
@@ -166,81 +319,70 @@ impl Goal<'_> {
     }
 }
 
+/// All that was found.
+struct Found<'f> {
+    table: &'f Table,
+    measured: &'f Measured,
+    speed: &'f Speed,
+    cores: usize,
+    /// Date of the prices.
+    date: &'f str,
+    candidates: &'f [Candidate],
+    present: &'f [Candidate],
+    /// The best of the existing pages, of the new ones, and of both.
+    present_best: Option<&'f Candidate>,
+    new: Option<&'f Candidate>,
+    chosen: &'f Candidate,
+    command: String,
+}
+
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = args.pricing.price()?;
     let location = one(&args.input, args.reading.storage()?)?;
     let table = args.reading.open(&location, None, console)?;
+    let kinds = args.kinds(table.is_of_trees())?;
+    let default = if kinds.contains(&Kind::Objects) { DEFAULT_STORE } else { DEFAULT_DISK };
+    let store = args.store.as_deref().unwrap_or(default);
+    let (date, price) = args.pricing.price(store)?;
     let read = read(args, &table, console)?;
     let interrupt = Interrupt::watch()?;
-    let speed = speed(args, &price, &interrupt)?;
-    let mappings = or_default(&args.mapping, &DEFAULT_MAPPINGS);
-    let clusters =
-        or_default(&args.cluster_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &DEFAULT_CLUSTER_SIZES);
+    let speed = speed(args, (store, &price), &interrupt)?;
     let cores = args.cores.map_or_else(tupelo::threads, |cores| cores as usize);
-    let measured = measured(args, &table, &read, &interrupt, console)?;
-    let candidates = measured.candidates(&speed.store, cores, &clusters, &mappings);
-    let present = measured.present(&speed.store, cores, &mappings)?;
-    let goal = Goal { args, price: &price };
-    let present_best = goal.best(&present);
+    let measured = measured(&table, &read, &args.options(&kinds), &interrupt, console)?;
+    let candidates = measured.candidates(&speed.store, cores);
+    let present = measured.present(&speed.store, cores)?;
+    let goal = Goal { args, store, price: &price, usage: args.usage() };
+    // They were encoded once, so nothing is known of what encoding them again takes.
+    let present_best = goal.best(&present).filter(|_| goal.usage.writes <= 1);
     // Existing pages that are as good need not be encoded again.
     let Some(chosen) = goal.best(present_best.into_iter().chain(&candidates)) else {
         return Err(Failure::usage("no candidates to compare"));
     };
-    // For ntuples that have not been written yet.
-    let new = goal.best(&candidates);
-    let verb = if table.is_of_trees() { "import" } else { "copy" };
-    let command = command(args, verb, &location, chosen);
-    if args.json {
-        let one = |candidate: &Candidate| to_json(candidate, &goal);
-        return console.print_json(
-            "tune",
-            json!({
-                "file": table.file_name(),
-                "name": table.path(),
-                "entries": table.entries(),
-                "store": args.pricing.store,
-                "prices": { "source": price.source, "date": date },
-                "reads": args.pricing.reads,
-                "takes": args.takes,
-                "by": format!("{:?}", args.by).to_lowercase(),
-                "cores": cores,
-                "speed": speed_json(&speed),
-                "sample": {
-                    "entries": measured.sample_entries(),
-                    "trials": trials(&measured),
-                },
-                "recommendation": one(chosen),
-                "new_pages": new.map(one),
-                "command": command,
-                "present": present.iter().map(one).collect::<Value>(),
-                "candidates": candidates.iter().map(one).collect::<Value>(),
-            }),
-        );
+    let left_out = measured.left_out(chosen.cost.container);
+    if let [first, ..] = left_out {
+        let number = things(left_out.len() as u64, "thing");
+        console.warn(&format!("what is recommended cannot hold {number} of '{}': {first}", table.path()));
     }
-    let mut text = console.text();
-    let lines = goal.summary(&candidates, present_best);
-    compared(&lines, chosen, &goal).add_to(&mut text);
-    text.end_line().add("Recommended: ").add(sentence(chosen)).end_line();
-    if let Some(new) = new.filter(|new| !std::ptr::eq(*new, chosen)) {
-        text.add("Best of the new pages: ").add(sentence(new)).end_line();
+    let found = Found {
+        table: &table,
+        measured: &measured,
+        speed: &speed,
+        cores,
+        date: &date,
+        candidates: &candidates,
+        present: &present,
+        present_best,
+        new: goal.best(&candidates),
+        chosen,
+        command: apply::command(&goal, &location, table.is_of_trees(), chosen, !left_out.is_empty()),
+    };
+    match args.json {
+        true => console.print_json("tune", document::document(&found, &goal)),
+        false => report::print(&found, &goal, console),
     }
-    text.add(&command).end_line();
-    console.print(&text)?;
-    notes(table.entries(), &measured, &speed, &goal, (cores, &date), console);
-    if let Some(present) = present_best.filter(|present| !std::ptr::eq(*present, chosen)) {
-        let (old, new) = (goal.value(present), goal.value(chosen));
-        let what = match args.by {
-            By::Time => "time",
-            By::Money => "money",
-            By::Size => "size",
-        };
-        console.note(&format!("{what} of the existing pages: {:.2} times as much", old / new.max(f64::MIN_POSITIVE)));
-    }
-    Ok(())
 }
 
 /// The read; for a tree, without the branches that cannot be decoded.
-fn read(args: &Args, table: &tupelo::Table, console: &Console) -> Result<Read, Failure> {
+fn read(args: &Args, table: &Table, console: &Console) -> Result<Read, Failure> {
     if !table.is_of_trees() {
         return args.fields.read(table, None);
     }
@@ -250,12 +392,8 @@ fn read(args: &Args, table: &tupelo::Table, console: &Console) -> Result<Read, F
     Ok(chosen.read)
 }
 
-fn or_default<T: Copy>(given: &[T], default: &[T]) -> Vec<T> {
-    if given.is_empty() { default.to_vec() } else { given.to_vec() }
-}
-
 /// Latency and bandwidth: given, measured or assumed.
-fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Failure> {
+fn speed(args: &Args, (name, price): (&str, &Price), interrupt: &Interrupt) -> Result<Speed, Failure> {
     if let Some(uri) = &args.measure {
         let watched = interrupt.clone();
         let probe = Probe::new(uri, args.reading.storage()?)?;
@@ -270,8 +408,7 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
     let latency = args.latency.map(|latency| latency.0).or(typical.map(|typical| typical.latency_ms / 1e3));
     let bandwidth = args.bandwidth.map(|bandwidth| bandwidth.0).or(typical.map(|typical| typical.mb_per_s * 1e6));
     let (Some(latency_seconds), Some(bytes_per_second)) = (latency, bandwidth) else {
-        let unknown =
-            Failure::usage(format_args!("the table of prices lacks a typical speed for '{}'", args.pricing.store));
+        let unknown = Failure::usage(format_args!("the table of prices lacks a typical speed for '{name}'"));
         return Err(unknown.with_hint("use --latency TIME and --bandwidth BANDWIDTH, or --measure URI"));
     };
     let is_given = args.latency.is_some() && args.bandwidth.is_some();
@@ -279,34 +416,32 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
         Some(typical) if !is_given => ("assumed", typical.source.clone()),
         _ => ("given", String::new()),
     };
-    let store = StoreModel::remote(Link { latency_seconds, bytes_per_second });
+    let link = Link { latency_seconds, bytes_per_second };
+    let store = match typical.and_then(|typical| typical.disk_requests) {
+        Some(requests) => StoreModel::disk(link, requests),
+        None => StoreModel::remote(link),
+    };
     Ok(Speed { store, origin, source })
 }
 
 /// Runs the measurements with a progress bar.
 fn measured(
-    args: &Args,
-    table: &tupelo::Table,
+    table: &Table,
     read: &Read,
+    options: &TuneOptions,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Measured, Failure> {
-    let compressions = if args.compression.is_empty() { default_codecs()? } else { args.compression.clone() };
-    let default = match args.takes {
-        0 => DEFAULT_PAGE_SIZES.to_vec(),
-        _ => [&SMALL_PAGE_SIZES[..], &DEFAULT_PAGE_SIZES].concat(),
-    };
-    let pages = or_default(&args.page_bytes.iter().map(|size| size.0).collect::<Vec<_>>(), &default);
-    let mut bar = console.progress("measuring", (compressions.len() * pages.len()) as u64, "trials");
+    let mut bar = console.progress("measuring", options.measurements() as u64, "trials");
     let mut progress = |done: usize| {
         bar.set(done as u64);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let watched = interrupt.clone();
-    let work = || measure(table, read, &compressions, &pages, args.sample.0, &mut progress);
+    let work = || measure(table, read, options, &mut progress);
     let measured = cancellable(move || watched.is_set(), work).map_err(|error| cancelled(error, interrupt));
     bar.finish();
-    Ok(measured?.ok_or_else(|| interrupt.failure())?.with_takes(args.takes))
+    measured?.ok_or_else(|| interrupt.failure())
 }
 
 /// Work that a signal ended fails with the exit status of the signal.
@@ -314,210 +449,13 @@ fn cancelled(error: tupelo::Error, interrupt: &Interrupt) -> Failure {
     if error.kind() == ErrorKind::Cancelled { interrupt.failure() } else { error.into() }
 }
 
-/// The codec of a candidate; `as it is` for the existing pages.
-fn codec(candidate: &Candidate) -> String {
-    candidate.layout.map_or_else(|| "as it is".to_owned(), |layout| layout.compression.to_string())
-}
-
-fn compared(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table {
-    let heads = [
-        "CODEC",
-        ">PAGES",
-        ">CLUSTERS",
-        "MAPPING",
-        ">SIZE",
-        ">WRITE",
-        ">READ",
-        ">READ REQUESTS",
-        ">TAKE",
-        ">SUM TIME",
-        ">SUM $",
-    ];
-    let mut table = Table::new(&heads);
-    for candidate in lines {
-        let size = |of: fn(&PageSettings) -> u64| {
-            candidate.layout.as_ref().map_or_else(|| "-".to_owned(), |layout| format_bytes(of(layout)))
-        };
-        let cells = [
-            codec(candidate),
-            size(|layout| layout.page_bytes),
-            size(|layout| layout.cluster_bytes),
-            candidate.cost.mapping.to_string(),
-            bytes(candidate.cost.bytes),
-            time(candidate.write.seconds()),
-            time(candidate.read.seconds()),
-            count(candidate.cost.read_requests),
-            candidate.take.phase.map_or_else(|| "-".to_owned(), |phase| time(phase.seconds())),
-            time(candidate.seconds(goal.args.pricing.reads)),
-            dollars(goal.dollars(candidate)),
-        ];
-        let is_chosen = std::ptr::eq(*candidate, chosen);
-        table.line(cells.map(|cell| if is_chosen { Cell::styled(BOLD, &cell) } else { Cell::from(cell) }));
-    }
-    table
-}
-
-/// The recommendation in words.
-fn sentence(chosen: &Candidate) -> String {
-    let (mapping, clusters) = (chosen.cost.mapping, things(chosen.clusters, "cluster"));
-    let layout = match chosen.layout {
-        Some(layout) => format!(
-            "{}, pages of {}, clusters of {}, mapping {mapping}",
-            layout.compression,
-            format_bytes(layout.page_bytes),
-            format_bytes(layout.cluster_bytes)
-        ),
-        None => format!("the existing pages, mapping {mapping}"),
-    };
-    let limits = (chosen.write.limit(), chosen.read.limit());
-    format!("{layout}; {clusters}; writing is limited by {}, reading by {}.", limits.0, limits.1)
-}
-
-/// What was measured and assumed.
-fn notes(
-    entries: u64,
-    measured: &Measured,
-    speed: &Speed,
-    goal: &Goal<'_>,
-    (cores, date): (usize, &str),
-    console: &Console,
-) {
-    let Goal { args, price } = goal;
-    console.note(&format!(
-        "sample: {} of {}, {} before compression; times are for {}",
-        count(measured.sample_entries()),
-        things(entries, "entry"),
-        bytes(measured.trials().first().map_or(0, Trial::unpacked_bytes)),
-        things(cores as u64, "core")
-    ));
-    let StoreModel { get, put, .. } = speed.store;
-    let link = |link: Link| format!("{}, {}/s", time(link.latency_seconds), bytes(link.bytes_per_second as u64));
-    let links = if get == put { link(get) } else { format!("read {}; write {}", link(get), link(put)) };
-    console.note(&match (speed.origin, speed.source.as_str()) {
-        ("assumed", source) => format!("{}: {links}; assumed, from {source}", args.pricing.store),
-        ("measured", source) => format!("{source}: {links}; measured"),
-        (origin, _) => format!("{}: {links}; {origin}", args.pricing.store),
-    });
-    let reads =
-        if args.pricing.reads == 1 { "one read".to_owned() } else { format!("{} reads", count(args.pricing.reads)) };
-    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.pricing.store, price.source));
-}
-
-/// The command that applies a recommendation.
-fn command(args: &Args, verb: &str, location: &Location, chosen: &Candidate) -> String {
-    let place = match (&args.measure, args.pricing.store.split(':').next()) {
-        (Some(uri), _) if is_object_uri(uri) => display_name(uri),
-        (_, Some(scheme @ ("gs" | "s3"))) => format!("ntpl+{scheme}://BUCKET/PREFIX"),
-        (_, Some("az")) => "ntpl+az://CONTAINER/PREFIX".to_owned(),
-        _ => "URI".to_owned(),
-    };
-    let mut command = format!("tupelo {verb} {} {}", quoted(&location.to_string()), quoted(&place));
-    if let Some(layout) = chosen.layout {
-        let (pages, clusters) = (format_bytes(layout.page_bytes), format_bytes(layout.cluster_bytes));
-        command += &format!(" --compression {} --page-bytes {pages} --cluster-bytes {clusters}", layout.compression);
-    }
-    command + &format!(" --mapping {}", chosen.cost.mapping)
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:+=,@%-".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// A time with three digits: `1.20 ms`, `45.1 s`, `2.50 h`.
-fn time(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        _ if seconds < 0.000_999_5 => (seconds * 1e6, "µs"),
-        _ if seconds < 0.999_5 => (seconds * 1e3, "ms"),
-        _ if seconds < 119.95 => (seconds, "s"),
-        _ if seconds < 7197.0 => (seconds / 60.0, "min"),
-        _ => (seconds / 3600.0, "h"),
-    };
-    let digits = match value {
-        _ if value >= 99.95 => 0,
-        _ if value >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {unit}")
-}
-
-fn phase_json(phase: &Phase) -> Value {
-    json!({
-        "seconds": phase.seconds(),
-        "limit": phase.limit(),
-        "cpu_seconds": phase.cpu_seconds,
-        "transfer_seconds": phase.transfer_seconds,
-        "wait_seconds": phase.wait_seconds,
-        "round_trip_seconds": phase.round_trip_seconds,
-    })
-}
-
-fn speed_json(speed: &Speed) -> Value {
-    let link =
-        |link: Link| json!({ "latency_seconds": link.latency_seconds, "bytes_per_second": link.bytes_per_second });
-    json!({
-        "origin": speed.origin,
-        "source": speed.source,
-        "read": link(speed.store.get),
-        "write": link(speed.store.put),
-        "concurrent_requests": speed.store.hints.concurrency,
-        "max_request_bytes": speed.store.hints.max_request_bytes,
-        "gap_bytes": speed.store.hints.gap_bytes,
-    })
-}
-
-fn trials(measured: &Measured) -> Value {
-    let one = |trial: &Trial| {
-        json!({
-            "compression": trial.compression().to_string(),
-            "page_bytes": trial.page_bytes(),
-            "unpacked_bytes": trial.unpacked_bytes(),
-            "stored_bytes": trial.stored_bytes(),
-            "write_cpu_seconds": trial.write_seconds(),
-            "read_cpu_seconds": trial.read_seconds(),
-        })
-    };
-    measured.trials().iter().map(one).collect()
-}
-
-fn to_json(candidate: &Candidate, goal: &Goal<'_>) -> Value {
-    let pricing = &goal.args.pricing;
-    let money = pricing.money(goal.price, &candidate.cost);
-    let taking = pricing.reading(goal.price, candidate.take.requests, candidate.take.bytes);
-    let layout = candidate.layout;
-    json!({
-        "compression": layout.map(|layout| layout.compression.to_string()),
-        "page_bytes": layout.map(|layout| layout.page_bytes),
-        "cluster_bytes": layout.map(|layout| layout.cluster_bytes),
-        "mapping": candidate.cost.mapping.to_string(),
-        "clusters": candidate.clusters,
-        "cluster_memory_bytes": candidate.cluster_memory_bytes,
-        "objects": candidate.cost.objects,
-        "bytes": candidate.cost.bytes,
-        "write_requests": candidate.cost.write_requests,
-        "read_requests": candidate.cost.read_requests,
-        "read_bytes": candidate.cost.read_bytes,
-        "write": phase_json(&candidate.write),
-        "read": phase_json(&candidate.read),
-        "take_requests": candidate.take.requests,
-        "take_bytes": candidate.take.bytes,
-        "take": candidate.take.phase.as_ref().map(phase_json),
-        "sum_seconds": candidate.seconds(goal.args.pricing.reads),
-        "write_dollars": money.write,
-        "reads_dollars": money.reads,
-        "month_dollars": money.month,
-        "take_dollars": taking,
-        "sum_dollars": money.sum() + taking,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use tupelo::ops::tune::{DEFAULT_CODECS, DEFAULT_SAMPLE_BYTES};
+    use tupelo::ops::tune::{
+        DEFAULT_AUTO_FLUSHES, DEFAULT_BASKET_SIZES, DEFAULT_CLUSTER_SIZES, DEFAULT_CODECS, DEFAULT_FILE_CODECS,
+        DEFAULT_PAGE_SIZES, DEFAULT_SAMPLE_BYTES,
+    };
+    use tupelo::writer::format_bytes;
 
     use super::*;
 
@@ -526,25 +464,14 @@ mod tests {
         // The help has these texts.
         assert_eq!(DEFAULT_SAMPLE_TEXT.parse(), Ok(Bytes(DEFAULT_SAMPLE_BYTES)));
         assert_eq!(DEFAULT_CODECS, ["none", "lz4:4", "zstd:5", "zlib:1"]);
+        assert_eq!(DEFAULT_FILE_CODECS, ["none", "lz4:4", "zstd:1", "zstd:5", "zlib:1"]);
         assert_eq!(DEFAULT_PAGE_SIZES.map(format_bytes), ["64KiB", "256KiB", "1MiB", "4MiB"]);
         assert_eq!(DEFAULT_CLUSTER_SIZES.map(format_bytes), ["32MiB", "128MiB", "512MiB"]);
         let mappings = DEFAULT_MAPPINGS.map(|mapping| mapping.to_string());
         assert_eq!(mappings, ["page", "cage:1MiB", "cage:16MiB", "page-group", "cluster"]);
-    }
-
-    #[test]
-    fn words_are_quoted_for_shells() {
-        assert_eq!(quoted("a/b.root:Events"), "a/b.root:Events");
-        assert_eq!(quoted("two words"), "'two words'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted("$(x)"), "'$(x)'");
-        assert_eq!(quoted(""), "''");
-    }
-
-    #[test]
-    fn times_have_units() {
-        let times = [0.0, 12.3e-6, 0.0301, 0.9999, 9.999, 100.0, 600.0, 7200.0, 1e6];
-        let expected = ["0.00 µs", "12.3 µs", "30.1 ms", "1.00 s", "10.0 s", "100 s", "10.0 min", "2.00 h", "278 h"];
-        assert_eq!(times.map(time), expected);
+        assert_eq!(DEFAULT_BASKET_SIZES.map(format_bytes), ["32000", "1MiB"]);
+        assert_eq!(DEFAULT_AUTO_FLUSHES, [-30_000_000, -100_000_000]);
+        let uses = [Usage::READ_OFTEN, Usage::READ_ONCE, Usage::WRITE_OFTEN];
+        assert_eq!(uses.map(|usage| (usage.writes, usage.reads)), [(1, 100), (1, 1), (100, 1)]);
     }
 }

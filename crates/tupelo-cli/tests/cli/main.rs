@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod any_file;
+#[cfg(target_os = "linux")]
+mod browsing;
 mod copying;
 mod damage;
 mod deviations;

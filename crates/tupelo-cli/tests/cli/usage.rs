@@ -215,8 +215,10 @@ fn shell(directory: &std::path::Path, line: &str) -> std::process::Output {
 fn examples_of_the_help_run_on_generated_events() {
     let files = example_files();
     let (mut examples, mut failed) = (0, Vec::new());
-    // Those of `sql` need the Python package, and run with the pages of the guide; those of `auxbench` need events of ATLAS.
-    for name in subcommands().iter().filter(|name| !["help", "sql", "auxbench"].contains(&name.as_str())) {
+    // Those of `sql` need the Python package, and run with the pages of the guide; those of `auxbench` need events of ATLAS, and
+    // those of `browse` a terminal.
+    let others = ["help", "sql", "auxbench", "browse"];
+    for name in subcommands().iter().filter(|name| !others.contains(&name.as_str())) {
         let help = tupelo(&[name, "--help"]).ok();
         let (_, text) = help.split_once("Examples:\n").expect(name);
         // Lines are wrapped.

@@ -18,7 +18,7 @@ pub(super) const BASKET_HEAD_BYTES: u16 = 19;
 ///
 /// # Errors
 /// Limit for names longer than keys can hold.
-pub(super) fn basket_key_bytes(tree: &str, branch: &str) -> Result<u16> {
+pub fn basket_key_bytes(tree: &str, branch: &str) -> Result<u16> {
     let key = streamed_key(0, [BASKET, branch, tree], [0, 0], 0)?;
     let key_bytes = u16::try_from(key.len()).ok().and_then(|bytes| bytes.checked_add(BASKET_HEAD_BYTES));
     key_bytes.ok_or_else(|| Error::limit(format!("the name of branch '{branch}' is too long for a key")))

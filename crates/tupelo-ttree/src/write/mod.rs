@@ -17,6 +17,7 @@ mod tests;
 pub mod values;
 
 pub use basket::{FinishedBasket, OpenBasket};
+pub use classes::basket_key_bytes;
 pub use encode::{Encoding, column};
 pub use form::{Container, ContainerKind, Field, Form, Jagged, ROOT_OBJECT, Record, is_base};
 pub use plan::{Branch, Plan, Planning};

@@ -1,8 +1,9 @@
-//! Objects and requests of an ntuple in an object store, computed from its page sizes for any mapping; requests for a tree
-//! in a file there.
+//! Objects and requests of an ntuple in an object store, computed from its page sizes for any mapping; requests for ntuples
+//! and trees in files.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+use std::fmt;
+use std::ops::{AddAssign, Range};
 
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
@@ -10,30 +11,62 @@ use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 use tupelo_ttree::tree::Stored;
 
-use super::batches;
 use crate::decode::branches_of;
 use crate::reader::{Ntuple, Read, Tree};
 use crate::sink::Mapping;
-use crate::source::{BlobRange, Cluster, Metadata};
+use crate::source::{BlobRange, Cluster, FETCH_BYTES, Metadata};
 use crate::{Result, plan};
 
 /// Objects besides pages and page lists: header, footer, manifest and anchor. The record of the attempt is not counted.
 const OTHER_OBJECTS: u64 = 4;
 /// Requests that open an ntuple: for anchor, header and footer.
 const OPENING_REQUESTS: u64 = 3;
+/// Requests that open an ntuple in a file: for head and tail of the file, in which header and footer are, and the page list.
+pub(super) const OPENING_FILE_REQUESTS: u64 = 3;
 /// Requests that open a tree: for head and tail of the file, streamer info and the record of the tree.
-const OPENING_TREE_REQUESTS: u64 = 3;
+pub(super) const OPENING_TREE_REQUESTS: u64 = 3;
 
-/// The cost of an ntuple with a mapping. Attribute sets are not counted.
+/// What holds entries. As text: the mapping of objects, `file` or `tree`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MappingCost {
-    /// The mapping.
-    pub mapping: Mapping,
+pub enum Container {
+    /// An ntuple as objects, with this mapping.
+    Objects(Mapping),
+    /// An ntuple in a ROOT file.
+    File,
+    /// A tree in a ROOT file.
+    Tree,
+}
+
+impl Container {
+    /// The mapping of objects.
+    pub fn mapping(self) -> Option<Mapping> {
+        match self {
+            Self::Objects(mapping) => Some(mapping),
+            Self::File | Self::Tree => None,
+        }
+    }
+}
+
+impl fmt::Display for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Objects(mapping) => mapping.fmt(f),
+            Self::File => f.write_str("file"),
+            Self::Tree => f.write_str("tree"),
+        }
+    }
+}
+
+/// The cost of entries in a container. Attribute sets are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// The container.
+    pub container: Container,
     /// Objects.
     pub objects: u64,
     /// Requests that write them: large objects are uploaded in parts.
     pub write_requests: u64,
-    /// Bytes of all objects.
+    /// Bytes of all objects; of a tree that exists those of its baskets and its own record, without the rest of the file.
     pub bytes: u64,
     /// Requests to open it and to read the selected fields of all entries once.
     pub read_requests: u64,
@@ -46,22 +79,8 @@ pub struct MappingCost {
 ///
 /// # Errors
 /// Corrupt if a page list is damaged.
-pub fn costs(ntuple: &Ntuple, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
+pub fn costs(ntuple: &Ntuple, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<Cost>> {
     ntuple.in_any_store(&|it| costs_in(it.source(), read, mappings, hints)).map_err(|e| ntuple.context(e))
-}
-
-/// The cost of a tree in a store, which stores its file as one object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TreeCost {
-    /// Requests that write the object: a large one is uploaded in parts.
-    pub write_requests: u64,
-    /// Bytes of its baskets and its own record, without the rest of the file.
-    pub bytes: u64,
-    /// Requests to open it and to read the selected fields of all entries once.
-    pub read_requests: u64,
-    /// Bytes of these, with gaps between baskets that a request reads too.
-    pub read_bytes: u64,
 }
 
 /// The cost of a tree: to write it, and to read the fields of a request to it for all entries. `hints` are those of the
@@ -69,23 +88,17 @@ pub struct TreeCost {
 ///
 /// # Errors
 /// Corrupt if a basket lies outside of the file.
-pub fn tree_cost(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
+pub fn tree_cost(tree: &Tree, read: &Read, hints: Hints) -> Result<Cost> {
     tree_cost_in(tree, read, hints).map_err(|e| read.context(e))
 }
 
-fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
-    let (source, branches) = (tree.source(), &tree.metadata().branches);
-    let (cut, others) = read.fields_in_order();
-    let mut selected = HashSet::new();
-    for field in cut.iter().chain(&others) {
-        let mut found = Vec::new();
-        branches_of(tree.tree_field(field)?, &field.name, &mut found);
-        selected.extend(found.into_iter().map(|(_, branch, _)| branch));
-    }
-    let mut bytes = source.stored_record_bytes();
+fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<Cost> {
+    let (source, selected) = (tree.source(), selected_branches(tree, read)?);
+    let record_bytes = source.stored_record_bytes();
+    let mut bytes = record_bytes;
     let mut wanted: Vec<(u64, usize, BlobRange)> = Vec::new();
     source.open_others(selected.iter().copied())?;
-    for (index, branch) in branches.iter().enumerate() {
+    for (index, branch) in tree.metadata().branches.iter().enumerate() {
         for (basket, place) in branch.baskets.iter().enumerate() {
             let Stored::InFile { bytes: own, .. } = place.stored else { continue };
             bytes = bytes.saturating_add(own.into());
@@ -98,32 +111,126 @@ fn tree_cost_in(tree: &Tree, read: &Read, hints: Hints) -> Result<TreeCost> {
     }
     // As they are read: one cluster after the other, of each file.
     wanted.sort_unstable();
-    let (mut read_requests, mut read_bytes) = (OPENING_TREE_REQUESTS, source.stored_record_bytes());
-    let most = source.request_memory().fetch_bytes();
+    let mut reads = Reads { requests: OPENING_TREE_REQUESTS, bytes: record_bytes };
     for own in wanted.chunk_by(|(file, ..), (next, ..)| file == next) {
-        let ranges: Vec<Range<u64>> = own.iter().map(|(.., range)| range.start..range.end).collect();
-        for group in batches(&ranges, most, usize::MAX, |range| range.end - range.start) {
-            let plan = range::coalesce(group, hints.gap_bytes, hints.max_request_bytes);
-            read_requests += plan.requests().len() as u64;
-            read_bytes = read_bytes.saturating_add(plan.request_bytes());
-        }
+        let mut of_file = FileReads::new(hints, source.request_memory().fetch_bytes());
+        own.iter().for_each(|(.., range)| of_file.add(range.start..range.end));
+        reads += of_file.finish();
     }
-    Ok(TreeCost { write_requests: put_requests(bytes), bytes, read_requests, read_bytes })
+    Ok(Cost::of_file(Container::Tree, bytes, reads))
 }
 
-fn costs_in(source: &Metadata, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<MappingCost>> {
+/// The branches of the fields of a request to a tree.
+pub(super) fn selected_branches(tree: &Tree, read: &Read) -> Result<HashSet<usize>> {
+    let (cut, others) = read.fields_in_order();
+    let mut selected = HashSet::new();
+    for field in cut.iter().chain(&others) {
+        let mut found = Vec::new();
+        branches_of(tree.tree_field(field)?, &field.name, &mut found);
+        selected.extend(found.into_iter().map(|(_, branch, _)| branch));
+    }
+    Ok(selected)
+}
+
+/// The cost of an ntuple in a file to which its pages are copied as they are. `hints` are those of the store of the file.
+pub(super) fn file_cost(ntuple: &Ntuple, read: &Read, hints: Hints) -> Result<Cost> {
+    let cost = |source: &Metadata| {
+        let selected = selected(read, source)?;
+        let (envelopes, lists) = metadata_bytes(source);
+        let metadata = envelopes.saturating_add(lists);
+        let mut all = FileReads::new(hints, FETCH_BYTES);
+        for group in 0..source.descriptor().cluster_groups().len() {
+            for cluster in source.group_clusters(group)? {
+                each_page(source, &cluster, |column, _, bytes| all.put(bytes, selected.contains(&column)))?;
+            }
+        }
+        let bytes = metadata.saturating_add(all.position);
+        let mut reads = Reads { requests: OPENING_FILE_REQUESTS, bytes: metadata };
+        reads += all.finish();
+        Ok(Cost::of_file(Container::File, bytes, reads))
+    };
+    ntuple.in_any_store(&|it| cost(it.source())).map_err(|e| ntuple.context(e))
+}
+
+/// Requests that read, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Reads {
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+}
+
+impl AddAssign for Reads {
+    fn add_assign(&mut self, other: Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Adds up the requests for ranges of a file, as readers make them: of a number of bytes that are fetched together, near
+/// ranges are one request.
+#[derive(Debug)]
+pub(super) struct FileReads {
+    hints: Hints,
+    most_bytes: u64,
+    /// Where the next range is put.
+    position: u64,
+    batch: Vec<Range<u64>>,
+    batch_bytes: u64,
+    reads: Reads,
+}
+
+impl FileReads {
+    pub(super) fn new(hints: Hints, most_bytes: u64) -> Self {
+        Self { hints, most_bytes, position: 0, batch: Vec::new(), batch_bytes: 0, reads: Reads::default() }
+    }
+
+    /// Adds a range that is read.
+    fn add(&mut self, range: Range<u64>) {
+        let bytes = range.end.saturating_sub(range.start);
+        if self.batch_bytes.saturating_add(bytes) > self.most_bytes {
+            self.end_batch();
+        }
+        self.batch_bytes = self.batch_bytes.saturating_add(bytes);
+        self.batch.push(range);
+    }
+
+    /// Puts a page behind those before it.
+    pub(super) fn put(&mut self, bytes: u64, is_read: bool) {
+        let start = self.position;
+        self.position = start.saturating_add(bytes);
+        if is_read {
+            self.add(start..self.position);
+        }
+    }
+
+    fn end_batch(&mut self) {
+        self.reads += requests(&self.batch, self.hints);
+        self.batch.clear();
+        self.batch_bytes = 0;
+    }
+
+    pub(super) fn finish(mut self) -> Reads {
+        self.end_batch();
+        self.reads
+    }
+}
+
+/// The requests for ranges that are fetched together.
+fn requests(ranges: &[Range<u64>], hints: Hints) -> Reads {
+    let plan = range::coalesce(ranges, hints.gap_bytes, hints.max_request_bytes);
+    let of_one = |request: &Range<u64>| (request.end - request.start).div_ceil(hints.max_request_bytes.max(1));
+    Reads { requests: plan.requests().iter().map(of_one).sum(), bytes: plan.request_bytes() }
+}
+
+fn costs_in(source: &Metadata, read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<Cost>> {
     let selected = selected(read, source)?;
     let resolve = |mapping: &Mapping| mapping.resolve(false, hints.max_request_bytes);
     let groups = source.descriptor().cluster_groups();
     let metadata_bytes = metadata_bytes(source);
     let start = |mapping: &Mapping| {
-        MappingCost::of_metadata(
-            resolve(mapping),
-            groups.len() as u64,
-            metadata_bytes.0.saturating_add(metadata_bytes.1),
-        )
+        Cost::of_metadata(resolve(mapping), groups.len() as u64, metadata_bytes.0.saturating_add(metadata_bytes.1))
     };
-    let mut costs: Vec<MappingCost> = mappings.iter().map(start).collect();
+    let mut costs: Vec<Cost> = mappings.iter().map(start).collect();
     for group in 0..groups.len() {
         for cluster in source.group_clusters(group)? {
             let mut pages: Vec<(u32, u64)> = Vec::new();
@@ -153,6 +260,17 @@ pub(super) fn selected_pages(ntuple: &Ntuple, read: &Read) -> Result<Vec<(u64, u
     ntuple.in_any_store(&|it| count(it.source())).map_err(|e| ntuple.context(e))
 }
 
+/// The same of the selected branches of a tree, and their baskets.
+pub(super) fn selected_baskets(tree: &Tree, read: &Read) -> Result<Vec<(u64, u64)>> {
+    let selected = selected_branches(tree, read)?;
+    let own = tree.metadata().branches.iter().enumerate().filter(|(index, _)| selected.contains(index));
+    let baskets = own.map(|(_, branch)| {
+        let stored = branch.baskets.iter().map(|place| place.stored.bytes()).fold(0, u64::saturating_add);
+        (branch.baskets.len() as u64, stored)
+    });
+    Ok(baskets.filter(|(baskets, _)| *baskets > 0).collect())
+}
+
 /// Stored bytes of header and footer, and of all page lists.
 pub(super) fn metadata_bytes(source: &Metadata) -> (u64, u64) {
     let links = [source.store().anchor().header, source.store().anchor().footer];
@@ -176,29 +294,26 @@ pub(super) fn each_page(
     Ok(())
 }
 
-impl MappingCost {
+impl Cost {
     /// The cost of an ntuple without clusters, from the number of page lists and the bytes of these, header and footer.
     pub(super) fn of_metadata(mapping: Mapping, page_lists: u64, bytes: u64) -> Self {
         let objects = OTHER_OBJECTS + page_lists;
         let read_requests = OPENING_REQUESTS + page_lists;
-        Self { mapping, objects, write_requests: objects, bytes, read_requests, read_bytes: bytes }
+        let container = Container::Objects(mapping);
+        Self { container, objects, write_requests: objects, bytes, read_requests, read_bytes: bytes }
+    }
+
+    /// The cost of a file in a store, which stores it as one object.
+    pub(super) fn of_file(container: Container, bytes: u64, reads: Reads) -> Self {
+        let (read_requests, read_bytes) = (reads.requests, reads.bytes);
+        Self { container, objects: 1, write_requests: put_requests(bytes), bytes, read_requests, read_bytes }
     }
 
     /// Adds a number of equal clusters, by the columns and bytes of the pages of one.
     pub(super) fn add(&mut self, pages: &[(u32, u64)], selected: &HashSet<u32>, hints: Hints, clusters: u64) {
-        let empty = Self { objects: 0, write_requests: 0, bytes: 0, read_requests: 0, read_bytes: 0, ..*self };
-        let one = empty.with_cluster(pages, selected, hints);
+        let Some(mapping) = self.container.mapping() else { return };
         let sum = |total: u64, of_one: u64| total.saturating_add(of_one.saturating_mul(clusters));
-        self.objects = sum(self.objects, one.objects);
-        self.write_requests = sum(self.write_requests, one.write_requests);
-        self.bytes = sum(self.bytes, one.bytes);
-        self.read_requests = sum(self.read_requests, one.read_requests);
-        self.read_bytes = sum(self.read_bytes, one.read_bytes);
-    }
-
-    fn with_cluster(mut self, pages: &[(u32, u64)], selected: &HashSet<u32>, hints: Hints) -> Self {
-        for object in self.mapping.objects(pages.iter().copied()) {
-            self.objects += 1;
+        for object in mapping.objects(pages.iter().copied()) {
             let mut end = 0u64;
             let mut wanted: Vec<Range<u64>> = Vec::new();
             for (column, bytes) in pages.get(object).unwrap_or_default() {
@@ -208,17 +323,13 @@ impl MappingCost {
                     wanted.push(start..end);
                 }
             }
-            self.bytes = self.bytes.saturating_add(end);
-            self.write_requests += put_requests(end);
-            let plan = range::coalesce(&wanted, hints.gap_bytes, hints.max_request_bytes);
-            let requests = plan.requests().iter().map(|request| {
-                let bytes = request.end - request.start;
-                bytes.div_ceil(hints.max_request_bytes.max(1))
-            });
-            self.read_requests += requests.sum::<u64>();
-            self.read_bytes = self.read_bytes.saturating_add(plan.request_bytes());
+            let reads = requests(&wanted, hints);
+            self.objects = sum(self.objects, 1);
+            self.write_requests = sum(self.write_requests, put_requests(end));
+            self.bytes = sum(self.bytes, end);
+            self.read_requests = sum(self.read_requests, reads.requests);
+            self.read_bytes = sum(self.read_bytes, reads.bytes);
         }
-        self
     }
 }
 
@@ -243,7 +354,7 @@ mod tests {
     /// Objects, bytes, requests to read and their bytes, for column 1 of three columns of three pages.
     fn of(mapping: Mapping) -> (u64, u64, u64, u64) {
         let pages: Vec<(u32, u64)> = (0..3).flat_map(|column| [(column, 400); 3]).collect();
-        let mut cost = MappingCost::of_metadata(mapping, 1, 7);
+        let mut cost = Cost::of_metadata(mapping, 1, 7);
         cost.add(&pages, &HashSet::from([1]), HINTS, 2);
         assert_eq!(cost.write_requests, cost.objects);
         // Those of metadata are the same for all mappings, and of two clusters each has one half.
@@ -261,9 +372,28 @@ mod tests {
 
     #[test]
     fn large_objects_are_uploaded_in_parts() {
-        let mut cost = MappingCost::of_metadata(Mapping::Cluster, 1, 0);
+        let mut cost = Cost::of_metadata(Mapping::Cluster, 1, 0);
         cost.add(&[(0, 65 << 20)], &HashSet::new(), HINTS, 3);
         // Nine parts, a request to begin and one to complete the upload.
         assert_eq!((cost.objects, cost.write_requests), (5 + 3, 5 + 3 * 11));
+    }
+
+    #[test]
+    fn ranges_of_a_file_are_fetched_in_batches() {
+        let reads = |ranges: &[Range<u64>]| {
+            let mut all = FileReads::new(HINTS, 500);
+            ranges.iter().for_each(|range| all.add(range.clone()));
+            let Reads { requests, bytes } = all.finish();
+            (requests, bytes)
+        };
+        assert_eq!(reads(&[]), (0, 0));
+        assert_eq!(reads(&[0..100, 110..200, 211..300]), (2, 289));
+        // The second range does not fit into the first batch, and the third is larger than a request.
+        assert_eq!(reads(&[0..300, 300..501, 501..2600]), (1 + 1 + 3, 2600));
+        let mut all = FileReads::new(HINTS, 500);
+        for (bytes, is_read) in [(100, true), (5, false), (100, true), (20, false), (1, true)] {
+            all.put(bytes, is_read);
+        }
+        assert_eq!((all.position, all.finish()), (226, Reads { requests: 2, bytes: 206 }));
     }
 }

@@ -2,9 +2,12 @@
 
 mod originals;
 
+use std::ops::Range;
+
 pub use self::originals::OriginalTrees;
 use super::{Progress, pipe};
 use crate::reader::{Read, Skipped};
+use crate::schema::Schema;
 use crate::writer::{
     EntrySink, FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, renamed, usual_counters,
     without_branch,
@@ -29,16 +32,19 @@ pub fn representable(mut read: Read, options: &TreeOptions) -> Result<(Read, Vec
     }
 }
 
-/// Whether a field contains the numbers of items of a list.
-fn has_counts(like: &Read, list: &str, counter: &str) -> Result<bool> {
+/// Whether a field contains the numbers of items of a list, in these entries.
+fn has_counts(like: &Read, entries: &[Range<u64>], list: &str, counter: &str) -> Result<bool> {
     let others = like.schema().fields.iter().filter(|field| ![list, counter].contains(&field.name.as_str()));
     let others: Vec<Skipped> = others.map(|field| Skipped::new(&field.name, "")).collect();
-    for batch in like.clone().without_paths(&others)?.batches_of_bytes(TreeWriter::BATCH_BYTES)? {
-        let batch = batch?;
-        if let (Some(list), Some(counts)) = (batch.column_by_name(list), batch.column_by_name(counter))
-            && contradiction(list, counts)?.is_some()
-        {
-            return Ok(false);
+    let both = like.clone().without_paths(&others)?;
+    for range in entries {
+        for batch in both.clone().entries(range.clone()).batches_of_bytes(TreeWriter::BATCH_BYTES)? {
+            let batch = batch?;
+            if let (Some(list), Some(counts)) = (batch.column_by_name(list), batch.column_by_name(counter))
+                && contradiction(list, counts)?.is_some()
+            {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
@@ -72,11 +78,26 @@ fn export_named(
     options: TreeOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Option<(WriteProgress, Vec<String>)>> {
+    let schema = read.schema_with_computed()?;
+    let options = with_counters(&read, &[read.range()], &schema, options)?;
+    let mut writer = file.tree(path, &schema, options)?;
+    match pipe(read.with_binary_strings(true), Ok, &mut writer, progress)? {
+        Some(_) => Ok(Some((writer.finish()?, writer.branch_names()))),
+        None => Ok(None),
+    }
+}
+
+/// The options to write the fields that a read selects, with title and with counters, which are compared with these entries.
+pub(super) fn with_counters(
+    read: &Read,
+    entries: &[Range<u64>],
+    schema: &Schema,
+    options: TreeOptions,
+) -> Result<TreeOptions> {
     let options = match options.title().is_empty() {
         true => options.with_title(read.source().sidecar().description()),
         false => options,
     };
-    let schema = read.schema_with_computed()?;
     if schema.fields.is_empty() {
         return Err(read.context(Error::unsupported("no field can be exported; select other fields")));
     }
@@ -88,23 +109,18 @@ fn export_named(
     let source = read.source().schema();
     for (list, counter) in counters.clone() {
         let is_partial = source.lacking(&list).is_some() || source.lacking(&counter).is_some();
-        if is_partial && !has_counts(&read, &list, &counter)? {
+        if is_partial && !has_counts(read, entries, &list, &counter)? {
             counters.retain(|(known, _)| *known != list);
             uncounted.push(list);
         }
     }
-    for (list, counter) in if options.takes_usual_counters() { usual_counters(&schema) } else { Vec::new() } {
+    for (list, counter) in if options.takes_usual_counters() { usual_counters(schema) } else { Vec::new() } {
         let is_known = counters.iter().any(|(known, _)| *known == list) || uncounted.contains(&list);
-        if !is_known && !has_counts(&read, &list, &counter)? {
+        if !is_known && !has_counts(read, entries, &list, &counter)? {
             uncounted.push(list);
         }
     }
-    let options = options.with_counters(counters).with_own_counters(uncounted);
-    let mut writer = file.tree(path, &schema, options)?;
-    match pipe(read.with_binary_strings(true), Ok, &mut writer, progress)? {
-        Some(_) => Ok(Some((writer.finish()?, writer.branch_names()))),
-        None => Ok(None),
-    }
+    Ok(options.with_counters(counters).with_own_counters(uncounted))
 }
 
 /// What became of a tree that was decoded and written again.

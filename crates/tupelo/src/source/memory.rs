@@ -24,7 +24,7 @@ pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
 
 /// Sealed pages that are fetched together, in bytes, if the memory budget allows it.
-const FETCH_BYTES: u64 = 16 << 20;
+pub(crate) const FETCH_BYTES: u64 = 16 << 20;
 /// Number of page batches fetched at the same time.
 pub(crate) const CONCURRENT_FETCHES: usize = 8;
 

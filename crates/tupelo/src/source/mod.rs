@@ -29,7 +29,9 @@ pub use attempt::PUBLISHING_TIME;
 pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, replaced, sealed, sealed_record};
 use directories::Directories;
 pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD};
-pub(crate) use memory::{CONCURRENT_FETCHES, Extents, KeptPages, MemoryBudget, RequestMemory, Reservation};
+pub(crate) use memory::{
+    CONCURRENT_FETCHES, Extents, FETCH_BYTES, KeptPages, MemoryBudget, RequestMemory, Reservation,
+};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;

@@ -11,13 +11,13 @@ mod svg;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::bars::{Bars, number};
+pub(in super::super) use self::bars::{Bars, number};
 pub(super) use self::grid::Grid;
-pub(super) use self::picture::Labels;
+pub(in super::super) use self::picture::Labels;
 pub(super) use self::points::Points;
 use self::raster::Raster;
 use self::svg::Svg;
-use crate::console::{Console, Output, Pending};
+use crate::console::{Console, Output, Pending, terminal_width};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::table::count;
@@ -30,10 +30,38 @@ const MAX_EXACT: f64 = 9e15;
 
 /// What is drawn.
 #[derive(Debug)]
-pub(super) enum Plot {
+pub(in super::super) enum Plot {
     Bars(Bars),
     Grid(Grid),
     Points(Points),
+}
+
+impl Plot {
+    /// Draws it as text, with a title.
+    pub(in super::super) fn add_to(&self, title: &str, log: bool, space: Space, text: &mut Text) {
+        match self {
+            Self::Bars(bars) => bars.add_to(title, log, space, text),
+            Self::Grid(grid) => grid.add_to(title, log, space, text),
+            Self::Points(points) => points.add_to(title, space, text),
+        }
+    }
+}
+
+/// The space of a drawing as text.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Space {
+    pub(in super::super) letters: Letters,
+    /// Characters in a line; `None` where no terminal limits them.
+    pub(in super::super) columns: Option<usize>,
+    /// Lines below the title; `None` for as many as the drawing takes.
+    pub(in super::super) lines: Option<usize>,
+}
+
+impl Space {
+    /// That of the terminal, which scrolls.
+    pub(in super::super) fn of_terminal() -> Self {
+        Self { letters: Letters::of_terminal(), columns: terminal_width(), lines: None }
+    }
 }
 
 /// The option for pictures.
@@ -72,12 +100,8 @@ impl Picture {
     ) -> Result<(), Failure> {
         match &self.output {
             None => {
-                let (mut text, letters) = (console.text(), Letters::of_terminal());
-                match plot {
-                    Plot::Bars(bars) => bars.add_to(&labels.title, log, letters, &mut text),
-                    Plot::Grid(grid) => grid.add_to(&labels.title, log, letters, &mut text),
-                    Plot::Points(points) => points.add_to(&labels.title, letters, &mut text),
-                }
+                let mut text = console.text();
+                plot.add_to(&labels.title, log, Space::of_terminal(), &mut text);
                 console.print(&text)?;
             }
             Some(path) => {
@@ -101,14 +125,14 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
 
 /// The letters that a terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letters {
+pub(in super::super) enum Letters {
     Unicode,
     Ascii,
 }
 
 impl Letters {
     /// Unicode, unless the locale says otherwise.
-    fn of_terminal() -> Self {
+    pub(in super::super) fn of_terminal() -> Self {
         let set = LOCALES.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         set.map_or(Self::Unicode, |locale| Self::of_locale(&locale))
     }
@@ -119,15 +143,15 @@ impl Letters {
     }
 
     /// The line between labels and values.
-    fn axis(self) -> &'static str {
+    pub(in super::super) fn axis(self) -> &'static str {
         if self == Self::Unicode { "│" } else { "|" }
     }
 }
 
-/// Draws named values as bars in the terminal.
-pub(in super::super) fn named_bars(title: &str, names: Vec<String>, values: Vec<f64>, text: &mut Text) {
+/// Named values as bars.
+pub(in super::super) fn named_bars(names: Vec<String>, values: Vec<f64>) -> Bars {
     let edges = (0..=values.len()).map(|edge| edge as f64).collect();
-    Bars::new(edges, values, None).with_names(names).add_to(title, false, Letters::of_terminal(), text);
+    Bars::new(edges, values, None).with_names(names)
 }
 
 /// The part of the highest value that a value takes.

@@ -66,7 +66,7 @@ fn limits(text: &str) -> Result<(f64, f64), String> {
 
 /// Counts of values in bins of equal width.
 #[derive(Debug)]
-struct Histogram {
+pub(in super::super) struct Histogram {
     low: f64,
     high: f64,
     counts: Vec<u64>,
@@ -81,12 +81,12 @@ struct Histogram {
 }
 
 impl Histogram {
-    fn new(bins: usize, (low, high): (f64, f64), has_end: bool) -> Self {
+    pub(in super::super) fn new(bins: usize, (low, high): (f64, f64), has_end: bool) -> Self {
         let counts = vec![0; bins];
         Self { low, high, counts, outside: [0; 2], not_finite: 0, has_end, sum: 0.0, sum_of_squares: 0.0 }
     }
 
-    fn fill(&mut self, value: f64) {
+    pub(in super::super) fn fill(&mut self, value: f64) {
         if !value.is_finite() {
             self.not_finite += 1;
             return;
@@ -120,13 +120,13 @@ impl Histogram {
         (mean, (self.sum_of_squares / values - mean * mean).max(0.0).sqrt())
     }
 
-    fn bars(&self) -> Bars {
+    pub(in super::super) fn bars(&self) -> Bars {
         let edges = (0..=self.counts.len()).map(|bin| self.edge(bin));
         Bars::new(edges.collect(), self.counts.iter().map(|count| *count as f64).collect(), None)
     }
 
     /// A line with its statistics.
-    fn summary(&self) -> String {
+    pub(in super::super) fn summary(&self) -> String {
         let (mean, deviation) = self.moments();
         let mut text = format!(
             "{}, mean {}, standard deviation {}",
@@ -147,15 +147,28 @@ impl Histogram {
 }
 
 /// The smallest and largest finite value, and whether all are integers.
-struct Measured {
-    low: f64,
-    high: f64,
-    is_integer: bool,
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Measured {
+    pub(in super::super) low: f64,
+    pub(in super::super) high: f64,
+    pub(in super::super) is_integer: bool,
 }
 
 impl Measured {
+    /// Before the first value.
+    pub(in super::super) const NOTHING: Self = Self { low: f64::INFINITY, high: f64::NEG_INFINITY, is_integer: true };
+
+    /// Adds a value, and whether its type is an integer or a boolean.
+    pub(in super::super) fn add(&mut self, value: f64, is_integer: bool) {
+        if value.is_finite() {
+            self.low = self.low.min(value);
+            self.high = self.high.max(value);
+            self.is_integer &= is_integer;
+        }
+    }
+
     /// Number of bins, their limits, and whether the last bin includes its end.
-    fn bins(&self, wanted: usize) -> (usize, (f64, f64), bool) {
+    pub(in super::super) fn bins(&self, wanted: usize) -> (usize, (f64, f64), bool) {
         let Self { low, high, is_integer } = *self;
         if low > high {
             return (wanted, (0.0, 1.0), false);
@@ -193,14 +206,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn measure(read: &Read, console: &Console) -> Result<Measured, Failure> {
-    let mut measured = Measured { low: f64::INFINITY, high: f64::NEG_INFINITY, is_integer: true };
-    each_value(read, console, &mut |value, is_integer| {
-        if value.is_finite() {
-            measured.low = measured.low.min(value);
-            measured.high = measured.high.max(value);
-            measured.is_integer &= is_integer;
-        }
-    })?;
+    let mut measured = Measured::NOTHING;
+    each_value(read, console, &mut |value, is_integer| measured.add(value, is_integer))?;
     Ok(measured)
 }
 

@@ -8,8 +8,9 @@ use tupelo::reader::{Location, Object};
 use tupelo::storage::display_name;
 use tupelo::{File, object::Value};
 
-use self::stored::{is_drawable, plot};
-use super::drawing::{Picture, Plot};
+pub(in super::super) use self::stored::is_drawable;
+use self::stored::plot;
+use super::drawing::{Labels, Picture, Plot};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -55,11 +56,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     args.picture.check(&inputs)?;
     let file = args.reading.open_file(location, console)?;
     let object = chosen(&file, location)?;
-    let Value::Object(value) = file.object(&object.name())? else {
+    let Some((plot, mut labels)) = drawn(&file, &object)? else {
         return Err(refused(&object, location));
     };
-    let place = |what: String| Failure::new(format_args!("{}: object '{}': {what}", file.name(), object.path));
-    let (plot, mut labels) = plot(&value).map_err(place)?;
     let plot = match plot {
         Plot::Bars(bars) => {
             let (bars, size) = bars.combined(MAX_BINS[usize::from(args.picture.is_wanted())]);
@@ -76,6 +75,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(refused.with_hint("omit --log"));
     }
     args.picture.draw(&plot, &labels, args.log, &inputs, console)
+}
+
+/// What is drawn of an object, with its texts; `None` if it is not one of its class.
+pub(in super::super) fn drawn(file: &File, object: &Object) -> Result<Option<(Plot, Labels)>, Failure> {
+    let Value::Object(value) = file.object(&object.name())? else { return Ok(None) };
+    let place = |what: String| Failure::new(format_args!("{}: object '{}': {what}", file.name(), object.path));
+    plot(&value).map(Some).map_err(place)
 }
 
 /// The object that is named, or the only one that can be drawn.

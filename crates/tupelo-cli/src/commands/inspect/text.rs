@@ -1,8 +1,9 @@
 //! The report as text.
 
+use anstyle::Style;
 use tupelo::ops::inspect::{ColumnReport, FieldReport, Group, Level, Report, Spread, Store};
 
-use super::super::head::drawing::named_bars;
+use super::super::head::drawing::{Bars, Space, named_bars};
 use super::super::ls::note;
 use super::Inspected;
 use crate::table::{Table, bytes, count, ratio, share, things};
@@ -31,26 +32,31 @@ pub(super) fn add(inspected: &Inspected, all: bool, text: &mut Text) {
     add_columns(report, &words, most, text);
     add_groups("TYPE", &report.column_types, &words, text);
     add_groups("CODEC", &report.codecs, &words, text);
-    if !report.page_sizes.is_empty() {
-        text.end_line();
-        let names = report.page_sizes.iter().map(|bin| bytes(bin.from_bytes)).collect();
-        let values = report.page_sizes.iter().map(|bin| bin.pages as f64).collect();
-        named_bars(&format!("{}s by stored size, from", capital(words.page)), names, values, text);
+    if let Some((title, bars)) = page_sizes(report, &words) {
+        bars.add_to(&title, false, Space::of_terminal(), text.end_line());
     }
     add_advice(report, text);
 }
 
+/// The numbers of pages by their stored bytes, with a title; `None` without pages.
+pub(in super::super) fn page_sizes(report: &Report, words: &Words) -> Option<(String, Bars)> {
+    let names = report.page_sizes.iter().map(|bin| bytes(bin.from_bytes)).collect();
+    let values = report.page_sizes.iter().map(|bin| bin.pages as f64).collect();
+    let title = format!("{}s by stored size, from", capital(words.page));
+    (!report.page_sizes.is_empty()).then(|| (title, named_bars(names, values)))
+}
+
 /// What parts are called.
-struct Words {
-    page: &'static str,
-    column: &'static str,
-    pages: &'static str,
+pub(in super::super) struct Words {
+    pub(in super::super) page: &'static str,
+    pub(in super::super) column: &'static str,
+    pub(in super::super) pages: &'static str,
     columns: &'static str,
-    head: &'static str,
+    pub(in super::super) head: &'static str,
 }
 
 impl Words {
-    fn of(report: &Report) -> Self {
+    pub(in super::super) fn of(report: &Report) -> Self {
         match report.format_version.is_empty() {
             true => Self { page: "basket", column: "branch", pages: ">BASKETS", columns: ">BRANCHES", head: "BRANCH" },
             false => Self { page: "page", column: "column", pages: ">PAGES", columns: ">COLUMNS", head: "COLUMN" },
@@ -74,7 +80,6 @@ fn spread(spread: Option<Spread>, show: impl Fn(u64) -> String) -> String {
 }
 
 fn add_summary(report: &Report, words: &Words, text: &mut Text) {
-    let sums = &report.bytes;
     text.styled(BOLD, format!("{}:{}", report.file, report.name)).add(format!(
         "  {}, {} in {}, {}",
         report.class,
@@ -83,19 +88,20 @@ fn add_summary(report: &Report, words: &Words, text: &mut Text) {
         plural(report.columns.len() as u64, words.column),
     ));
     text.end_line();
-    let mut line = |name: &str, what: String| {
+    for (name, what) in summary(report, words) {
         text.styled(BOLD, format!("{name:<10}")).add(what).end_line();
-    };
-    let pages = format!("{}s", capital(words.page));
-    line(
-        &pages,
-        format!(
-            "{}: {} stored, {} unpacked, ratio {}",
-            things(report.pages, words.page),
-            bytes(sums.stored_bytes),
-            bytes(sums.unpacked_bytes),
-            format_args!("{:.2}", report.ratio)
-        ),
+    }
+}
+
+/// The sums, each with its name.
+pub(in super::super) fn summary(report: &Report, words: &Words) -> Vec<(String, String)> {
+    let sums = &report.bytes;
+    let pages = format!(
+        "{}: {} stored, {} unpacked, ratio {:.2}",
+        things(report.pages, words.page),
+        bytes(sums.stored_bytes),
+        bytes(sums.unpacked_bytes),
+        report.ratio
     );
     let parts = [
         ("header", sums.header_bytes),
@@ -106,22 +112,22 @@ fn add_summary(report: &Report, words: &Words, text: &mut Text) {
     ];
     let parts: Vec<_> =
         parts.iter().filter(|(_, size)| *size > 0).map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
-    line("Metadata", format!("{} ({})", bytes(sums.metadata_bytes), parts.join(", ")));
-    line(
-        "An entry",
-        format!("{:.1} B stored, {:.1} B with metadata", report.entry_bytes, report.entry_bytes_with_metadata),
-    );
+    let metadata = format!("{} ({})", bytes(sums.metadata_bytes), parts.join(", "));
+    let entry = format!("{:.1} B stored, {:.1} B with metadata", report.entry_bytes, report.entry_bytes_with_metadata);
+    let mut lines = vec![
+        (format!("{}s", capital(words.page)), pages),
+        ("Metadata".to_owned(), metadata),
+        ("An entry".to_owned(), entry),
+    ];
     let clusters = &report.clusters;
     if clusters.count > 0 {
-        line(
-            "Clusters",
-            format!(
-                "{}; entries: {}; stored: {}",
-                count(clusters.count),
-                spread(clusters.entries, count),
-                spread(clusters.stored_bytes, bytes)
-            ),
+        let what = format!(
+            "{}; entries: {}; stored: {}",
+            count(clusters.count),
+            spread(clusters.entries, count),
+            spread(clusters.stored_bytes, bytes)
         );
+        lines.push(("Clusters".to_owned(), what));
     }
     let mut file = sums.file_bytes.map_or_else(String::new, bytes);
     if let Some(free) = sums.free_bytes.filter(|&free| free > 0) {
@@ -131,8 +137,9 @@ fn add_summary(report: &Report, words: &Words, text: &mut Text) {
         file += ", on a server";
     }
     if !file.is_empty() {
-        line("File", file.trim_start_matches(", ").to_owned());
+        lines.push(("File".to_owned(), file.trim_start_matches(", ").to_owned()));
     }
+    lines
 }
 
 fn plural(number: u64, one: &str) -> String {
@@ -236,13 +243,18 @@ fn add_advice(report: &Report, text: &mut Text) {
         text.add("none: sizes and codecs are good").end_line();
     }
     for advice in &report.advice {
-        let (level, style) = match advice.level {
-            Level::High => ("high", RED),
-            Level::Medium => ("medium", YELLOW),
-            _ => ("low", CYAN),
-        };
+        let (level, style) = level(advice.level);
         text.styled(style, format!("{level:<6}")).add("  ").add(&advice.what).end_line();
         text.add("        ").add(format!("{} [{}]", advice.why, advice.source)).end_line();
         text.add("        ").add(&advice.how).end_line();
+    }
+}
+
+/// The name of a level and its style.
+pub(in super::super) fn level(level: Level) -> (&'static str, Style) {
+    match level {
+        Level::High => ("high", RED),
+        Level::Medium => ("medium", YELLOW),
+        _ => ("low", CYAN),
     }
 }

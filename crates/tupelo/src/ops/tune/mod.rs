@@ -1,128 +1,160 @@
-//! Recommends page size, cluster size, codec and mapping for an ntuple in an object store, or for the one that a tree
-//! becomes when it is imported.
+//! Recommends codec and level, sizes of pages or baskets and of clusters, and a container: an ntuple as objects in a store, an
+//! ntuple in a file, or a tree in a file.
 //!
-//! A sample is encoded and decoded in memory with each codec and page size, which gives stored bytes and
-//! CPU times ([`measure`]). A model adds requests, bandwidth and latency of the store for each cluster size and mapping
+//! A sample is written and read in memory with each codec and size of pages, which gives stored bytes and
+//! CPU times ([`measure`]). A model adds requests, bandwidth and latency of the store for each cluster size and container
 //! ([`Measured::candidates`]), and [`best`] chooses. The store is described, or measured by a [`Probe`].
 
+mod baskets;
 mod model;
+mod options;
 mod probe;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::ops::ControlFlow;
 
 use tupelo_format::compression::Compression;
+use tupelo_ttree::tree::Stored;
+use tupelo_ttree::write::basket_key_bytes;
 
-pub use self::model::{Candidate, Link, PageSettings, Phase, StoreModel, Take, Trial};
+use self::baskets::TreeSample;
+pub use self::model::{Candidate, Link, PageSettings, Phase, Sizes, StoreModel, Take, Usage};
+use self::model::{Contents, sealed_memory};
+pub use self::options::{
+    DEFAULT_AUTO_FLUSHES, DEFAULT_BASKET_SIZES, DEFAULT_CLUSTER_SIZES, DEFAULT_CODECS, DEFAULT_FILE_CODECS,
+    DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, DEFAULT_SAMPLE_BYTES, SMALL_PAGE_SIZES, TuneOptions,
+};
 pub use self::probe::Probe;
-use self::sample::Sample;
 pub(super) use self::sample::pieces;
-use super::cost::{costs, selected_pages};
-use crate::reader::{Read, Table};
+use self::sample::{Pieces, Sample};
+pub use self::trial::Trial;
+use super::cost::{Container, costs, file_cost, selected_baskets, selected_pages, tree_cost};
+use super::inspect;
+use crate::reader::{Ntuple, Read, Table, Tree};
 use crate::sink::Mapping;
 use crate::{Error, Result};
 
-/// Default of the sample, in bytes in memory: 64 MiB.
-pub const DEFAULT_SAMPLE_BYTES: u64 = 64 << 20;
-/// Default page sizes, in bytes before compression.
-pub const DEFAULT_PAGE_SIZES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
-/// Page sizes that are compared too where single entries are taken.
-pub const SMALL_PAGE_SIZES: [u64; 2] = [4 << 10, 16 << 10];
-/// Default cluster sizes, in bytes after compression.
-pub const DEFAULT_CLUSTER_SIZES: [u64; 3] = [32 << 20, 128 << 20, 512 << 20];
-/// Default mappings.
-pub const DEFAULT_MAPPINGS: [Mapping; 5] =
-    [Mapping::Page, Mapping::Cage(1 << 20), Mapping::Cage(16 << 20), Mapping::PageGroup, Mapping::Cluster];
-/// Default codecs by their names. LZMA takes long and is measured only on request.
-pub const DEFAULT_CODECS: [&str; 4] = ["none", "lz4:4", "zstd:5", "zlib:1"];
-
 /// Candidates whose values differ by at most this factor count as equal: measured times vary as much.
 const TOLERANCE: f64 = 0.05;
-
-/// The default codecs.
-///
-/// # Errors
-/// None, since all names are known to this version.
-pub fn default_codecs() -> Result<Vec<Compression>> {
-    Ok(DEFAULT_CODECS.iter().map(|name| name.parse()).collect::<std::result::Result<_, tupelo_format::Error>>()?)
-}
 
 /// The measurements of an ntuple or tree, independent of the store.
 #[derive(Debug)]
 pub struct Measured {
     table: Table,
     read: Read,
+    options: TuneOptions,
     trials: Vec<Trial>,
     sample_entries: u64,
     present_read_seconds: f64,
-    takes: u64,
+    /// What ntuples and trees do not have of the table.
+    left_out: [Vec<String>; 2],
 }
 
-/// Encodes and decodes a sample of about `sample_bytes` bytes of an ntuple or tree in memory, as an ntuple with each codec
-/// and page size. The sample has all fields; those of `read`, a request to the table, are read. `progress` receives the
-/// number of measurements that are done, and may end them: the result is then `None`.
+/// Writes and reads a sample of an ntuple or tree in memory, as ntuple or as tree, with each codec and size of pages or
+/// baskets. The sample has all fields; those of `read`, a request to the table, are read. `progress` receives the
+/// number of [measurements](TuneOptions::measurements) that are done, and may end them: the result is then `None`.
 ///
 /// # Errors
-/// Invalid argument if the table has no entries and for page sizes that writers refuse; unsupported for fields that cannot
-/// be written; the errors of reading.
+/// Invalid argument if the table has no entries or fields, and for sizes that writers refuse; unsupported for fields that
+/// cannot be written; the errors of reading.
 pub fn measure(
     table: &Table,
     read: &Read,
-    compressions: &[Compression],
-    page_sizes: &[u64],
-    sample_bytes: u64,
+    options: &TuneOptions,
+    progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<Measured>> {
+    measured(table, read, options, progress).map_err(|e| read.context(e))
+}
+
+fn measured(
+    table: &Table,
+    read: &Read,
+    options: &TuneOptions,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Measured>> {
     if table.entries() == 0 {
-        return Err(read.context(Error::invalid_argument("it has no entries to measure")));
+        return Err(Error::invalid_argument("it has no entries to measure"));
     }
-    let mut page_sizes = page_sizes.to_vec();
-    page_sizes.sort_unstable();
-    page_sizes.dedup();
-    let sample = match table {
-        Table::Ntuple(ntuple) => Sample::of_ntuple(read, ntuple, sample_bytes),
-        Table::Tree(tree) => Sample::of_tree(read, tree, sample_bytes),
+    let (all, clusters) = match table {
+        Table::Ntuple(ntuple) => (ntuple.read_all(), ntuple.cluster_ranges()?),
+        Table::Tree(tree) => (tree.read_all(), tree.cluster_ranges().collect()),
         Table::Chain(_) | Table::Join(_) => {
-            Err(Error::unsupported("expected one file, found several: tune with one of them"))
+            return Err(Error::unsupported("expected one file, found several: tune with one of them"));
         }
     };
-    let sample = sample.map_err(|e| read.context(e))?;
-    let mut trials: Vec<Trial> = Vec::with_capacity(compressions.len() * page_sizes.len());
-    for &compression in compressions {
-        for &page_bytes in &page_sizes {
-            let alike = trials.last().filter(|last| last.compression() == compression && last.has_whole_columns());
-            let trial = match alike {
-                // Larger pages are the same pages in the sample.
-                Some(last) => last.clone().with_page_bytes(page_bytes),
-                None => sample.trial(compression, page_bytes).map_err(|e| read.context(e))?,
-            };
-            trials.push(trial);
-            if progress(trials.len()).is_break() {
-                return Ok(None);
-            }
+    if all.schema().fields.is_empty() {
+        return Err(Error::invalid_argument("it has no fields to measure"));
+    }
+    let pieces = Pieces::new(read, &all, &clusters, options.sample_bytes)?;
+    let (mut trials, mut left_out, codecs) = (Vec::new(), [Vec::new(), Vec::new()], options.compressions());
+    let mut done = 0;
+    let mut progress = || {
+        done += 1;
+        progress(done)
+    };
+    if options.compares_ntuples() {
+        let mut sample = match table.tree() {
+            Some(tree) => Sample::of_tree(read, tree, &pieces)?,
+            None => Sample::of_ntuple(read, table.ntuple()?, &pieces)?,
+        };
+        left_out[0] = std::mem::take(&mut sample.left_out);
+        let trial = |compression, page_bytes| Ok(vec![sample.trial(compression, page_bytes)?]);
+        if add_trials(&mut trials, &codecs, &options.page_sizes(), &trial, &mut progress)?.is_break() {
+            return Ok(None);
+        }
+    }
+    if options.compares_trees() {
+        let mut sample = match table.tree() {
+            Some(tree) => TreeSample::of_tree(read, tree, &pieces)?,
+            None => TreeSample::of_ntuple(read, table.ntuple()?, &pieces)?,
+        };
+        left_out[1] = std::mem::take(&mut sample.left_out);
+        let trial = |compression, basket_bytes| sample.trials(compression, basket_bytes, options.auto_flushes());
+        if add_trials(&mut trials, &codecs, &options.basket_sizes(), &trial, &mut progress)?.is_break() {
+            return Ok(None);
         }
     }
     Ok(Some(Measured {
         table: table.clone(),
         read: read.clone(),
+        options: options.clone(),
         trials,
-        sample_entries: sample.entries,
-        present_read_seconds: sample.read_seconds,
-        takes: 0,
+        sample_entries: pieces.entries,
+        present_read_seconds: pieces.read_seconds,
+        left_out,
     }))
 }
 
-impl Measured {
-    /// The same where this number of single entries, at random, is read once in one call, beside the reads of all entries.
-    /// By default none.
-    #[must_use]
-    pub fn with_takes(self, entries: u64) -> Self {
-        Self { takes: entries, ..self }
+/// Adds the trials that `of` makes with each codec and each of these ascending sizes.
+fn add_trials(
+    trials: &mut Vec<Trial>,
+    compressions: &[Compression],
+    sizes: &[u64],
+    of: &dyn Fn(Compression, u64) -> Result<Vec<Trial>>,
+    progress: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    for &compression in compressions {
+        let mut last: Vec<Trial> = Vec::new();
+        for &size in sizes {
+            last = match !last.is_empty() && last.iter().all(Trial::has_whole_columns) {
+                // Larger pages are the same pages in the sample.
+                true => last.into_iter().map(|trial| trial.with_page_bytes(size)).collect(),
+                false => of(compression, size)?,
+            };
+            trials.extend_from_slice(&last);
+            if progress().is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
     }
+    Ok(ControlFlow::Continue(()))
+}
 
-    /// The measurements: one of each codec and page size.
+impl Measured {
+    /// The measurements: one of each codec and size of pages, of trees with each size of clusters.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
@@ -132,48 +164,94 @@ impl Measured {
         self.sample_entries
     }
 
-    /// The costs of the ntuple in a store, for all measured codecs and page sizes with these cluster sizes and
-    /// mappings.
+    /// What the ntuple or tree in a container does not have of the table: fields and branches that it cannot hold, and what a
+    /// tree has besides entries.
+    pub fn left_out(&self, container: Container) -> &[String] {
+        &self.left_out[usize::from(container == Container::Tree)]
+    }
+
+    /// The costs in a store, for all measured codecs and sizes of pages with all sizes of clusters and containers.
     /// `cores` encode and decode.
-    pub fn candidates(
-        &self,
-        store: &StoreModel,
-        cores: usize,
-        cluster_sizes: &[u64],
-        mappings: &[Mapping],
-    ) -> Vec<Candidate> {
-        let entries = self.table.entries();
-        let mut candidates = Vec::with_capacity(self.trials.len() * cluster_sizes.len() * mappings.len());
+    pub fn candidates(&self, store: &StoreModel, cores: usize) -> Vec<Candidate> {
+        let (entries, takes) = (self.table.entries(), self.options.takes);
+        let mut candidates = Vec::new();
         for trial in &self.trials {
+            // The trials of trees have one size of clusters each.
+            let cluster_sizes = if trial.auto_flush().is_some() { &[0] } else { self.options.cluster_sizes() };
             for &cluster_bytes in cluster_sizes {
-                let of =
-                    |&mapping: &Mapping| trial.candidate(entries, cluster_bytes, mapping, self.takes, (store, cores));
-                candidates.extend(mappings.iter().map(of));
+                let own = self.options.containers.iter().filter(|container| trial.is_for(**container));
+                candidates.extend(own.map(|&it| trial.candidate(entries, cluster_bytes, it, takes, (store, cores))));
             }
         }
         candidates
     }
 
-    /// The costs of the existing pages in a store with each mapping, if copied unchanged: writing them takes no CPU
-    /// time. None for a tree.
+    /// The costs of the existing pages or baskets in the same kind of container, if copied unchanged: writing them takes no
+    /// CPU time.
     ///
     /// # Errors
-    /// As [`costs`].
-    pub fn present(&self, store: &StoreModel, cores: usize, mappings: &[Mapping]) -> Result<Vec<Candidate>> {
-        let Table::Ntuple(ntuple) = &self.table else { return Ok(Vec::new()) };
-        let clusters = ntuple.clusters();
-        let read_cpu = self.present_read_seconds * ntuple.entries() as f64 / self.sample_entries.max(1) as f64;
-        let resolved: Vec<Mapping> = mappings
-            .iter()
-            .map(|mapping| mapping.resolve(store.reads_in_place, store.hints.max_request_bytes))
-            .collect();
-        let selected = if self.takes > 0 { selected_pages(ntuple, &self.read)? } else { Vec::new() };
-        let take = Take::new(self.takes, &selected, read_cpu, store, cores);
-        let of = |cost: super::cost::MappingCost| {
-            let clusters = (clusters, cost.bytes / clusters.max(1));
-            Candidate::new(None, cost, clusters, (0.0, read_cpu), take, (store, cores))
+    /// As [`costs`] and [`tree_cost`].
+    pub fn present(&self, store: &StoreModel, cores: usize) -> Result<Vec<Candidate>> {
+        match &self.table {
+            Table::Ntuple(ntuple) => self.present_pages(ntuple, store, cores),
+            Table::Tree(tree) if self.options.compares_trees() => Ok(vec![self.present_baskets(tree, store, cores)?]),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn present_pages(&self, ntuple: &Ntuple, store: &StoreModel, cores: usize) -> Result<Vec<Candidate>> {
+        let containers = &self.options.containers;
+        let mappings: Vec<Mapping> = containers.iter().filter_map(|container| container.mapping()).collect();
+        let resolve = |mapping: &Mapping| mapping.resolve(store.is_local, store.hints.max_request_bytes);
+        let resolved: Vec<Mapping> = mappings.iter().map(resolve).collect();
+        let mut found = match resolved.is_empty() {
+            true => Vec::new(),
+            false => costs(ntuple, &self.read, &resolved, store.hints)?,
         };
-        Ok(costs(ntuple, &self.read, &resolved, store.hints)?.into_iter().map(of).collect())
+        if containers.contains(&Container::File) {
+            found.push(file_cost(ntuple, &self.read, store.hints)?);
+        }
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let selected = if self.options.takes > 0 { selected_pages(ntuple, &self.read)? } else { Vec::new() };
+        let (take, read_cpu) = self.present_reads(&selected, store, cores);
+        let (clusters, sizes) = (ntuple.clusters(), inspect::summary(ntuple)?.sizes);
+        let of = |cost: super::cost::Cost| {
+            let contents = Contents {
+                sizes: Sizes { unpacked_bytes: sizes.unpacked_bytes, stored_bytes: sizes.stored_bytes },
+                clusters,
+                memory_bytes: sealed_memory(cost.container, cost.bytes / clusters.max(1)),
+                cpu: (0.0, read_cpu),
+                take,
+            };
+            Candidate::new(None, cost, contents, (store, cores))
+        };
+        Ok(found.into_iter().map(of).collect())
+    }
+
+    fn present_baskets(&self, tree: &Tree, store: &StoreModel, cores: usize) -> Result<Candidate> {
+        let mut cost = tree_cost(tree, &self.read, store.hints)?;
+        // Baskets in the record of the tree get records of their own.
+        for branch in &tree.metadata().branches {
+            let own = branch.baskets.iter().filter(|place| matches!(place.stored, Stored::Embedded(_))).count();
+            let key_bytes = basket_key_bytes(tree.name(), &branch.name).unwrap_or_default();
+            cost.bytes = cost.bytes.saturating_add(own as u64 * u64::from(key_bytes));
+        }
+        let selected = selected_baskets(tree, &self.read)?;
+        let (take, read_cpu) = self.present_reads(&selected, store, cores);
+        let sum = |which: usize| tree.metadata().branches.iter().filter_map(|branch| branch.bytes.get(which)).sum();
+        let sizes = Sizes { unpacked_bytes: sum(0), stored_bytes: sum(1) };
+        let (clusters, memory_bytes) = (tree.clusters(), 0);
+        let contents = Contents { sizes, clusters, memory_bytes, cpu: (0.0, read_cpu), take };
+        Ok(Candidate::new(None, cost, contents, (store, cores)))
+    }
+
+    /// Single entries of columns with these numbers of pages and bytes, and the CPU time of decoding all of them.
+    fn present_reads(&self, selected: &[(u64, u64)], store: &StoreModel, cores: usize) -> (Take, f64) {
+        let scale = self.table.entries() as f64 / self.sample_entries.max(1) as f64;
+        let read_cpu = self.present_read_seconds * scale;
+        (Take::new(self.options.takes, selected, read_cpu, store, cores), read_cpu)
     }
 }
 

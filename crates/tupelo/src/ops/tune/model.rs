@@ -1,23 +1,26 @@
-//! The model: requests, bytes and CPU time of an ntuple become seconds.
+//! The model: requests, bytes and CPU time of entries in a container become seconds.
 //!
-//! Requests follow the rules of [`MappingCost`]. Decoding, transfer and waiting for requests overlap, so the slowest of
+//! Requests follow the rules of [`Cost`]. Decoding, transfer and waiting for requests overlap, so the slowest of
 //! them is the time; only the round trips that depend on each other are added.
-
-use std::collections::{BTreeMap, HashSet};
 
 use tupelo_format::compression::Compression;
 use tupelo_storage::Hints;
+use tupelo_storage::local::LOCAL_HINTS;
 use tupelo_storage::remote::REMOTE_HINTS;
 
-use crate::ops::cost::MappingCost;
+use crate::ops::cost::{Container, Cost};
 use crate::sink::Mapping;
-use crate::writer::{PENDING_BYTES, WRITE_BYTES, WriteOptions};
+use crate::writer::WRITE_BYTES;
 
-/// Round trips of opening an ntuple that depend on each other: the anchor, then header, footer and page lists.
+/// Round trips of opening an ntuple or tree that depend on each other: the anchor, or head and tail of a file; then header,
+/// footer and page lists, or the record of a tree.
 const OPENING_ROUND_TRIPS: u32 = 2;
-/// Round trips at the end of writing: header, footer and page list, the manifest, the record of the attempt, a check, and the
-/// anchor; before the first page, a look at the existing anchor.
+/// Round trips at the end of writing objects: header, footer and page list, the manifest, the record of the attempt, a check,
+/// and the anchor; before the first page, a look at the existing anchor.
 const CLOSING_ROUND_TRIPS: u32 = 6;
+/// Round trips of writing a file: the data and then the head are made durable, and the name; on a server, a look at the name,
+/// and the begin and the end of the upload.
+const CLOSING_FILE_ROUND_TRIPS: u32 = 3;
 
 /// One direction of the connection to a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +31,7 @@ pub struct Link {
     pub bytes_per_second: f64,
 }
 
-/// The store of the objects.
+/// The store of the objects or the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoreModel {
     /// Reading.
@@ -37,32 +40,60 @@ pub struct StoreModel {
     pub put: Link,
     /// Which ranges become one request, and how many requests are concurrent.
     pub hints: Hints,
-    /// Whether reading costs little more than copying the bytes, as in a directory.
-    pub reads_in_place: bool,
+    /// Whether it is a disk of this machine. Writing a file there is one request, and its bytes follow each other.
+    pub is_local: bool,
 }
 
 impl StoreModel {
     /// A server, with the same link in both directions.
     pub fn remote(link: Link) -> Self {
-        Self { get: link, put: link, hints: REMOTE_HINTS, reads_in_place: false }
+        Self { get: link, put: link, hints: REMOTE_HINTS, is_local: false }
+    }
+
+    /// A disk of this machine, which answers this number of requests at the same time: one if it has a head that moves.
+    pub fn disk(link: Link, concurrency: usize) -> Self {
+        Self { get: link, put: link, hints: Hints { concurrency, ..LOCAL_HINTS }, is_local: true }
     }
 }
 
-/// The settings of pages.
+/// How often entries are written and read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Number of times that all entries are written.
+    pub writes: u64,
+    /// Number of times that the selected fields of all entries are read.
+    pub reads: u64,
+}
+
+impl Usage {
+    /// Data that many analyses read: written once, read a hundred times.
+    pub const READ_OFTEN: Self = Self { writes: 1, reads: 100 };
+    /// Data for one step of a production: written once, read once.
+    pub const READ_ONCE: Self = Self { writes: 1, reads: 1 };
+    /// Data that is seldom read again: written a hundred times for each read.
+    pub const WRITE_OFTEN: Self = Self { writes: 100, reads: 1 };
+}
+
+/// The settings of pages or baskets, and of clusters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageSettings {
     /// Codec and level.
     pub compression: Compression,
-    /// Largest page, in bytes before compression.
+    /// Largest page, or size of a basket, in bytes before compression.
     pub page_bytes: u64,
-    /// Compressed size at which a cluster is complete, in bytes.
+    /// Compressed size at which a cluster of an ntuple is complete, in bytes; of a tree the size that its clusters have.
     pub cluster_bytes: u64,
+    /// Entries of a complete cluster; of a tree this is a setting, the number for
+    /// [`TreeOptions::with_auto_flush`](crate::writer::TreeOptions::with_auto_flush).
+    pub cluster_entries: u64,
 }
 
 /// The time of writing or reading all entries once, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
-    /// Encoding or decoding, divided by the cores.
+    /// Encoding or decoding, of all cores together.
+    pub core_seconds: f64,
+    /// The same, divided by the cores.
     pub cpu_seconds: f64,
     /// All bytes through the link.
     pub transfer_seconds: f64,
@@ -73,9 +104,8 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// `cpu_seconds` are those of all cores together.
     pub(super) fn new(
-        cpu_seconds: f64,
+        core_seconds: f64,
         cores: usize,
         (requests, bytes): (u64, u64),
         round_trips: u32,
@@ -84,7 +114,8 @@ impl Phase {
     ) -> Self {
         let rounds = requests.div_ceil(hints.concurrency.max(1) as u64);
         Self {
-            cpu_seconds: cpu_seconds / cores.max(1) as f64,
+            core_seconds,
+            cpu_seconds: core_seconds / cores.max(1) as f64,
             transfer_seconds: bytes as f64 / link.bytes_per_second,
             wait_seconds: rounds as f64 * link.latency_seconds,
             round_trip_seconds: f64::from(round_trips) * link.latency_seconds,
@@ -106,16 +137,18 @@ impl Phase {
     }
 }
 
-/// One way to store the ntuple, and its costs.
+/// One way to store the entries, and its costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// The settings of pages; `None` for the existing pages, copied unchanged.
+    /// The settings of pages; `None` for the existing pages or baskets, copied unchanged.
     pub layout: Option<PageSettings>,
-    /// Objects, requests and bytes. A [`Mapping::Auto`] is resolved.
-    pub cost: MappingCost,
+    /// Container, requests and bytes. A [`Mapping::Auto`] is resolved.
+    pub cost: Cost,
+    /// Bytes of all entries, before and after compression, without metadata.
+    pub sizes: Sizes,
     /// Number of clusters.
     pub clusters: u64,
-    /// Stored bytes of a complete cluster that a writer keeps in memory.
+    /// Bytes that a writer keeps in memory: sealed pages of an open cluster, or open baskets.
     pub cluster_memory_bytes: u64,
     /// Writing all entries once.
     pub write: Phase,
@@ -125,7 +158,16 @@ pub struct Candidate {
     pub take: Take,
 }
 
-/// Reading single entries all over the ntuple, together in one call.
+/// Bytes of pages or baskets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sizes {
+    /// Before compression, with the keys of baskets.
+    pub unpacked_bytes: u64,
+    /// As stored, with the checksums of pages and the keys of baskets.
+    pub stored_bytes: u64,
+}
+
+/// Reading single entries all over the ntuple or tree, together in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Take {
     /// Pages that are read: one request each.
@@ -158,202 +200,85 @@ impl Take {
     }
 }
 
+/// What is known of a candidate beside its requests.
+pub(super) struct Contents {
+    pub(super) sizes: Sizes,
+    pub(super) clusters: u64,
+    pub(super) memory_bytes: u64,
+    /// CPU time of writing and of reading all entries, in seconds.
+    pub(super) cpu: (f64, f64),
+    pub(super) take: Take,
+}
+
 impl Candidate {
     pub(super) fn new(
         layout: Option<PageSettings>,
-        cost: MappingCost,
-        (clusters, cluster_bytes): (u64, u64),
-        (write_cpu, read_cpu): (f64, f64),
-        take: Take,
+        cost: Cost,
+        contents: Contents,
         (store, cores): (&StoreModel, usize),
     ) -> Self {
-        let written = (cost.write_requests, cost.bytes);
-        let read = (cost.read_requests, cost.read_bytes);
+        let is_file = cost.container.mapping().is_none();
+        let write_requests = if is_file && store.is_local { 1 } else { cost.write_requests };
+        let cost = Cost { write_requests, ..cost };
+        let (written, read) = ((write_requests, cost.bytes), (cost.read_requests, cost.read_bytes));
+        let closing = if is_file { CLOSING_FILE_ROUND_TRIPS } else { CLOSING_ROUND_TRIPS };
+        let Contents { sizes, clusters, memory_bytes: cluster_memory_bytes, cpu, take } = contents;
         Self {
             layout,
             cost,
+            sizes,
             clusters,
-            cluster_memory_bytes: match cost.mapping.needs_whole_clusters() {
-                true => cluster_bytes,
-                false => cluster_bytes.min(WRITE_BYTES),
-            },
-            write: Phase::new(write_cpu, cores, written, CLOSING_ROUND_TRIPS, store.put, store.hints),
-            read: Phase::new(read_cpu, cores, read, OPENING_ROUND_TRIPS, store.get, store.hints),
+            cluster_memory_bytes,
+            write: Phase::new(cpu.0, cores, written, closing, store.put, store.hints),
+            read: Phase::new(cpu.1, cores, read, OPENING_ROUND_TRIPS, store.get, store.hints),
             take,
         }
     }
 
-    /// The time of writing once, reading `reads` times and taking the single entries once, in seconds.
-    pub fn seconds(&self, reads: u64) -> f64 {
-        let take = self.take.phase.map_or(0.0, |phase| phase.seconds());
-        self.write.seconds() + reads as f64 * self.read.seconds() + take
+    /// The time of writing and reading so often, and of taking the single entries once, in seconds.
+    /// ```no_run
+    /// use std::ops::ControlFlow;
+    /// use tupelo::ops::tune::{Link, StoreModel, TuneOptions, Usage, best, measure};
+    ///
+    /// let table = tupelo::open("events.root:Events").open()?;
+    /// let read = table.read(["Muon_pt"])?;
+    /// let go_on = &mut |_| ControlFlow::Continue(());
+    /// if let Some(measured) = measure(&table, &read, &TuneOptions::default(), go_on)? {
+    ///     let disk = StoreModel::disk(Link { latency_seconds: 0.012, bytes_per_second: 250e6 }, 1);
+    ///     let candidates = measured.candidates(&disk, 4);
+    ///     let seconds = |it: &_| tupelo::ops::tune::Candidate::seconds(it, Usage::READ_OFTEN);
+    ///     println!("{:?}", best(&candidates, &[&seconds]));
+    /// }
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    pub fn seconds(&self, usage: Usage) -> f64 {
+        self.sum(usage, Phase::seconds)
+    }
+
+    /// The CPU time of the same, of all cores together, in seconds.
+    pub fn core_seconds(&self, usage: Usage) -> f64 {
+        self.sum(usage, |phase| phase.core_seconds)
     }
 
     /// The requests of the same.
-    pub fn requests(&self, reads: u64) -> u64 {
-        let read = reads.saturating_mul(self.cost.read_requests);
-        self.cost.write_requests.saturating_add(read).saturating_add(self.take.requests)
+    pub fn requests(&self, usage: Usage) -> u64 {
+        let written = usage.writes.saturating_mul(self.cost.write_requests);
+        let read = usage.reads.saturating_mul(self.cost.read_requests);
+        written.saturating_add(read).saturating_add(self.take.requests)
+    }
+
+    fn sum(&self, usage: Usage, of: impl Fn(&Phase) -> f64) -> f64 {
+        let take = self.take.phase.as_ref().map_or(0.0, &of);
+        usage.writes as f64 * of(&self.write) + usage.reads as f64 * of(&self.read) + take
     }
 }
 
-/// A column of the sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ColumnBytes {
-    /// Number in the ntuple.
-    pub(super) column: u32,
-    /// Bytes before compression.
-    pub(super) unpacked: u64,
-    /// Bytes of the pages as stored, checksums included.
-    pub(super) stored: u64,
-}
-
-/// The measured costs of the sample with one codec and page size.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
-    pub(super) compression: Compression,
-    pub(super) page_bytes: u64,
-    /// Entries of the sample.
-    pub(super) entries: u64,
-    pub(super) columns: Vec<ColumnBytes>,
-    /// The columns that the request reads.
-    pub(super) selected: HashSet<u32>,
-    /// Bytes of header and footer.
-    pub(super) envelope_bytes: u64,
-    /// Bytes of the page list for each page.
-    pub(super) list_bytes_per_page: f64,
-    /// CPU time of encoding all columns, in seconds.
-    pub(super) write_seconds: f64,
-    /// CPU time of decoding the selected columns, in seconds.
-    pub(super) read_seconds: f64,
-}
-
-/// The clusters that `entries` entries make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Clusters {
-    /// Complete clusters, and the entries of one.
-    full: u64,
-    entries: u64,
-    /// Entries of the last cluster; 0 if all are complete.
-    rest: u64,
-}
-
-impl Trial {
-    /// The codec and level.
-    pub fn compression(&self) -> Compression {
-        self.compression
+/// The bytes of sealed pages that the writer of an ntuple keeps in memory.
+pub(super) fn sealed_memory(container: Container, cluster_bytes: u64) -> u64 {
+    match container.mapping().is_some_and(Mapping::needs_whole_clusters) {
+        true => cluster_bytes,
+        false => cluster_bytes.min(WRITE_BYTES),
     }
-
-    /// The largest page, in bytes before compression.
-    pub fn page_bytes(&self) -> u64 {
-        self.page_bytes
-    }
-
-    /// Stored bytes of the sample.
-    pub fn stored_bytes(&self) -> u64 {
-        self.columns.iter().map(|column| column.stored).sum()
-    }
-
-    /// Bytes of the sample before compression.
-    pub fn unpacked_bytes(&self) -> u64 {
-        self.columns.iter().map(|column| column.unpacked).sum()
-    }
-
-    /// CPU time of encoding all columns of the sample, in seconds.
-    pub fn write_seconds(&self) -> f64 {
-        self.write_seconds
-    }
-
-    /// CPU time of decoding the selected columns of the sample, in seconds.
-    pub fn read_seconds(&self) -> f64 {
-        self.read_seconds
-    }
-
-    /// Whether no column of the sample is larger than a page.
-    pub(super) fn has_whole_columns(&self) -> bool {
-        self.columns.iter().all(|column| column.unpacked <= self.page_bytes)
-    }
-
-    /// The same for larger pages.
-    pub(super) fn with_page_bytes(self, page_bytes: u64) -> Self {
-        Self { page_bytes, ..self }
-    }
-
-    /// What an ntuple of `entries` entries takes that are like the sample.
-    pub(super) fn candidate(
-        &self,
-        entries: u64,
-        cluster_bytes: u64,
-        mapping: Mapping,
-        takes: u64,
-        (store, cores): (&StoreModel, usize),
-    ) -> Candidate {
-        let layout = PageSettings { compression: self.compression, page_bytes: self.page_bytes, cluster_bytes };
-        let clusters = self.clusters(entries, cluster_bytes);
-        let (full, rest) = (self.pages(clusters.entries), self.pages(clusters.rest));
-        let pages = full.len() as u64 * clusters.full + rest.len() as u64;
-        let metadata_bytes = self.envelope_bytes + (pages as f64 * self.list_bytes_per_page) as u64;
-        let mapping = mapping.resolve(store.reads_in_place, store.hints.max_request_bytes);
-        let mut cost = MappingCost::of_metadata(mapping, 1, metadata_bytes);
-        cost.add(&full, &self.selected, store.hints, clusters.full);
-        cost.add(&rest, &self.selected, store.hints, u64::from(clusters.rest > 0));
-        let scale = entries as f64 / self.entries.max(1) as f64;
-        let cpu = (self.write_seconds * scale, self.read_seconds * scale);
-        let largest = if clusters.full > 0 { &full } else { &rest };
-        let largest_bytes = largest.iter().map(|(_, bytes)| bytes).sum();
-        let number = clusters.full + u64::from(clusters.rest > 0);
-        let mut selected: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-        for (pages, clusters) in [(&full, clusters.full), (&rest, u64::from(clusters.rest > 0))] {
-            for (column, bytes) in pages.iter().filter(|(column, _)| self.selected.contains(column)) {
-                let (number, sum) = selected.entry(*column).or_default();
-                (*number, *sum) = (*number + clusters, sum.saturating_add(bytes.saturating_mul(clusters)));
-            }
-        }
-        let selected: Vec<(u64, u64)> = selected.into_values().collect();
-        let take = Take::new(takes, &selected, cpu.1, store, cores);
-        Candidate::new(Some(layout), cost, (number, largest_bytes), cpu, take, (store, cores))
-    }
-
-    /// A cluster ends by its stored or unpacked size, as the writer ends it.
-    fn clusters(&self, entries: u64, cluster_bytes: u64) -> Clusters {
-        let most_unpacked = WriteOptions::default().with_cluster_bytes(cluster_bytes).max_unpacked_cluster_bytes();
-        let entries_of = |limit: u64, sample: u64| limit as f64 / sample.max(1) as f64 * self.entries as f64;
-        let by_size = entries_of(cluster_bytes, self.stored_bytes());
-        let of_one = by_size.min(entries_of(most_unpacked, self.unpacked_bytes()));
-        let of_one = (of_one as u64).clamp(1, entries.max(1));
-        Clusters { full: entries / of_one, entries: of_one, rest: entries % of_one }
-    }
-
-    /// The pages of a cluster of `entries` entries: their columns and stored bytes.
-    fn pages(&self, entries: u64) -> Vec<(u32, u64)> {
-        let scale = entries as f64 / self.entries.max(1) as f64;
-        let unpacked: Vec<f64> = self.columns.iter().map(|column| column.unpacked as f64 * scale).collect();
-        let limit = page_limit(&unpacked, self.page_bytes as f64);
-        let mut pages = Vec::new();
-        for (column, unpacked) in self.columns.iter().zip(unpacked).filter(|(_, unpacked)| *unpacked > 0.0) {
-            let count = (unpacked / limit).ceil().max(1.0) as u64;
-            let stored = (column.stored as f64 * scale).round() as u64;
-            let (each, more) = (stored / count, stored % count);
-            pages.extend((0..count).map(|page| (column.column, each + u64::from(page < more))));
-        }
-        pages
-    }
-}
-
-/// The size at which pages end, for the unpacked bytes of the columns of a cluster. With many columns the writer ends the
-/// largest pages early, so that all pending values together take [`PENDING_BYTES`]: on average half of a page is pending.
-fn page_limit(columns: &[f64], page_bytes: f64) -> f64 {
-    let pending = |limit: f64| columns.iter().map(|bytes| bytes.min(limit) / 2.0).sum::<f64>();
-    let most = PENDING_BYTES as f64;
-    if pending(page_bytes) <= most {
-        return page_bytes;
-    }
-    let (mut low, mut high) = (1.0, page_bytes);
-    // Halving an interval of at most 1 GiB to a byte.
-    for _ in 0..30 {
-        let middle = (low + high) / 2.0;
-        *(if pending(middle) <= most { &mut low } else { &mut high }) = middle;
-    }
-    low
 }
 
 #[cfg(test)]
@@ -372,16 +297,5 @@ mod tests {
         let all = take(10_000, &[(10, 1000), (20, 3000)]);
         assert_eq!((all.requests, all.bytes), (30, 4000));
         assert_eq!(all.phase.map(|phase| phase.cpu_seconds), Some(4.0));
-    }
-
-    #[test]
-    fn many_columns_have_smaller_pages() {
-        assert_eq!(page_limit(&[1e9; 8], 1e6), 1e6);
-        // 64 MiB of pending values are half-filled pages of 128 KiB in 1024 columns.
-        let limit = page_limit(&[1e9; 1024], 4e6);
-        assert!((limit - 131_072.0).abs() < 2.0, "{limit}");
-        // Columns with few values leave more for the others.
-        let columns = [&[1e9; 128][..], &[0.0; 1000]].concat();
-        assert!((page_limit(&columns, 4e6) - 1_048_576.0).abs() < 2.0);
     }
 }

@@ -124,7 +124,7 @@ fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<StoreModel> {
         get: link(get_latency, bytes, get_seconds),
         put: link(put_latency, bytes, put_seconds),
         hints: namespace.hints(),
-        reads_in_place: namespace.reads_in_place(),
+        is_local: namespace.reads_in_place(),
     })
 }
 
@@ -147,7 +147,7 @@ fn file(source: &dyn ByteSource) -> Result<StoreModel> {
     let best = smallest(|| seconds(|| source.read_ranges(&ranges)))?;
     let bytes = ranges.iter().map(|range| range.end - range.start).sum();
     let both = link(latency, bytes, best);
-    Ok(StoreModel { get: both, put: both, hints: source.hints(), reads_in_place: source.reads_in_place(&(0..size)) })
+    Ok(StoreModel { get: both, put: both, hints: source.hints(), is_local: source.reads_in_place(&(0..size)) })
 }
 
 /// The time of a transfer is one latency and the bytes.
@@ -207,7 +207,7 @@ mod tests {
         let probe = probe(&memory);
         let store = probe.measure().unwrap();
         assert!(store.get.latency_seconds > 0.0 && store.get.bytes_per_second > 0.0);
-        assert!(store.put.bytes_per_second.is_finite() && store.reads_in_place);
+        assert!(store.put.bytes_per_second.is_finite() && store.is_local);
         let listed = memory.list("").unwrap();
         assert_eq!(listed.len(), LARGE + SMALL);
         assert!(listed.iter().all(|entry| entry.key.starts_with("events.objects/2")));

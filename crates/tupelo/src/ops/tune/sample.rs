@@ -1,6 +1,6 @@
 //! Measurements: a part of the ntuple or tree is encoded as an ntuple, and decoded, in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::process_cpu;
-use tupelo_storage::{MemoryFile, MemorySink};
+use tupelo_storage::{ByteSource, MemoryFile, MemorySink};
 
-use super::model::{ColumnBytes, Trial};
+use super::trial::{ColumnBytes, Form, Trial};
 use crate::ops::copy::schema;
 use crate::ops::cost::{each_page, metadata_bytes, selected};
 use crate::ops::import::{Import, ImportOptions};
@@ -27,11 +27,45 @@ const PIECES: usize = 4;
 /// A measurement is repeated up to this number of times, and its median counts.
 const REPETITIONS: usize = 3;
 /// A measurement is not repeated after this time.
-const LONG: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_millis(250);
 /// The clusters of a trial end with the sample.
 const WHOLE: u64 = 1 << 40;
 /// Name of the ntuples in memory.
 const NAME: &str = "sample";
+
+/// The entries of the sample, as ranges.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    pub(super) ranges: Vec<Range<u64>>,
+    pub(super) entries: u64,
+    /// CPU time of decoding the fields of the request where they are now, in seconds.
+    pub(super) read_seconds: f64,
+}
+
+impl Pieces {
+    /// About `bytes` bytes in memory of what `all` reads, and how long those of the request take to read.
+    pub(super) fn new(read: &Read, all: &Read, clusters: &[Range<u64>], bytes: u64) -> Result<Self> {
+        let wanted = (bytes as f64 / all.bytes_per_entry()?.max(1.0)) as u64;
+        let ranges = pieces(clusters, all.count(), wanted.max(1));
+        let entries = ranges.iter().map(|range| range.end - range.start).sum();
+        let read_seconds = median(|| {
+            // A cut keeps less.
+            ranges.iter().try_for_each(|range| decode(read.clone().entries(range.clone())).map(drop))
+        })?;
+        Ok(Self { ranges, entries, read_seconds })
+    }
+
+    /// The entries of a read.
+    pub(super) fn batches(&self, read: &Read, bytes: u64) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        for range in &self.ranges {
+            for batch in read.clone().entries(range.clone()).with_binary_strings(true).batches_of_bytes(bytes)? {
+                batches.push(batch?);
+            }
+        }
+        Ok(batches)
+    }
+}
 
 /// Entries of an ntuple, or those that a tree has as an ntuple, with all fields, in memory.
 #[derive(Debug)]
@@ -42,61 +76,44 @@ pub(super) struct Sample {
     extra: Vec<ExtraTypeInfo>,
     /// The fields that the request reads, by dotted path.
     paths: Vec<String>,
-    pub(super) entries: u64,
-    /// CPU time of decoding the selected fields of the sample from the ntuple, in seconds.
-    pub(super) read_seconds: f64,
+    entries: u64,
+    /// What an ntuple of a tree does not have.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Sample {
-    /// Reads about `bytes` bytes in memory of all fields of an ntuple.
-    pub(super) fn of_ntuple(read: &Read, ntuple: &Ntuple, bytes: u64) -> Result<Self> {
-        let all = ntuple.read_all().with_projected_sources().with_binary_strings(true);
+    /// The entries of all fields of an ntuple.
+    pub(super) fn of_ntuple(read: &Read, ntuple: &Ntuple, pieces: &Pieces) -> Result<Self> {
+        let all = ntuple.read_all().with_projected_sources();
         Ok(Self {
-            schema: schema(&all)?,
+            batches: pieces.batches(&all, NtupleWriter::BATCH_BYTES)?,
+            schema: schema(&all.with_binary_strings(true))?,
             infos: ntuple.streamer_infos()?,
             extra: ntuple.descriptor().extra_type_info().to_vec(),
             paths: paths(read),
-            ..Self::take(read, &all, &ntuple.cluster_ranges()?, bytes, &mut |batch| Ok(batch))?
+            entries: pieces.entries,
+            left_out: Vec::new(),
         })
     }
 
     /// The same of a tree, as its import would write it.
-    pub(super) fn of_tree(read: &Read, tree: &Tree, bytes: u64) -> Result<Self> {
+    pub(super) fn of_tree(read: &Read, tree: &Tree, pieces: &Pieces) -> Result<Self> {
         let plan = Import::new(tree.read_all(), &ImportOptions::default())?;
-        let all = plan.read().clone().with_binary_strings(true);
+        plan.check()?;
         let chosen: HashSet<String> = read.schema().fields.iter().map(|field| field.name.clone()).collect();
         let chosen = plan.names().filter(|(branch, _)| chosen.contains(*branch)).map(|(_, field)| escaped(field));
-        let (stored, clusters) = (plan.stored(), tree.cluster_ranges().collect::<Vec<_>>());
+        let (stored, batches) = (plan.stored(), pieces.batches(plan.read(), NtupleWriter::BATCH_BYTES)?);
+        let refused = tree.refused().map(|(branch, reason)| format!("branch '{branch}': {reason}"));
+        let skipped = plan.skipped().iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
         Ok(Self {
+            batches: batches.iter().map(|batch| plan.convert(batch, &stored)).collect::<Result<_>>()?,
             schema: plan.schema().clone(),
+            infos: StreamerInfos::default(),
+            extra: Vec::new(),
             paths: chosen.collect(),
-            ..Self::take(read, &all, &clusters, bytes, &mut |batch| plan.convert(&batch, &stored))?
+            entries: pieces.entries,
+            left_out: refused.chain(skipped).chain(plan.not_kept().iter().cloned()).collect(),
         })
-    }
-
-    /// Entries of all fields, and how long those of the request take to read.
-    fn take(
-        read: &Read,
-        all: &Read,
-        clusters: &[Range<u64>],
-        bytes: u64,
-        convert: &mut dyn FnMut(RecordBatch) -> Result<RecordBatch>,
-    ) -> Result<Self> {
-        let wanted = (bytes as f64 / all.bytes_per_entry()?.max(1.0)) as u64;
-        let ranges = pieces(clusters, all.count(), wanted.max(1));
-        let entries = ranges.iter().map(|range| range.end - range.start).sum();
-        let mut batches = Vec::new();
-        for range in &ranges {
-            for batch in all.clone().entries(range.clone()).batches_of_bytes(NtupleWriter::BATCH_BYTES)? {
-                batches.push(convert(batch?)?);
-            }
-        }
-        let read_seconds = median(|| {
-            // A cut keeps less.
-            ranges.iter().try_for_each(|range| decode(read.clone().entries(range.clone())).map(drop))
-        })?;
-        let (infos, extra, paths) = (StreamerInfos::default(), Vec::new(), Vec::new());
-        Ok(Self { batches, schema: Schema { fields: Vec::new() }, infos, extra, paths, entries, read_seconds })
     }
 
     /// Measures one codec and page size.
@@ -116,42 +133,30 @@ impl Sample {
             false => ntuple.read(&self.paths)?,
         };
         let read = read.with_binary_strings(true);
-        let read_seconds = median(|| match decode(read.clone())? {
-            entries if entries == self.entries => Ok(()),
-            entries => {
-                let what = format!("expected a sample of {} entries, read {entries}", self.entries);
-                Err(Error::invalid_argument(what))
-            }
-        })?;
+        let read_seconds = reading(&read, self.entries)?;
         let source = ntuple.source();
-        let (mut columns, mut pages): (Vec<ColumnBytes>, u64) = (Vec::new(), 0);
-        let mut places: HashMap<u32, usize> = HashMap::new();
+        let mut columns: BTreeMap<u32, ColumnBytes> = BTreeMap::new();
         for cluster in source.clusters(0..self.entries)? {
             each_page(source, &cluster, |column, page, stored| {
-                pages += 1;
-                let place = *places.entry(column).or_insert_with(|| {
-                    columns.push(ColumnBytes { column, unpacked: 0, stored: 0 });
-                    columns.len() - 1
-                });
                 let encoding = source.descriptor().column(ColumnId::from(column)).ok().and_then(|it| it.encoding);
                 let unpacked = encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
-                if let Some(bytes) = columns.get_mut(place) {
-                    bytes.unpacked += unpacked.unwrap_or(stored);
-                    bytes.stored += stored;
-                }
+                let new = || ColumnBytes { column, ..ColumnBytes::default() };
+                columns.entry(column).or_insert_with(new).add(unpacked.unwrap_or(stored), stored);
             })?;
         }
-        // Pages of a cluster are ordered by column.
-        columns.sort_by_key(|bytes| bytes.column);
         let (envelope_bytes, list_bytes) = metadata_bytes(source);
+        let [pages, stored] =
+            columns.values().fold([0, 0], |[pages, stored], it| [pages + it.pages, stored + it.stored]);
         Ok(Trial {
+            form: Form::Ntuple,
             compression,
             page_bytes,
             entries: self.entries,
-            columns,
+            columns: columns.into_values().collect(),
             selected: selected(&read, source)?,
             envelope_bytes,
             list_bytes_per_page: list_bytes as f64 / pages.max(1) as f64,
+            file_bytes: file.source()?.size()?.saturating_sub(stored + envelope_bytes + list_bytes),
             write_seconds,
             read_seconds,
         })
@@ -188,7 +193,7 @@ pub(in crate::ops) fn pieces(clusters: &[Range<u64>], entries: u64, wanted: u64)
 }
 
 /// The fields of a request as dotted paths: each is a field that is read as a whole.
-fn paths(read: &Read) -> Vec<String> {
+pub(super) fn paths(read: &Read) -> Vec<String> {
     let (cut, others) = read.fields_in_order();
     let chosen = Schema { fields: cut.into_iter().chain(others).collect() };
     let all: HashMap<String, &Field> = read.source().schema().schema().paths().into_iter().collect();
@@ -203,6 +208,17 @@ fn paths(read: &Read) -> Vec<String> {
     paths
 }
 
+/// How long reading a sample takes, in seconds.
+pub(super) fn reading(read: &Read, expected: u64) -> Result<f64> {
+    median(|| match decode(read.clone())? {
+        entries if entries == expected => Ok(()),
+        entries => {
+            let what = format!("expected a sample of {expected} entries, read {entries}");
+            Err(Error::invalid_argument(what))
+        }
+    })
+}
+
 /// Decodes all entries of a request and returns their number.
 fn decode(read: Read) -> Result<u64> {
     let mut entries = 0;
@@ -214,7 +230,7 @@ fn decode(read: Read) -> Result<u64> {
 
 /// The median CPU time of some work, in seconds: the time of all threads of the process, which does not depend on their
 /// number, and little on other programs.
-fn median(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+pub(super) fn median(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let began = Instant::now();
     let mut times = Vec::with_capacity(REPETITIONS);
     while times.len() < REPETITIONS && (times.is_empty() || began.elapsed() < LONG) {

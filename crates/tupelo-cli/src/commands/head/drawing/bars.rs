@@ -1,11 +1,10 @@
 //! Bars between edges.
 
-use super::{Letters, grouped_edges, groups, label, limits, share};
-use crate::console::terminal_width;
+use super::{Letters, Space, grouped_edges, groups, label, limits, share};
 use crate::table::{cut, pad, width};
 use crate::text::{BOLD, CYAN, Text};
 
-/// Width of the longest bar if stdout is not a terminal, in characters.
+/// Width of the longest bar where nothing limits it, in characters.
 const DEFAULT_BAR: usize = 50;
 /// Maximum width of the name of a bin, in characters.
 const MAX_NAME: usize = 40;
@@ -15,7 +14,7 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const DIGITS: i32 = 5;
 
 /// A number with few digits.
-pub(in super::super) fn number(value: f64) -> String {
+pub(in super::super::super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
@@ -33,7 +32,7 @@ pub(in super::super) fn number(value: f64) -> String {
 
 /// Values of bins of any width.
 #[derive(Debug)]
-pub(in super::super) struct Bars {
+pub(in super::super::super) struct Bars {
     /// One more than there are bins.
     edges: Vec<f64>,
     sums: Vec<f64>,
@@ -44,12 +43,12 @@ pub(in super::super) struct Bars {
 }
 
 impl Bars {
-    pub(in super::super) fn new(edges: Vec<f64>, sums: Vec<f64>, divisors: Option<Vec<f64>>) -> Self {
+    pub(in super::super::super) fn new(edges: Vec<f64>, sums: Vec<f64>, divisors: Option<Vec<f64>>) -> Self {
         Self { edges, sums, divisors, names: Vec::new() }
     }
 
     /// The same with a name for each bin.
-    pub(in super::super) fn with_names(self, names: Vec<String>) -> Self {
+    pub(in super::super::super) fn with_names(self, names: Vec<String>) -> Self {
         Self { names, ..self }
     }
 
@@ -66,7 +65,7 @@ impl Bars {
     }
 
     /// The same with at most `most` bins, each of as many neighbours; with the number of these.
-    pub(in super::super) fn combined(&self, most: usize) -> (Self, usize) {
+    pub(in super::super::super) fn combined(&self, most: usize) -> (Self, usize) {
         let groups = groups(self.sums.len(), most);
         let add = |values: &[f64]| groups.iter().map(|group| values[group.clone()].iter().sum()).collect::<Vec<f64>>();
         let size = groups.first().map_or(1, std::ops::Range::len);
@@ -75,22 +74,39 @@ impl Bars {
         (if size == 1 { combined.with_names(self.names.clone()) } else { combined }, size)
     }
 
-    /// One line for each bin: its name or lower limit, its value and a bar.
-    pub(super) fn add_to(&self, title: &str, log: bool, letters: Letters, text: &mut Text) {
-        let values = self.values();
-        let edges: Vec<String> = match self.names.is_empty() {
-            true => self.edges.iter().map(|edge| number(*edge)).collect(),
-            false => self.names.iter().map(|name| cut(name, MAX_NAME)).collect(),
+    /// The same for a drawing of this many lines: with a bin or several neighbours in each bar, and the number of these. Where bins
+    /// have names, they stay as they are.
+    pub(in super::super::super) fn fitting(&self, lines: usize) -> (Self, usize) {
+        // The last line has the end of the last bin.
+        let (bins, most) = (self.sums.len(), lines.saturating_sub(1).max(1));
+        let is_even = |bars: &usize| bins.is_multiple_of(*bars);
+        // A last bar of fewer bins would look as if there were fewer values.
+        let even = (most.div_ceil(2)..=most.min(bins)).rev().find(is_even);
+        self.combined(if self.names.is_empty() { even.unwrap_or(most) } else { bins })
+    }
+
+    /// One line for each bin: its name or lower limit, its value and a bar. Bins are combined where lines are few.
+    pub(in super::super::super) fn add_to(&self, title: &str, log: bool, space: Space, text: &mut Text) {
+        let (bars, size) = self.fitting(space.lines.unwrap_or(usize::MAX));
+        let (values, letters) = (bars.values(), space.letters);
+        let most = space.columns.map_or(MAX_NAME, |columns| MAX_NAME.min(columns / 2));
+        let edges: Vec<String> = match bars.names.is_empty() {
+            true => bars.edges.iter().map(|edge| number(*edge)).collect(),
+            false => bars.names.iter().map(|name| cut(name, most)).collect(),
         };
         let shown: Vec<String> =
             values.iter().map(|value| if value.is_nan() { "-".to_owned() } else { label(*value) }).collect();
         let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
         let (edge_width, value_width) = (widest(&edges), widest(&shown));
         let free = |all: usize| all.saturating_sub(edge_width + value_width + 5).max(10);
-        let longest = terminal_width().map_or(DEFAULT_BAR, free);
+        let longest = space.columns.map_or(DEFAULT_BAR, free);
         let [low, high] = limits(values.iter().copied().chain([0.0]));
         let axis = letters.axis();
-        text.styled(BOLD, title).add(if log { " (logarithmic)" } else { "" }).end_line();
+        text.styled(BOLD, title).add(if log { " (logarithmic)" } else { "" });
+        if size > 1 {
+            text.add(format!(" ({size} bins in each bar)"));
+        }
+        text.end_line();
         for ((edge, shown), value) in edges.iter().zip(&shown).zip(&values) {
             text.add(format!("{} {axis} {} ", pad(edge, edge_width, true), pad(shown, value_width, true)));
             text.styled(CYAN, line(*value, [low, high], log, longest, letters)).end_line();

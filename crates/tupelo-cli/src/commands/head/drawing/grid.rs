@@ -1,13 +1,12 @@
 //! Values in two dimensions, as shades.
 
-use super::{Letters, grouped_edges, groups, label, limits, number, share};
-use crate::console::terminal_width;
+use super::{Letters, Space, grouped_edges, groups, label, limits, number, share};
 use crate::table::{pad, width};
 use crate::text::{BOLD, CYAN, Text};
 
 /// Most lines.
 const MAX_LINES: usize = 40;
-/// Most columns if stdout is not a terminal.
+/// Most columns where nothing limits them.
 const DEFAULT_COLUMNS: usize = 80;
 /// Shades from the lowest to the highest value.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
@@ -15,7 +14,7 @@ const ASCII_SHADES: [&str; 10] = [" ", ".", ":", "-", "=", "+", "*", "#", "%", "
 
 /// Values of bins on two axes.
 #[derive(Debug)]
-pub(in super::super) struct Grid {
+pub(in super::super::super) struct Grid {
     /// Edges of the bins of both axes.
     edges: [Vec<f64>; 2],
     /// Line by line, from the lowest y on.
@@ -64,11 +63,14 @@ impl Grid {
     }
 
     /// One line for each bin in y, the highest first, with its lower limit.
-    pub(super) fn add_to(&self, title: &str, log: bool, letters: Letters, text: &mut Text) {
+    pub(super) fn add_to(&self, title: &str, log: bool, space: Space, text: &mut Text) {
+        let letters = space.letters;
         let lower = |grid: &Self| grid.edges[1].iter().map(|edge| number(*edge)).collect::<Vec<String>>();
         let widest = |labels: &[String]| labels.iter().map(|label| width(label)).max().unwrap_or(0);
-        let free = terminal_width().unwrap_or(DEFAULT_COLUMNS).saturating_sub(widest(&lower(self)) + 3).max(10);
-        let grid = self.combined([free, MAX_LINES]);
+        let free = space.columns.unwrap_or(DEFAULT_COLUMNS).saturating_sub(widest(&lower(self)) + 3).max(10);
+        // The last line has the limits of x.
+        let most = space.lines.map_or(MAX_LINES, |lines| lines.saturating_sub(1).min(MAX_LINES));
+        let grid = self.combined([free, most]);
         let (labels, lines) = (lower(&grid), grid.lines());
         let label_width = widest(&labels);
         let [low, high] = limits(lines.iter().flatten().copied());

@@ -40,11 +40,11 @@ pub(super) trait Surface {
 
 /// The texts around a plot.
 #[derive(Debug, Default)]
-pub(in super::super) struct Labels {
-    pub(in super::super) title: String,
-    pub(in super::super) axes: [String; 2],
+pub(in super::super::super) struct Labels {
+    pub(in super::super::super) title: String,
+    pub(in super::super::super) axes: [String; 2],
     /// Statistics.
-    pub(in super::super) summary: String,
+    pub(in super::super::super) summary: String,
 }
 
 /// A plot with its ranges on both axes.

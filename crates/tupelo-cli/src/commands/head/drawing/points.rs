@@ -1,13 +1,12 @@
 //! Points in a plane.
 
-use super::{Letters, number, range};
-use crate::console::terminal_width;
+use super::{Letters, Space, number, range};
 use crate::table::{pad, width};
 use crate::text::{BOLD, CYAN, Text};
 
-/// Lines of text.
+/// Most lines of text.
 const LINES: usize = 20;
-/// Columns if stdout is not a terminal, and the most.
+/// Columns where nothing limits them, and the most.
 const COLUMNS: [usize; 2] = [60, 100];
 /// Bits of the dots of a letter of Braille, by line and column (Unicode, U+2800).
 const DOTS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
@@ -15,7 +14,7 @@ const BRAILLE: u32 = 0x2800;
 
 /// Points with errors.
 #[derive(Debug, Default)]
-pub(in super::super) struct Points {
+pub(in super::super::super) struct Points {
     /// Coordinates on both axes.
     pub(in super::super) places: [Vec<f64>; 2],
     /// Of both axes, the errors below and above, if there are any.
@@ -45,16 +44,19 @@ impl Points {
     }
 
     /// The points as dots.
-    pub(super) fn add_to(&self, title: &str, letters: Letters, text: &mut Text) {
+    pub(super) fn add_to(&self, title: &str, space: Space, text: &mut Text) {
+        let letters = space.letters;
+        // The last line has the limits of x.
+        let all = space.lines.map_or(LINES, |lines| lines.saturating_sub(1).clamp(2, LINES));
         let ranges = [0, 1].map(|axis| range(self.finite().filter_map(|point| point.get(axis).copied())));
         let [left, right] = ranges[0].map(number);
         let [bottom, top] = ranges[1].map(number);
         let label_width = width(&bottom).max(width(&top));
         let free = |all: usize| all.saturating_sub(label_width + 3).clamp(10, COLUMNS[1]);
-        let columns = terminal_width().map_or(COLUMNS[0], free);
+        let columns = space.columns.map_or(COLUMNS[0], free);
         let cell = if letters == Letters::Unicode { [2, 4] } else { [1, 1] };
-        let size = [columns * cell[0], LINES * cell[1]];
-        let mut dots = vec![vec![0_u8; columns]; LINES];
+        let size = [columns * cell[0], all * cell[1]];
+        let mut dots = vec![vec![0_u8; columns]; all];
         for point in self.finite() {
             let [x, y] = [0, 1].map(|axis| {
                 let [low, high] = ranges[axis];
@@ -76,7 +78,7 @@ impl Points {
         for (line, dots) in dots.iter().enumerate() {
             let label = match line {
                 0 => &top,
-                _ if line == LINES - 1 => &bottom,
+                _ if line == all - 1 => &bottom,
                 _ => "",
             };
             text.add(format!("{} {axis} ", pad(label, label_width, true)));
@@ -91,18 +93,27 @@ impl Points {
 mod tests {
     use super::*;
 
+    fn space(letters: Letters) -> Space {
+        Space { letters, columns: None, lines: None }
+    }
+
     #[test]
     fn corners_are_drawn() {
         let points = Points { places: [vec![0.0, 1.0, f64::NAN], vec![0.0, 1.0, 0.5]], ..Points::default() };
         let mut text = Text::new(false);
-        points.add_to("p", Letters::Unicode, &mut text);
-        let lines: Vec<&str> = text.as_str().lines().collect();
+        points.add_to("p", space(Letters::Unicode), &mut text);
+        let drawn = text.to_ansi();
+        let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines.len(), LINES + 2);
         assert!(lines[1].starts_with("1 │ ") && lines[1].ends_with('⠈'), "{}", lines[1]);
         assert_eq!(lines[LINES], "0 │ ⡀");
         let mut text = Text::new(false);
-        points.add_to("p", Letters::Ascii, &mut text);
-        assert_eq!(text.as_str().matches('*').count(), 2);
+        points.add_to("p", space(Letters::Ascii), &mut text);
+        assert_eq!(text.to_ansi().matches('*').count(), 2);
+        let mut text = Text::new(false);
+        points.add_to("p", Space { columns: Some(30), lines: Some(6), ..space(Letters::Ascii) }, &mut text);
+        let drawn = text.to_ansi();
+        assert_eq!((drawn.lines().count(), drawn.lines().map(str::len).max()), (7, Some(30)));
     }
 
     #[test]

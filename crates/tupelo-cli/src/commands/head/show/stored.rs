@@ -28,7 +28,7 @@ fn dimensions(class: &str) -> Option<usize> {
 }
 
 /// Whether objects of a class are drawn.
-pub(super) fn is_drawable(class: &str) -> bool {
+pub(in super::super::super) fn is_drawable(class: &str) -> bool {
     dimensions(class).is_some() || class == EFFICIENCY || GRAPHS.iter().any(|(graph, _)| *graph == class)
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tupelo::ops::cost::{MappingCost, TreeCost, costs, tree_cost};
+use tupelo::ops::cost::{Cost, costs, tree_cost};
+use tupelo::ops::tune::Usage;
 use tupelo::reader::Read;
 use tupelo::storage::remote::REMOTE_HINTS;
 use tupelo::writer::Mapping;
@@ -13,7 +14,7 @@ use tupelo::writer::Mapping;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::one;
-use crate::table::{Table, bytes, count};
+use crate::table::{Table, bytes, count, things};
 
 /// Compute the cost of an ntuple or tree in an object store
 ///
@@ -30,56 +31,64 @@ pub(crate) struct Args {
     /// The ntuple or tree, as FILE or FILE:NAME, or the URI of an ntuple in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
+    /// Store and region, by their name in the table of prices
+    #[arg(long, value_name = "STORE", default_value = DEFAULT_STORE)]
+    store: String,
     #[command(flatten)]
     pricing: Pricing,
+    /// Number of times that the fields are read
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    reads: u64,
     /// Mapping of pages to objects; may be repeated [default: page, cages of 1, 4 and 16 MiB, page-group and cluster]
     #[arg(long, value_name = "MAPPING")]
     mapping: Vec<Mapping>,
     #[command(flatten)]
-    fields: super::Fields,
+    fields: super::super::Fields,
     /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: super::Reading,
+    reading: super::super::Reading,
 }
 
-/// Where an ntuple is stored, how often it is read, and the prices.
+/// The store of an object, unless another is given.
+pub(super) const DEFAULT_STORE: &str = "s3:eu-west-3";
+
+/// The prices of stores.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pricing {
-    /// Store and region, by their name in the table of prices
-    #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
-    pub(super) store: String,
     /// JSON file with a table of prices to use instead of the built-in one
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Number of times that the fields are read
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) reads: u64,
     /// Include the price of traffic out of the region
     #[arg(long)]
     from_outside: bool,
 }
 
 impl Pricing {
-    /// The date of the table, and the prices of the store.
-    pub(super) fn price(&self) -> Result<(String, Price), Failure> {
-        price(self.prices.as_deref(), &self.store)
+    /// The date of the table, and the prices of a store.
+    pub(super) fn price(&self, store: &str) -> Result<(String, Price), Failure> {
+        price(self.prices.as_deref(), store)
     }
 
-    /// The price of one mapping.
-    pub(super) fn money(&self, price: &Price, cost: &MappingCost) -> Money {
-        price.of(&Line::of(cost), self.reads, self.from_outside)
+    /// The price of writing and reading so often, and of storing for some months.
+    pub(super) fn money(&self, price: &Price, cost: &Cost, usage: Usage, months: f64) -> Money {
+        Money {
+            write: usage.writes as f64 * cost.write_requests as f64 / 1e3 * price.put_per_1000,
+            reads: usage.reads as f64 * self.reading(price, cost.read_requests, cost.read_bytes),
+            month: months * gigabytes(cost.bytes) * price.month_per_gb,
+        }
     }
 
     /// The price of requests that read.
     pub(super) fn reading(&self, price: &Price, requests: u64, bytes: u64) -> f64 {
-        price.reading(requests, bytes, self.from_outside)
+        let traffic = if self.from_outside { gigabytes(bytes) * price.read_per_gb } else { 0.0 };
+        requests as f64 / 1e3 * price.get_per_1000 + traffic
     }
 }
 
 /// The built-in table.
-const PRICES: &str = include_str!("prices.json");
+const PRICES: &str = include_str!("../prices.json");
 
 /// A table of prices, in US dollars.
 #[derive(Debug, Deserialize)]
@@ -109,6 +118,8 @@ pub(super) struct Typical {
     pub(super) latency_ms: f64,
     /// Bandwidth of all concurrent requests together, in units of 1000 kB.
     pub(super) mb_per_s: f64,
+    /// Of a disk of this machine, how many requests it answers at the same time.
+    pub(super) disk_requests: Option<usize>,
 }
 
 /// The price of one mapping.
@@ -125,72 +136,28 @@ impl Money {
     }
 }
 
-/// The items of the price.
-struct Line {
-    mapping: String,
-    objects: u64,
-    write_requests: u64,
-    bytes: u64,
-    read_requests: u64,
-    read_bytes: u64,
-}
-
-impl Line {
-    fn of(cost: &MappingCost) -> Self {
-        let MappingCost { mapping, objects, write_requests, bytes, read_requests, read_bytes } = *cost;
-        Self { mapping: mapping.to_string(), objects, write_requests, bytes, read_requests, read_bytes }
-    }
-
-    fn of_tree(cost: &TreeCost) -> Self {
-        Self {
-            mapping: "file".to_owned(),
-            objects: 1,
-            write_requests: cost.write_requests,
-            bytes: cost.bytes,
-            read_requests: cost.read_requests,
-            read_bytes: cost.read_bytes,
-        }
-    }
-}
-
-impl Price {
-    /// The cost of writing once, reading a number of times, and storing for a month.
-    fn of(&self, cost: &Line, reads: u64, from_outside: bool) -> Money {
-        Money {
-            write: cost.write_requests as f64 / 1e3 * self.put_per_1000,
-            reads: reads as f64 * self.reading(cost.read_requests, cost.read_bytes, from_outside),
-            month: gigabytes(cost.bytes) * self.month_per_gb,
-        }
-    }
-
-    /// The cost of requests that read.
-    fn reading(&self, requests: u64, bytes: u64, from_outside: bool) -> f64 {
-        let traffic = if from_outside { gigabytes(bytes) * self.read_per_gb } else { 0.0 };
-        requests as f64 / 1e3 * self.get_per_1000 + traffic
-    }
-}
-
 fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e9
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = args.pricing.price()?;
+    let (date, price) = args.pricing.price(&args.store)?;
     let location = one(&args.input, args.reading.storage()?)?;
     let stored = args.reading.open(&location, None, console)?;
     let read = args.fields.read(&stored, None)?;
     let lines = lines(args, &stored, &read)?;
-    let money = |line: &Line| price.of(line, args.pricing.reads, args.pricing.from_outside);
+    let usage = Usage { writes: 1, reads: args.reads };
+    let money = |line: &Cost| args.pricing.money(&price, line, usage, 1.0);
     if args.json {
-        let one = |line: &Line| to_json(line, &money(line));
+        let one = |line: &Cost| to_json(line, &money(line));
         return console.print_json(
             "cost",
             json!({
                 "file": stored.file_name(),
                 "name": stored.path(),
-                "store": args.pricing.store,
+                "store": args.store,
                 "prices": { "source": price.source, "date": date },
-                "reads": args.pricing.reads,
+                "reads": args.reads,
                 "mappings": lines.iter().map(one).collect::<Value>(),
             }),
         );
@@ -200,7 +167,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for line in &lines {
         let money = money(line);
         table.line([
-            line.mapping.clone(),
+            mapping(line),
             count(line.objects),
             dollars(money.write),
             count(line.read_requests),
@@ -213,23 +180,30 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut text = console.text();
     table.add_to(&mut text);
     console.print(&text)?;
-    let reads = match args.pricing.reads {
-        1 => "one read".to_owned(),
-        many => format!("{} reads", count(many)),
-    };
-    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.pricing.store, price.source));
+    let reads = times(args.reads, "read");
+    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.store, price.source));
     Ok(())
 }
 
+/// The mapping of pages; `file` for a tree.
+fn mapping(cost: &Cost) -> String {
+    cost.container.mapping().map_or_else(|| "file".to_owned(), |mapping| mapping.to_string())
+}
+
+/// `one read`, `3 reads`.
+pub(super) fn times(number: u64, what: &str) -> String {
+    if number == 1 { format!("one {what}") } else { things(number, what) }
+}
+
 /// The costs of each mapping, or of a tree.
-fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, Failure> {
+fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Cost>, Failure> {
     if let Some(tree) = stored.tree() {
         if !args.mapping.is_empty() {
             let refused =
                 Failure::usage(format_args!("{location}: --mapping does not apply to a tree", location = args.input));
             return Err(refused.with_hint("omit --mapping, or convert the tree to an ntuple with `tupelo import`"));
         }
-        return Ok(vec![Line::of_tree(&tree_cost(tree, read, REMOTE_HINTS)?)]);
+        return Ok(vec![tree_cost(tree, read, REMOTE_HINTS)?]);
     }
     let mappings = match args.mapping.as_slice() {
         [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
@@ -238,7 +212,7 @@ fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Line>, 
             .collect(),
         chosen => chosen.to_vec(),
     };
-    Ok(costs(stored.ntuple()?, read, &mappings, REMOTE_HINTS)?.iter().map(Line::of).collect())
+    Ok(costs(stored.ntuple()?, read, &mappings, REMOTE_HINTS)?)
 }
 
 /// The date of the table, and the prices of the store. Without a path, the table is the built-in one.
@@ -270,9 +244,9 @@ pub(super) fn dollars(sum: f64) -> String {
     format!("{sum:.*}", digits as usize)
 }
 
-fn to_json(cost: &Line, money: &Money) -> Value {
+fn to_json(cost: &Cost, money: &Money) -> Value {
     json!({
-        "mapping": cost.mapping,
+        "mapping": mapping(cost),
         "objects": cost.objects,
         "write_requests": cost.write_requests,
         "bytes": cost.bytes,
@@ -286,16 +260,21 @@ fn to_json(cost: &Line, money: &Money) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tupelo::ops::cost::Container;
+
     use super::*;
 
     #[test]
     fn the_built_in_table_is_valid() {
         let prices: Prices = serde_json::from_str(PRICES).unwrap();
-        assert!(prices.stores.contains_key("s3:eu-west-3"));
-        for price in prices.stores.values() {
-            assert!(price.put_per_1000 > price.get_per_1000 && price.source.starts_with("https://"));
+        assert!(prices.stores.contains_key(DEFAULT_STORE));
+        for (name, price) in &prices.stores {
             let typical = price.typical.as_ref().unwrap();
             assert!(typical.latency_ms > 0.0 && typical.mb_per_s > 0.0 && !typical.source.is_empty());
+            let is_disk = name.starts_with("disk:");
+            assert_eq!(is_disk, price.put_per_1000 == 0.0 && price.month_per_gb == 0.0 && price.read_per_gb == 0.0);
+            assert!(is_disk || price.put_per_1000 > price.get_per_1000 && price.source.starts_with("https://"));
+            assert!(!price.source.is_empty());
         }
     }
 
@@ -309,20 +288,23 @@ mod tests {
             month_per_gb: 0.1,
             typical: None,
         };
-        let cost = MappingCost {
-            mapping: Mapping::Page,
+        let cost = Cost {
+            container: Container::Objects(Mapping::Page),
             objects: 1000,
             write_requests: 2000,
             bytes: 3_000_000_000,
             read_requests: 500,
             read_bytes: 2_000_000_000,
         };
-        let sums = |outside| {
-            let Money { write, reads, month } = price.of(&Line::of(&cost), 4, outside);
+        let sums = |from_outside, writes, months| {
+            let pricing = Pricing { prices: None, from_outside };
+            let Money { write, reads, month } = pricing.money(&price, &cost, Usage { writes, reads: 4 }, months);
             [write, reads, month].map(dollars)
         };
-        assert_eq!(sums(false), ["10.00", "2.000", "0.3000"]);
-        assert_eq!(sums(true), ["10.00", "6.000", "0.3000"]);
+        assert_eq!(sums(false, 1, 1.0), ["10.00", "2.000", "0.3000"]);
+        assert_eq!(sums(true, 1, 1.0), ["10.00", "6.000", "0.3000"]);
+        assert_eq!(sums(false, 3, 12.0), ["30.00", "2.000", "3.600"]);
         assert_eq!([0.0, 0.000_123_4, 1234.5].map(dollars), ["0.00", "0.0001234", "1234.50"]);
+        assert_eq!([times(1, "read"), times(2000, "write")], ["one read", "2 000 writes"]);
     }
 }
