@@ -168,9 +168,10 @@ check-format: tools $(VENV)/.stamp-requirements ## rustfmt, ruff
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 
-layers: tools ## Crates and rooms use only what stands above them
+layers: tools ## Crates and rooms use only what stands above them; tests and product have the same features
 	$(say) 'layers'
 	$(run) 'cargo xtask layers' $(CARGO) run --quiet --locked --package xtask -- layers
+	@.ci/features '$(CARGO)' --features tupelo-python/testing --package tupelo-cli --package tupelo-python
 
 imports: $(VENV)/.stamp-requirements ## Modules of the Python package and of bench/ import only those below them
 	$(say) 'imports: import-linter'
