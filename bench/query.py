@@ -23,7 +23,7 @@ from .turns import Rows
 
 WIDE_COLUMNS, WIDE_ENTRIES = 1500, 1_000_000
 """As in a file of NanoAOD."""
-SORTED_ENTRIES = 25
+SORTED_ENTRIES = 50
 """Entries of the file with a sorted column, in multiples of the events."""
 INSPECTED_COLUMNS = 10_000
 COLUMNS = [f"H{number}_{name}" for number in (1, 2, 3) for name in ("PX", "PY", "PZ", "ProbK", "ProbPi", "IPChi2")]

@@ -175,8 +175,10 @@ def _patterns_of_columns(table: Fields, request: _select.Request, columns: pa.Sc
     """The patterns to read for each column that is not computed."""
     if request.patterns is None:
         return {}
-    if request.patterns in ([], ["*"]) and not request.computed:
-        return {name: [_select.escape_glob(name)] for name in columns.names}
+    whole_columns = {name: [_select.escape_glob(name)] for name in columns.names}
+    are_whole = request.patterns in ([], ["*"]) or {*request.patterns} == {one for (one,) in whole_columns.values()}
+    if are_whole and not request.computed:
+        return whole_columns
     patterns: dict[str, list[str]] = {}
     columns_of = {
         pattern: list(table._core.arrow_schema(_select.Request([pattern]))) for pattern in request.patterns or ["*"]

@@ -143,7 +143,7 @@ def _dataset(table: Entries, words: set[str]) -> Any:
 
     Making a dataset of all columns, and DuckDB, take a time that grows with their number.
     """
-    names = [field.name for field in table._fields if field.parent is None and field.name.casefold() in words]
+    names = [path for path in table._by_path if path.casefold() in words]
     return table.dataset([escape_glob(name) for name in names] or None)
 
 
