@@ -65,6 +65,31 @@ def test_drawn_events_are_those_of_the_file(files: dict[str, Path]) -> None:
     assert drawn.link_keys() == original.link_keys()
 
 
+def test_experiments_and_reports(files: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "report"
+    config = written(tmp_path, files, nEntries=50, nRuns=2, variableTimes=True, storeNames="AnalysisJets")
+    run("auxbench", config, "--experiment", "figure-6.1", "--report", folder, "--quiet")
+    text = (folder / "report.md").read_text()
+    for what in [
+        "figure-6.1",
+        "RAuxStore_100.png",
+        '"namedEntry": 3722',
+        "Published: about 1000. Here it is",
+        "- cpu: ",
+    ]:
+        assert what in text, what
+    for store in "RAuxStore", "TAuxStore":
+        picture = (folder / f"{store}_100.png").read_bytes()
+        assert picture.startswith(b"\x89PNG")
+    # Processes draw the loads that only they have.
+    processes = tmp_path / "processes"
+    run("auxbench", written(tmp_path, files, nEntries=50, nProcesses=2, nRuns=1), "--report", processes, "--quiet")
+    assert (processes / "TAuxStore_100.png").exists()
+    done = refused(config, "--experiment", "table-9.1")
+    assert "no experiment named 'table-9.1'" in done
+    assert "table-5.1" in done
+
+
 def test_both_stores_load_the_same_values(files: dict[str, Path], tmp_path: Path, summary: list[str]) -> None:
     """All variables, in order and at random, in pieces and single entries; as many values as columns have."""
     compared = 0

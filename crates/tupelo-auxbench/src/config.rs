@@ -107,6 +107,46 @@ pub const OPTIONS: &[ConfigOption] = &[
     option(&["variableTimes"], "false", "also measure each variable by itself, entry by entry"),
 ];
 
+/// A published experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// Its table or figure.
+    pub name: &'static str,
+    /// What is measured.
+    pub about: &'static str,
+    /// Its options, as TOML.
+    options: &'static str,
+}
+
+/// The published experiments whose configuration is known.
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "table-5.1",
+        about: "10 variables of EventInfo, 20 runs in one process",
+        options: "legacy = true\nnRuns = 20\nnWarmupEntries = 1000\nprintIntermediateResults = true",
+    },
+    Experiment {
+        name: "table-5.2",
+        about: "the same, one run in each of 20 processes",
+        options: "legacy = true\nnRuns = 1\nnProcesses = 20\nnWarmupEntries = 1000\nprintIntermediateResults = true",
+    },
+    Experiment {
+        name: "table-5.3",
+        about: "the same, 20 runs in each of 20 processes",
+        options: "legacy = true\nnRuns = 20\nnProcesses = 20\nnWarmupEntries = 1000\nprintIntermediateResults = true",
+    },
+    Experiment {
+        name: "table-6.5",
+        about: "8 entries at random, by the seed 15, 20 runs in each of five processes",
+        options: "seed = 15\nselectEntriesRandomly = true\nnEntries = 8\nnRuns = 20\nnProcesses = 5",
+    },
+    Experiment {
+        name: "figure-6.1",
+        about: "all entries in order, once: the time of each load, with and without that of entry 3722",
+        options: "nRuns = 1\nnamedEntry = 3722",
+    },
+];
+
 /// How the benchmark runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -224,9 +264,34 @@ impl Config {
     /// # Ok::<(), tupelo::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self> {
+        Self::default().with(text)?.checked()
+    }
+
+    /// The same for one of the [`EXPERIMENTS`]. The options of the text replace those of the experiment.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and not found for an unknown experiment, with near names.
+    ///
+    /// ```
+    /// let config = tupelo_auxbench::Config::parse_experiment("table-5.1", "
+    ///     ntupleFilepath = 'ntuple.root'
+    ///     treeFilepath = 'tree.root'
+    ///     nRuns = 5
+    /// ")?;
+    /// assert_eq!((config.legacy, config.n_runs), (true, 5));
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    pub fn parse_experiment(name: &str, text: &str) -> Result<Self> {
+        let known = EXPERIMENTS.iter().find(|experiment| experiment.name == name);
+        let names = || EXPERIMENTS.iter().map(|experiment| experiment.name);
+        let known = known.ok_or_else(|| Error::no_such("experiment", name, names()))?;
+        Self::default().with(known.options)?.with(text)?.checked()
+    }
+
+    /// With the options of a text.
+    fn with(mut self, text: &str) -> Result<Self> {
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| Error::invalid_argument(error.to_string()))?;
-        let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (name, value) in &table {
             let known = OPTIONS.iter().find(|option| option.names.contains(&name.as_str()));
@@ -236,11 +301,10 @@ impl Config {
                 return Err(Error::invalid_argument(format!("'{option}' is given twice")));
             }
             seen.push(option);
-            config
-                .set(option, value)
+            self.set(option, value)
                 .map_err(|expected| Error::invalid_argument(format!("'{name}': expected {expected}, found {value}")))?;
         }
-        config.check().map(|()| config)
+        Ok(self)
     }
 
     /// The file that a store is over; empty if none is given.
@@ -293,7 +357,8 @@ impl Config {
         Ok(())
     }
 
-    fn check(&self) -> Result<()> {
+    /// The same if its options fit together.
+    fn checked(self) -> Result<Self> {
         let chosen = !self.store_names.is_empty() || self.n_stores.is_some() || self.percentages != [100.0];
         if self.legacy && (chosen || self.select_entries_randomly || self.warmup_is_same) {
             let what = "'legacy' chooses stores, variables and entries itself";
@@ -319,7 +384,7 @@ impl Config {
         }
         match self.write_csv && self.log_dir_path.is_none() {
             true => Err(Error::invalid_argument("'writeToCSV' needs 'logDirPath'")),
-            false => Ok(()),
+            false => Ok(self),
         }
     }
 }
@@ -398,6 +463,19 @@ mod tests {
         let one =
             Config::parse("auxStoreToRun = 0\nntupleFilepath = 'a'\npercentagesOfAuxIdsToPick = [1, 2.5]").unwrap();
         assert_eq!((one.stores, one.percentages), (vec![Store::Ntuple], vec![1.0, 2.5]));
+    }
+
+    #[test]
+    fn experiments_are_valid() {
+        let files = "ntupleFilepath = 'a'\ntreeFilepath = 'b'\n";
+        for experiment in EXPERIMENTS {
+            let config = Config::parse_experiment(experiment.name, files).unwrap();
+            assert_ne!(config, Config::parse(files).unwrap(), "{}", experiment.name);
+            let scaled = Config::parse_experiment(experiment.name, &format!("{files}nEntries = 7")).unwrap();
+            assert_eq!(scaled.n_entries, Some(7));
+        }
+        let error = Config::parse_experiment("table-5.4", files).unwrap_err().to_string();
+        assert!(error.contains("table-5.3"), "{error}");
     }
 
     /// Each option takes what its documentation says, and nothing else.

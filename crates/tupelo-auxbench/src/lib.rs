@@ -30,7 +30,7 @@ mod statistics;
 
 pub use choose::Entries;
 pub use compare::Compared;
-pub use config::{Config, ConfigOption, OPTIONS, PageCache, Store};
+pub use config::{Config, ConfigOption, EXPERIMENTS, Experiment, OPTIONS, PageCache, Store};
 pub use random::Random;
 pub use report::{Report, SlowLoads, Summary};
 pub use run::{Benchmark, Explained, Load, Open, Run, VariableTimes};

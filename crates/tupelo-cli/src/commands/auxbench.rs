@@ -1,9 +1,10 @@
 //! `tupelo auxbench`: the published benchmark of ATLAS's auxiliary stores.
 
+mod report;
 mod tables;
 
 use std::collections::BTreeMap;
-// FS: the configuration, and the times of loads.
+// FS: the configuration, the times of loads, and the report.
 use std::fs;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,11 +29,20 @@ use crate::table::{count, things};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo auxbench aux.toml
+  tupelo auxbench aux.toml --experiment figure-6.1 --report figure-6.1
   tupelo auxbench aux.toml --json > results.json")]
 pub(crate) struct Args {
     /// TOML file with the options
     #[arg(value_name = "CONFIG")]
     config: PathBuf,
+    /// Use the options of a published experiment that the file does not give: table-5.1, table-5.2, table-5.3, table-6.5 or
+    /// figure-6.1
+    #[arg(long, value_name = "NAME")]
+    experiment: Option<String>,
+    /// Also write a report to this folder: report.md with tables, machine and configuration, and a plot of the time of each
+    /// load over its entry for each store and percentage, of its last run
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Create the folder of logDirPath if it is missing, without asking
     #[arg(long)]
     create_log_dir: bool,
@@ -50,9 +60,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let name = args.config.display();
     let text = fs::read_to_string(&args.config)
         .map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?;
-    let config = Config::parse(&text).map_err(|error| {
-        Failure::usage(format_args!("{name}: {error}")).with_hint("docs/guide/auxbench.md lists the options")
+    let config = match &args.experiment {
+        Some(experiment) => Config::parse_experiment(experiment, &text),
+        None => Config::parse(&text),
+    };
+    let config = config.map_err(|error| {
+        Failure::usage(format_args!("{name}: {error}"))
+            .with_hint("docs/guide/auxbench.md lists the options and experiments")
     })?;
+    if let Some(folder) = &args.report {
+        fs::create_dir_all(folder).map_err(|error| not_made(folder, &error))?;
+    }
     if let Some(folder) = config.log_dir_path.as_deref().filter(|_| config.write_csv) {
         make_folder(folder, args.create_log_dir)?;
     }
@@ -67,7 +85,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if args.process.is_none() {
         benchmark.warnings().iter().for_each(|warning| console.warn(warning));
     }
+    let mut last = report::LastRuns::default();
     let after = |run: &Run, loads: &[Load]| {
+        if args.report.is_some() {
+            last.keep(run, loads);
+        }
         let number = run.number + args.process.unwrap_or(0) * benchmark.config().n_runs;
         after(&Run { number, ..run.clone() }, loads, benchmark.config(), console)
     };
@@ -75,10 +97,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         (None, processes @ 2..) => in_processes(processes)?,
         _ => benchmark.run(after)?,
     };
+    if let Some(folder) = &args.report {
+        last.draw(folder)?;
+    }
     if args.process.is_some() {
         return console.print_json("auxbench", json!({ "file": name.to_string(), "runs": runs }));
     }
     let report = Report::of(&benchmark, runs)?;
+    if let Some(folder) = &args.report {
+        let about = args.experiment.as_deref().unwrap_or("auxiliary stores");
+        report::write(folder, about, &report, &benchmark, &open)?;
+    }
     match args.json {
         true => console.print_json("auxbench", to_json(&report, args, &open)?)?,
         false => console.print(&tables::print(&report, &benchmark, console.text()))?,
@@ -145,7 +174,11 @@ fn make_folder(folder: &Path, is_wanted: bool) -> Result<(), Failure> {
             return Err(missing().with_hint(hint));
         }
     }
-    fs::create_dir_all(folder).map_err(|error| Failure::new(format_args!("cannot make {name}: {error}")))
+    fs::create_dir_all(folder).map_err(|error| not_made(folder, &error))
+}
+
+fn not_made(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("cannot make {}: {error}", folder.display()))
 }
 
 /// What is done after each run: its line, and its loads as CSV.
@@ -199,13 +232,19 @@ fn machine() -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn to_json(report: &Report, args: &Args, open: &Open<'_>) -> Result<serde_json::Value, Failure> {
-    let value = serde_json::to_value(report).map_err(|error| Failure::new(error.to_string()))?;
+/// The identities of the ntuple and the tree.
+fn identities(config: &Config, open: &Open<'_>) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
     let mut identities = serde_json::Map::new();
-    for store in &report.config.stores {
-        let event = open(*store, report.config.path(*store))?;
+    for store in &config.stores {
+        let event = open(*store, config.path(*store))?;
         identities.insert(store.name().to_owned(), event.table().identity()?.into());
     }
+    Ok(identities)
+}
+
+fn to_json(report: &Report, args: &Args, open: &Open<'_>) -> Result<serde_json::Value, Failure> {
+    let value = serde_json::to_value(report).map_err(|error| Failure::new(error.to_string()))?;
+    let identities = identities(&report.config, open)?;
     let file = args.config.display().to_string();
     let mut document = json!({ "file": file, "machine": machine(), "identities": identities });
     if let (Some(document), serde_json::Value::Object(members)) = (document.as_object_mut(), value) {

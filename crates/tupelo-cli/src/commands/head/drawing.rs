@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(in super::super) use self::bars::{Bars, number};
 pub(super) use self::grid::Grid;
 pub(in super::super) use self::picture::Labels;
-pub(super) use self::points::Points;
+pub(in super::super) use self::points::Points;
 use self::raster::Raster;
 use self::svg::Svg;
 use crate::console::{Console, Output, Pending, terminal_width};
@@ -64,6 +64,11 @@ impl Space {
     }
 }
 
+/// Draws a plot as PNG.
+pub(in super::super) fn to_png(plot: &Plot, labels: &Labels, log: bool) -> Vec<u8> {
+    picture::draw(plot, labels, log, Raster::new()).to_png()
+}
+
 /// The option for pictures.
 #[derive(Debug, clap::Args)]
 pub(super) struct Picture {
@@ -107,7 +112,7 @@ impl Picture {
             Some(path) => {
                 let picture = match has_extension(path, "svg") {
                     true => picture::draw(plot, labels, log, Svg::new()).finish(),
-                    false => picture::draw(plot, labels, log, Raster::new()).to_png(),
+                    false => to_png(plot, labels, log),
                 };
                 let (mut output, pending) = Output::open(Some(path), inputs)?;
                 output.write_all(&picture).and_then(|()| output.flush())?;

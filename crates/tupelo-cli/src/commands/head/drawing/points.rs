@@ -16,9 +16,9 @@ const BRAILLE: u32 = 0x2800;
 #[derive(Debug, Default)]
 pub(in super::super::super) struct Points {
     /// Coordinates on both axes.
-    pub(in super::super) places: [Vec<f64>; 2],
+    pub(in super::super::super) places: [Vec<f64>; 2],
     /// Of both axes, the errors below and above, if there are any.
-    pub(in super::super) errors: [Option<[Vec<f64>; 2]>; 2],
+    pub(in super::super::super) errors: [Option<[Vec<f64>; 2]>; 2],
 }
 
 impl Points {
