@@ -507,12 +507,13 @@ fn a_server_that_sends_without_end_is_left() {
 /// Found by an attack: listings and uploads had the time of their largest size, also where no byte was transferred.
 #[test]
 fn a_request_without_bytes_has_the_total_time_only() {
-    let brief = || options(&[("total_timeout", "0.5"), ("stall_timeout", "10")]);
+    // Far more than a loaded machine takes for half a second.
+    let brief = || options(&[("total_timeout", "0.5"), ("stall_timeout", "600")]);
     let is_late = |what: &str, action: &dyn Fn() -> crate::Result<()>| {
         let before = Instant::now();
         let error = action().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout, "{what}: {error}");
-        assert!(before.elapsed() < Duration::from_secs(5), "{what}: {:?}", before.elapsed());
+        assert!(before.elapsed() < Duration::from_secs(60), "{what}: {:?}", before.elapsed());
     };
     let waits: Script = |peer, stream| peer.wait(stream, code::WAIT, 36_000);
     let talks: Script = |peer, _| loop {
