@@ -240,7 +240,7 @@ impl Candidate {
     /// use std::ops::ControlFlow;
     /// use tupelo::ops::tune::{Link, StoreModel, TuneOptions, Usage, best, measure};
     ///
-    /// let table = tupelo::open("events.root:Events").open()?;
+    /// let table = tupelo::open("events.root:Events").table()?;
     /// let read = table.read(["Muon_pt"])?;
     /// let go_on = &mut |_| ControlFlow::Continue(());
     /// if let Some(measured) = measure(&table, &read, &TuneOptions::default(), go_on)? {
