@@ -12,7 +12,6 @@ from ..errors import UnsupportedError
 from ..fields import _select
 from ..fields._fields import Fields
 from .entry_batches import split_entry_numbers, with_entry_numbers
-from .zones import possible_pieces
 
 _FIRST_ROWS = 4096
 """How many selected entries are read at once before the size of one is known."""
@@ -129,6 +128,9 @@ class ColumnReader:
             if condition is None or condition.filter is None:
                 yield piece
             else:
+                # PyArrow's datasets take longer to import than most reads.
+                from .zones import possible_pieces
+
                 schema = self.chosen(condition.columns)
                 yield from possible_pieces(self.table._core, piece, condition.filter, schema)
 
