@@ -377,9 +377,7 @@ def test_costs_follow_the_pages(tmp_path: Path, run: Callable[..., Any]) -> None
     assert json.loads(run("cost", "ntpl+file:objects", *arguments[2:]).stdout)["mappings"][1]["objects"] == 7
     # Without the anchor, with the folder and the record of the attempt.
     assert len(list((tmp_path / "objects.objects").rglob("*"))) == 7 - 1 + 2
-    error = run("cost", "a.root", "--store", "s3:mars", status=2).stderr
-    assert "available: az:west-europe, disk:hdd" in error
-    assert "gs:us-central1" in error
+    assert "available: az:west-europe, gs:us-central1" in run("cost", "a.root", "--store", "s3:mars", status=2).stderr
     (tmp_path / "prices.json").write_text("[]")
     assert "is not a valid table of prices" in run("cost", "a.root", "--prices", "prices.json", status=2).stderr
 

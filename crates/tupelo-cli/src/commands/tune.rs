@@ -17,7 +17,7 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::Mapping;
 use tupelo::{Compression, ErrorKind, Table, cancellable};
 
-use self::cost::{DEFAULT_STORE, Price, Pricing};
+use self::cost::{DEFAULT_STORE, Price, Pricing, is_disk};
 use super::Selecting;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -134,8 +134,6 @@ pub(crate) struct Args {
 const DEFAULT_SAMPLE_TEXT: &str = "64MiB";
 /// The store of a file, unless another is given.
 const DEFAULT_DISK: &str = "disk:ssd";
-/// What the names of disks in the table of prices begin with.
-const DISK: &str = "disk:";
 
 /// The quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -162,6 +160,14 @@ enum Kind {
 }
 
 impl Kind {
+    fn of(container: Container) -> Self {
+        match container {
+            Container::Objects(_) => Self::Objects,
+            Container::File => Self::File,
+            Container::Tree => Self::Tree,
+        }
+    }
+
     /// Its name in options.
     fn name(self) -> &'static str {
         match self {
@@ -202,7 +208,7 @@ impl Args {
     fn kinds(&self, is_tree: bool) -> Result<Vec<Kind>, Failure> {
         let is_object_store = match &self.measure {
             Some(uri) => is_object_uri(uri),
-            None => self.store.as_ref().is_some_and(|store| !store.starts_with(DISK)),
+            None => self.store.as_ref().is_some_and(|store| !is_disk(store)),
         };
         let kinds = match is_tree {
             _ if !self.into.is_empty() => self.into.clone(),
@@ -342,7 +348,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let kinds = args.kinds(table.is_of_trees())?;
     let default = if kinds.contains(&Kind::Objects) { DEFAULT_STORE } else { DEFAULT_DISK };
     let store = args.store.as_deref().unwrap_or(default);
-    let (date, price) = args.pricing.price(store)?;
+    let (date, price) = args.pricing.price(store, |_| true)?;
     let read = read(args, &table, console)?;
     let interrupt = Interrupt::watch()?;
     let speed = speed(args, (store, &price), &interrupt)?;

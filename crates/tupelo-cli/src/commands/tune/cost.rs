@@ -1,7 +1,7 @@
 //! `tupelo cost`: requests, bytes and money of an ntuple or tree in an object store.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -54,6 +54,11 @@ pub(crate) struct Args {
 /// The store of an object, unless another is given.
 pub(super) const DEFAULT_STORE: &str = "s3:eu-west-3";
 
+/// Whether a name in the table of prices is that of a kind of disk, which has no prices.
+pub(super) fn is_disk(name: &str) -> bool {
+    name.starts_with("disk:")
+}
+
 /// The prices of stores.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pricing {
@@ -66,9 +71,27 @@ pub(super) struct Pricing {
 }
 
 impl Pricing {
-    /// The date of the table, and the prices of a store.
-    pub(super) fn price(&self, store: &str) -> Result<(String, Price), Failure> {
-        price(self.prices.as_deref(), store)
+    /// The date of the table, and the prices of a store, which is one of those that are offered.
+    pub(super) fn price(&self, store: &str, is_offered: fn(&str) -> bool) -> Result<(String, Price), Failure> {
+        let (text, name) = match &self.prices {
+            Some(path) => {
+                // FS: a table of the user, not data.
+                let read = std::fs::read_to_string(path);
+                let name = path.display().to_string();
+                (read.map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?, name)
+            }
+            None => (PRICES.to_owned(), "the built-in table".to_owned()),
+        };
+        let prices: Prices = serde_json::from_str(&text)
+            .map_err(|error| Failure::usage(format_args!("{name} is not a valid table of prices: {error}")))?;
+        match prices.stores.get(store).filter(|_| is_offered(store)) {
+            Some(price) => Ok((prices.date, price.clone())),
+            None => {
+                let known: Vec<_> = prices.stores.keys().map(String::as_str).filter(|name| is_offered(name)).collect();
+                let unknown = Failure::usage(format_args!("{name} lacks prices for '{store}'"));
+                Err(unknown.with_hint(format!("available: {}", known.join(", "))))
+            }
+        }
     }
 
     /// The price of writing and reading so often, and of storing for some months.
@@ -141,7 +164,7 @@ fn gigabytes(bytes: u64) -> f64 {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = args.pricing.price(&args.store)?;
+    let (date, price) = args.pricing.price(&args.store, |name| !is_disk(name))?;
     let location = one(&args.input, args.reading.storage()?)?;
     let stored = args.reading.open(&location, None, console)?;
     let read = args.fields.read(&stored, None)?;
@@ -215,29 +238,6 @@ fn lines(args: &Args, stored: &tupelo::Table, read: &Read) -> Result<Vec<Cost>, 
     Ok(costs(stored.ntuple()?, read, &mappings, REMOTE_HINTS)?)
 }
 
-/// The date of the table, and the prices of the store. Without a path, the table is the built-in one.
-fn price(path: Option<&Path>, store: &str) -> Result<(String, Price), Failure> {
-    let (text, name) = match path {
-        Some(path) => {
-            // FS: a table of the user, not data.
-            let read = std::fs::read_to_string(path);
-            let name = path.display().to_string();
-            (read.map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?, name)
-        }
-        None => (PRICES.to_owned(), "the built-in table".to_owned()),
-    };
-    let prices: Prices = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format_args!("{name} is not a valid table of prices: {error}")))?;
-    match prices.stores.get(store) {
-        Some(price) => Ok((prices.date, price.clone())),
-        None => {
-            let known: Vec<_> = prices.stores.keys().map(String::as_str).collect();
-            let unknown = Failure::usage(format_args!("{name} lacks prices for '{store}'"));
-            Err(unknown.with_hint(format!("available: {}", known.join(", "))))
-        }
-    }
-}
-
 /// Four significant digits: sums are often tiny.
 pub(super) fn dollars(sum: f64) -> String {
     let digits = if sum > 0.0 { (3.0 - sum.log10().floor()).clamp(2.0, 9.0) } else { 2.0 };
@@ -271,7 +271,7 @@ mod tests {
         for (name, price) in &prices.stores {
             let typical = price.typical.as_ref().unwrap();
             assert!(typical.latency_ms > 0.0 && typical.mb_per_s > 0.0 && !typical.source.is_empty());
-            let is_disk = name.starts_with("disk:");
+            let is_disk = is_disk(name);
             assert_eq!(is_disk, price.put_per_1000 == 0.0 && price.month_per_gb == 0.0 && price.read_per_gb == 0.0);
             assert!(is_disk || price.put_per_1000 > price.get_per_1000 && price.source.starts_with("https://"));
             assert!(!price.source.is_empty());

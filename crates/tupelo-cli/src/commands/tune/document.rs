@@ -5,7 +5,7 @@ use tupelo::ops::cost::Container;
 use tupelo::ops::tune::{Candidate, Link, Measured, PageSettings, Phase, Trial};
 
 use super::report::entry_bytes;
-use super::{Found, Goal, Speed};
+use super::{Found, Goal, Kind, Speed};
 
 pub(super) fn document(found: &Found<'_>, goal: &Goal<'_>) -> Value {
     let Goal { args, store, price, usage } = goal;
@@ -89,11 +89,7 @@ fn to_json(candidate: &Candidate, entries: u64, goal: &Goal<'_>) -> Value {
     };
     let [unpacked_entry_bytes, entry_bytes, entry_bytes_with_metadata] = entry_bytes(candidate, entries);
     json!({
-        "container": match cost.container {
-            Container::Objects(_) => "objects",
-            Container::File => "file",
-            Container::Tree => "tree",
-        },
+        "container": Kind::of(cost.container).name(),
         "compression": candidate.layout.map(|layout| layout.compression.to_string()),
         "page_bytes": of(false, |layout| layout.page_bytes),
         "cluster_bytes": of(false, |layout| layout.cluster_bytes),
