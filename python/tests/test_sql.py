@@ -47,8 +47,8 @@ def test_tables_are_files() -> None:
     assert rows("describe 'run1.root'")[0][:2] == ("run", "BIGINT")
 
 
-def columns_of_tables(query: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The columns of the datasets that a query makes of its files, in order."""
+def columns_of_tables(query: str, monkeypatch: pytest.MonkeyPatch, **tables: Any) -> list[list[str]]:
+    """The columns of the datasets that a query makes of its files and tables, in order."""
     made: list[list[str]] = []
     make = tupelo.Ntuple.dataset
 
@@ -59,7 +59,7 @@ def columns_of_tables(query: str, monkeypatch: pytest.MonkeyPatch) -> list[list[
 
     with monkeypatch.context() as patched:
         patched.setattr(tupelo.Ntuple, "dataset", noted)
-        rows(query)
+        rows(query, **tables)
     return made
 
 
@@ -75,6 +75,8 @@ def test_only_columns_of_the_query_are_declared(monkeypatch: pytest.MonkeyPatch)
         ],
     }.items():
         assert sorted(columns_of_tables(query, monkeypatch)) == sorted(columns), query
+    events = tupelo.open("f.root:dir/Events")
+    assert columns_of_tables("select max(run) from events", monkeypatch, events=events) == [["run"]]
     every = [list(EVENTS)]
     for query in (
         "select count(*) from 'f.root:dir/Events'",

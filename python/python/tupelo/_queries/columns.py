@@ -177,18 +177,14 @@ def _patterns_of_columns(table: Fields, request: _select.Request, columns: pa.Sc
     """The patterns to read for each column that is not computed."""
     if request.patterns is None:
         return {}
-    whole_columns = {name: [_select.escape_glob(name)] for name in columns.names}
-    are_whole = request.patterns in ([], ["*"]) or {*request.patterns} == {one for (one,) in whole_columns.values()}
-    if are_whole and not request.computed:
-        return whole_columns
+    computed = {name for name, _ in request.computed}
+    globs = {name: _select.escape_glob(name) for name in columns.names if name not in computed}
+    if not computed and (request.patterns in ([], ["*"]) or {*request.patterns} == {*globs.values()}):
+        return {name: [glob] for name, glob in globs.items()}
     patterns: dict[str, list[str]] = {}
-    columns_of = {
-        pattern: list(table._core.arrow_schema(_select.Request([pattern]))) for pattern in request.patterns or ["*"]
-    }
-    names = dict.fromkeys(_select.escape_glob(field.name) for found in columns_of.values() for field in found)
-    whole = {field.name: field for field in table._core.arrow_schema(_select.Request(list(names)))}
-    for pattern, found in columns_of.items():
-        for field in found:
+    whole = {field.name: field for field in table._core.arrow_schema(_select.Request([*globs.values()]))}
+    for pattern in request.patterns or ["*"]:
+        for field in table._core.arrow_schema(_select.Request([pattern])):
             # Whole columns can be read by name.
             is_whole = field.equals(whole.get(field.name))
             patterns.setdefault(field.name, []).append(_select.escape_glob(field.name) if is_whole else pattern)

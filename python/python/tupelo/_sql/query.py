@@ -46,9 +46,11 @@ def sql(query: str, /, **tables: Any) -> Any:
     connection = duckdb.default_connection().cursor()
     # DuckDB would find the variables of this function.
     connection.execute("set session python_enable_replacements = false")
+    entries = {name: table for name, table in tables.items() if isinstance(table, Entries)}
     for name, table in tables.items():
         check_name(name, "a table")
-        connection.register(name, table.dataset() if isinstance(table, Entries) else table)
+        if name not in entries:
+            connection.register(name, table)
     given = {name.casefold() for name in tables}
     tree = _syntax_tree(connection, query)
     files: dict[str, str] = {}
@@ -60,15 +62,14 @@ def sql(query: str, /, **tables: Any) -> Any:
                 f"{short_repr(other)} and {short_repr(name)} are one name in SQL; give one of the tables another name: "
                 "sql(query, other=ntuple)"
             )
-    opened = {name: _open_table(name) for name in files.values()}
-    words = None if tree is None else _words(tree)
-    if words is not None:
-        for name, table in opened.items():
+    entries |= {name: _open_table(name) for name in files.values()}
+    if (words := None if tree is None else _words(tree)) is not None:
+        for name, table in entries.items():
             connection.register(name, _dataset(table, words))
         # For a name that does not exist, DuckDB suggests similar columns: it must see all of them.
         with contextlib.suppress(duckdb.BinderException):
             return connection.sql(query)
-    for name, table in opened.items():
+    for name, table in entries.items():
         connection.register(name, table.dataset())
     return connection.sql(query)
 
