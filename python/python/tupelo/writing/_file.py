@@ -69,7 +69,7 @@ class WritableFile:
         self._options = options
         # Report invalid options before creating a file.
         options.options()
-        options.check_path(file_path)
+        options.check_supported(file_path)
         self._hold = open_for_writing(file_path, update=update, storage=storage, mapping=mapping)
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
@@ -392,11 +392,11 @@ class WritableFile:
             checkpoint_seconds=checkpoint_seconds,
             zone_maps=zone_maps,
         )
-        own.check_path(state.absolute_path)
-        every = own.over(self._options)
+        own.check_supported(state.absolute_path)
+        combined = own.over(self._options)
         # Before the data are accessed: a stream can be read only once.
         text = "" if description is None else description
-        options = every.options(
+        options = combined.options(
             description=text, encodings=encodings, compressions=compressions, projections=projections
         )
         schema, tables = schema_and_data(what)
@@ -406,7 +406,7 @@ class WritableFile:
         before, begun_before = self._writers.get(name), state.ntuples.get(name)
         with state.call():
             inner = core.ntuple(path=name, schema=schema, options=options)
-            writer = self._register_writer(name, inner, schema, sources(options), zone_maps=every.zone_patterns)
+            writer = self._register_writer(name, inner, schema, sources(options), zone_maps=combined.zone_patterns)
             try:
                 for table in tables:
                     writer._write(table)

@@ -43,7 +43,7 @@ class WriteOptions:
             )
         return [check_text(pattern, "a field of zone_maps") for pattern in given] or None
 
-    def check_path(self, path: str) -> None:
+    def check_supported(self, path: str) -> None:
         """Raises `UnsupportedError` if zone maps or checkpoints are requested for a path that is not a local file, and
         `InvalidArgumentError` for invalid ``zone_maps``.
         """
