@@ -168,7 +168,7 @@ check-format: tools $(VENV)/.stamp-requirements ## rustfmt, ruff
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 
-layers: tools ## Crates and rooms use only what stands above them; tests and product have the same features
+layers: tools ## Crates and rooms use only those above them; tests add no features to dependencies
 	$(say) 'layers'
 	$(run) 'cargo xtask layers' $(CARGO) run --quiet --locked --package xtask -- layers
 	@.ci/features '$(CARGO)' --features tupelo-python/testing --package tupelo-cli --package tupelo-python

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let mut last = report::LastRuns::default();
     let after = |run: &Run, loads: &[Load]| {
-        if args.report.is_some() {
+        if args.report.is_some() && run.number == benchmark.config().n_runs {
             last.keep(run, loads);
         }
         let number = run.number + args.process.unwrap_or(0) * benchmark.config().n_runs;

@@ -185,12 +185,17 @@ impl Ended {
     }
 }
 
+/// A terminal with the page of a file.
+fn opened() -> (Place, Terminal) {
+    let place = Place::new();
+    let mut terminal = Terminal::run(&["browse", &place.nanoaod()]);
+    terminal.expect("", "Advice");
+    (place, terminal)
+}
+
 #[test]
 fn fields_are_browsed_with_keys() {
-    let place = Place::new();
-    let file = place.nanoaod();
-    let mut terminal = Terminal::run(&["browse", &file]);
-    terminal.expect("", "Advice");
+    let (_place, mut terminal) = opened();
     assert!(terminal.screen().screen().alternate_screen());
     // The first field is selected, and its values are read and drawn.
     terminal.expect("\x1b[B", "in all 500 entries");
@@ -242,20 +247,14 @@ fn the_terminal_is_left_on_signals() {
 /// Defect of crossterm 0.29: it reads a closed terminal again and again.
 #[test]
 fn the_command_ends_with_its_terminal() {
-    let place = Place::new();
-    let file = place.nanoaod();
-    let mut terminal = Terminal::run(&["browse", &file]);
-    terminal.expect("", "Advice");
+    let (_place, terminal) = opened();
     let (status, stderr) = ended(&mut terminal.close());
     assert!(status == Some(1) && stderr.contains("the terminal was closed"), "{stderr}");
 }
 
 #[test]
 fn the_window_may_change_its_size() {
-    let place = Place::new();
-    let file = place.nanoaod();
-    let mut terminal = Terminal::run(&["browse", &file]);
-    terminal.expect("", "Advice");
+    let (_place, mut terminal) = opened();
     // Each time it waits until the new size is drawn: crossterm may leave a key that comes with it until the next one.
     terminal.resize([5, 20]);
     terminal.expect("", "? help   q quit");

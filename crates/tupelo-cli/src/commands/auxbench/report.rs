@@ -23,9 +23,7 @@ const PUBLISHED_SLOWEST: f64 = 1000.0;
 pub(super) struct LastRuns(Vec<(Store, f64, Vec<Load>)>);
 
 impl LastRuns {
-    /// Keeps the loads of a run instead of those of an earlier one.
     pub(super) fn keep(&mut self, run: &Run, loads: &[Load]) {
-        self.0.retain(|(store, percentage, _)| (*store, *percentage) != (run.store, run.percentage));
         self.0.push((run.store, run.percentage, loads.to_vec()));
     }
 

@@ -176,9 +176,9 @@ fn lines(buffer: &mut Buffer, area: Rect, app: &App, top: usize) {
 /// Characters of the columns of the outline, after the mark of the selected line.
 struct Columns {
     name: usize,
-    /// 0 where there is no space for types.
+    /// 0 if types do not fit.
     type_name: usize,
-    /// 0 where there is no space for sizes.
+    /// 0 if sizes do not fit.
     size: usize,
 }
 

@@ -150,7 +150,7 @@ impl<T> Outline<T> {
         &self.roots
     }
 
-    /// All nodes with contents of a kind.
+    /// All nodes, parents first.
     pub(super) fn nodes(&self) -> impl DoubleEndedIterator<Item = (NodeId, &Node<T>)> {
         self.nodes.iter().enumerate().map(|(place, node)| (NodeId(place), node))
     }

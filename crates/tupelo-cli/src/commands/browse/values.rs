@@ -97,8 +97,7 @@ pub(super) fn item(field: &Field) -> Option<&Field> {
 pub(super) struct Wanted {
     pub(super) table: Table,
     pub(super) values: Values,
-    /// The dotted paths, one of which is read: that of the field, or of a collection those of the smallest fields in it. The
-    /// others follow for the case that the first ones cannot be read.
+    /// Dotted paths; the first readable one is read: that of the field, or those of the smallest fields in a collection.
     pub(super) paths: Vec<String>,
     /// The names on the way to the field, from that of the top-level field on.
     pub(super) steps: Vec<String>,

@@ -59,7 +59,7 @@ fn fields_have_the_sizes_of_all_their_columns() {
     assert_eq!(kinds[3..], [Values::Sizes, Values::Numbers, Values::Numbers]);
 }
 
-/// Every column belongs to a node of its own top-level field, also in files of experiments.
+/// Every column belongs to a node below its top-level field. The files are those of experiments, too.
 #[test]
 fn sizes_in_real_files_are_those_of_the_report() {
     for (file, name) in real_tables() {
