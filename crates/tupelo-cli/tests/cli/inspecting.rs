@@ -80,6 +80,15 @@ fn sums_of_real_files_are_those_of_ls() {
                 let runs =
                     map.as_array().expect("runs").iter().map(|run| (number(run, "offset"), number(run, "span_bytes")));
                 assert_eq!(joined(runs), joined(places(&layout, name)), "{file}:{name}");
+                // Without sets, `ls` lists none.
+                let listed = known["attribute_sets"].as_array().cloned().unwrap_or_default();
+                let own = report["attribute_sets"].as_array().expect("sets");
+                assert_eq!(own.len(), listed.len(), "{file}:{name}");
+                for (own, listed) in own.iter().zip(&listed) {
+                    for key in ["name", "entries", "stored_bytes", "metadata_bytes"] {
+                        assert_eq!(own[key], listed[key], "{file}:{name}");
+                    }
+                }
                 ntuples += 1;
             } else if let Some(known) = find("trees") {
                 let readable =
@@ -135,6 +144,26 @@ fn text_lists_the_largest_fields_and_advice() {
     // The clusters of the file are small by choice.
     assert!(text.contains("\nAdvice\n") && text.contains("begins another page in each cluster"), "{text}");
     assert!(!tupelo(&["inspect", &file, "--all"]).ok().contains("--all lists them"));
+}
+
+#[test]
+fn attribute_sets_are_listed() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    assert!(!tupelo(&["inspect", &file]).ok().contains("Attribute set"));
+    tupelo(&["index", "--zone-maps", &file]).ok();
+    let report = tupelo(&["inspect", &file, "--json"]).json();
+    let [set] = &report["attribute_sets"].as_array().expect("sets")[..] else { panic!("one set: {report}") };
+    assert!(set["entries"].as_u64() > Some(0) && set["stored_bytes"].as_u64() > Some(0), "{set}");
+    let name = set["name"].as_str().expect("a name");
+    let text = tupelo(&["inspect", &file]).ok();
+    let line = text.lines().find(|line| line.starts_with("Attribute set")).expect("a line");
+    assert!(line.starts_with(&format!("Attribute set {name}: {} entr", set["entries"])), "{line}");
+    let page = place.path("sets.html");
+    tupelo(&["inspect", &file, "--html", &page]).ok();
+    let data = data_of(&fs::read_to_string(&page).expect("a page"));
+    let row = json!([name, set["entries"], set["stored_bytes"], set["metadata_bytes"], null]);
+    assert_eq!(data["tables"][0]["sets"], json!([row]));
 }
 
 #[test]

@@ -22,8 +22,8 @@ use crate::source::{BlobRange, Cluster, Metadata};
 
 pub use self::map::{MAX_RUNS, Part, Run};
 pub use self::report::{
-    Advice, Bin, Bytes, ClusterReport, ClusterSizes, ColumnReport, FieldReport, Group, Level, MAX_CLUSTERS, Report,
-    Sampled, Spread, Store,
+    Advice, AttributeSetReport, Bin, Bytes, ClusterReport, ClusterSizes, ColumnReport, FieldReport, Group, Level,
+    MAX_CLUSTERS, Report, Sampled, Spread, Store,
 };
 pub use self::sample::sample;
 pub use self::sources::inspect;

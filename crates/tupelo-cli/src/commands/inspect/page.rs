@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-use tupelo::ops::inspect::{ColumnReport, Part, Report, Run, Spread};
+use tupelo::ops::inspect::{AttributeSetReport, ColumnReport, Part, Report, Run, Spread};
 use tupelo::printable;
 
 use super::{Inspected, explain};
@@ -176,12 +176,18 @@ fn table(inspected: &Inspected) -> Value {
             "stored": report.clusters.stored_bytes,
             "list": report.clusters.list.iter().map(cluster).collect::<Vec<_>>(),
         },
+        "sets": report.attribute_sets.iter().map(set).collect::<Vec<_>>(),
         "objects": report.objects.iter().map(|it| shown(it)).collect::<Vec<_>>(),
         "map": map(&report.map),
         "parts": report.parts.iter().map(part).collect::<Vec<_>>(),
         "advice": report.advice,
         "query": inspected.query.as_ref().map(explain::to_json),
     })
+}
+
+fn set(set: &AttributeSetReport) -> Value {
+    let reason = set.unreadable.as_deref().map(printable);
+    json!([printable(&set.name), set.entries, set.stored_bytes, set.metadata_bytes, reason])
 }
 
 fn part(part: &Part) -> Value {

@@ -83,7 +83,8 @@
       size = Math.max(size, run.at + run.span);
     }
     const whole = last === -1 ? Math.max(size, raw.bytes.file_bytes || 0) : size;
-    return { ...raw, isTree, words, fields, columns, runs, whole };
+    const sets = raw.sets.map(([name, entries, stored, metadata, reason]) => ({ name, entries, stored, metadata, note: reason ? `unreadable: ${reason}` : '' }));
+    return { ...raw, isTree, words, fields, columns, sets, runs, whole };
   }
 
   // ---- summary and advice ------------------------------------------------------------------------------------------
@@ -607,6 +608,7 @@
       grid('types', table.isTree ? 'Types of leaves' : 'Column types', groups(table.types), ofGroups('Type'), 4),
       grid('codecs', 'Codecs', groups(table.codecs), ofGroups('Codec'), 4),
       grid('clusters', 'Clusters', clusters, [amount('First entry', 'first'), amount('Entries', 'entries'), bytes('Stored', 'stored'), bytes('Unpacked', 'unpacked'), packed, ...(isCombined ? [amount('Clusters', 'number')] : [])], 2),
+      table.sets.length > 0 && grid('sets', 'Attribute sets', table.sets, [by('Name', 'name'), amount('Entries', 'entries'), bytes('Stored', 'stored'), bytes('Metadata', 'metadata'), ...(table.sets.some((set) => set.note) ? [by('Note', 'note')] : [])], 2),
       table.query && grid('query', 'Query', table.query.columns, [by('Field', 'field'), by('Stored as', 'type'), amount(pages, 'pages'), bytes('Unpacked', 'unpacked_bytes'), bytes('Stored', 'stored_bytes'), amount('Requests', 'requests')], 4),
     ];
   }

@@ -1,7 +1,7 @@
 //! The report as text.
 
 use anstyle::Style;
-use tupelo::ops::inspect::{ColumnReport, FieldReport, Group, Level, Report, Spread, Store};
+use tupelo::ops::inspect::{AttributeSetReport, ColumnReport, FieldReport, Group, Level, Report, Spread, Store};
 
 use super::super::head::drawing::{Bars, Space, named_bars};
 use super::super::ls::note;
@@ -129,6 +129,7 @@ pub(in super::super) fn summary(report: &Report, words: &Words) -> Vec<(String, 
         );
         lines.push(("Clusters".to_owned(), what));
     }
+    lines.extend(report.attribute_sets.iter().map(attribute_set));
     let mut file = sums.file_bytes.map_or_else(String::new, bytes);
     if let Some(free) = sums.free_bytes.filter(|&free| free > 0) {
         file += &format!(", {} of it free", bytes(free));
@@ -140,6 +141,19 @@ pub(in super::super) fn summary(report: &Report, words: &Words) -> Vec<(String, 
         lines.push(("File".to_owned(), file.trim_start_matches(", ").to_owned()));
     }
     lines
+}
+
+fn attribute_set(set: &AttributeSetReport) -> (String, String) {
+    let what = match &set.unreadable {
+        Some(reason) => format!("unreadable: {reason}"),
+        None => format!(
+            "{}, {} stored, metadata {}",
+            things(set.entries, "entry"),
+            bytes(set.stored_bytes),
+            bytes(set.metadata_bytes)
+        ),
+    };
+    ("Attribute".to_owned(), format!("set {}: {what}", set.name))
 }
 
 fn plural(number: u64, one: &str) -> String {

@@ -64,6 +64,8 @@ pub struct Report {
     pub page_sizes: Vec<Bin>,
     /// The clusters.
     pub clusters: ClusterSizes,
+    /// The attribute sets: ntuples of their own, whose bytes are in none of the other numbers.
+    pub attribute_sets: Vec<AttributeSetReport>,
     /// Where the metadata are.
     pub parts: Vec<Part>,
     /// Names of the objects or files that `map` and `parts` number; empty where all pages are in the file itself.
@@ -137,6 +139,23 @@ pub struct FieldReport {
     /// The field from which it is projected, which has its pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projected_from: Option<String>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+}
+
+/// An attribute set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AttributeSetReport {
+    /// Name.
+    pub name: String,
+    /// Number of entries; 0 if it cannot be read.
+    pub entries: u64,
+    /// Stored bytes of its pages.
+    pub stored_bytes: u64,
+    /// Stored bytes of its metadata.
+    pub metadata_bytes: u64,
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,

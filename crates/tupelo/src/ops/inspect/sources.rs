@@ -10,8 +10,8 @@ use tupelo_ttree::tree::{BasketPlace, Stored};
 
 use super::report::{Counted, Pages, column_types, ratio};
 use super::{
-    Bytes, ClusterReport, ColumnReport, FieldReport, PagePlace, Report, Sizes, Store, advice, columns_of,
-    each_page_group, envelope_bytes, fields_of, shown_field, shown_fields,
+    AttributeSetReport, Bytes, ClusterReport, ColumnReport, FieldReport, PagePlace, Report, Sizes, Store, Summary,
+    advice, columns_of, each_page_group, envelope_bytes, fields_of, shown_field, shown_fields, summary,
 };
 use crate::Result;
 use crate::decode::branches_of;
@@ -105,8 +105,30 @@ fn of_ntuple(file: &File, ntuple: &Ntuple) -> Result<Report> {
         format_version: ntuple.format_version().to_string(),
         store: Store::of(ntuple.source().store().hints()),
         pages_without_checksum: Some(without_checksum),
+        attribute_sets: attribute_sets(ntuple),
         ..summed(ntuple.entries(), bytes, fields, columns, counted)
     })
+}
+
+/// A damaged set hides nothing else.
+fn attribute_sets(ntuple: &Ntuple) -> Vec<AttributeSetReport> {
+    let sizes = |name: &str| summary(&ntuple.attribute_set(name)?);
+    let report = |name: &str| {
+        let own = AttributeSetReport {
+            name: name.to_owned(),
+            entries: 0,
+            stored_bytes: 0,
+            metadata_bytes: 0,
+            unreadable: None,
+        };
+        match sizes(name) {
+            Ok(Summary { entries, metadata_bytes, sizes, .. }) => {
+                AttributeSetReport { entries, stored_bytes: sizes.stored_bytes, metadata_bytes, ..own }
+            }
+            Err(error) => AttributeSetReport { unreadable: Some(error.to_string()), ..own },
+        }
+    };
+    ntuple.attribute_sets().map(report).collect()
 }
 
 /// What is the same for both.
@@ -141,6 +163,7 @@ fn summed(
         codecs: counted.codecs,
         page_sizes: counted.page_sizes,
         clusters: counted.clusters,
+        attribute_sets: Vec::new(),
         objects: counted.found.objects,
         map: counted.found.map,
         parts: counted.found.parts,
