@@ -64,7 +64,7 @@ mod _core {
     #[pymodule_export]
     use super::writer::{FieldsWriter, FileWriter, FillContext, NtupleWriter, compress, tighten, type_names};
     #[pymodule_export]
-    use super::xaod::{AuxContainer, AuxDerived, AuxStores, AuxVariable};
+    use super::xaod::{AuxContainer, AuxDerived, AuxEntries, AuxStores, AuxVariable};
     use super::*;
 
     /// Sets the number of threads that decode and encode; 0 means one per core.

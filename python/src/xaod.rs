@@ -1,16 +1,20 @@
 //! ATLAS's event data model.
 
+use std::sync::Mutex;
+
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use tupelo::Error;
-use tupelo_xaod::{Dangling, Derivation, Event, Format, Origin, Selection, Values};
+use tupelo_xaod::{Dangling, Derivation, EntryWise, Event, Files, Format, Origin, Selection, Values};
 
 use crate::arrow;
-use crate::error::{OrRaise, cancellable, telling};
-use crate::file::File;
+use crate::error::{OrRaise, cancellable, lock, telling};
+use crate::file::{File, open_options};
 use crate::ntuple::Table;
 use crate::options::parse_compression;
+use crate::storage::{Storage, or_default};
+use crate::table::Batch;
 use crate::writer::FileWriter;
 
 /// A variable of a container or object.
@@ -123,6 +127,13 @@ pub(crate) struct AuxDerived {
     left_out: Vec<String>,
 }
 
+/// A file that has metadata of events: open, or its path.
+#[derive(FromPyObject)]
+enum FileSource {
+    Open(Py<File>),
+    Stored(String),
+}
+
 /// The containers of the entries of a table.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -133,9 +144,23 @@ pub(crate) struct AuxStores {
 #[pymethods]
 impl AuxStores {
     #[new]
-    fn new(py: Python<'_>, table: &Table, file: Option<&File>) -> PyResult<Self> {
-        let (table, file) = (table.inner().clone(), file.map(|file| file.inner().clone()));
-        Ok(Self { inner: cancellable(py, || Event::of(table, file))? })
+    #[pyo3(signature = (table, files, *, page_checksums, memory_budget, storage=None))]
+    fn new(
+        py: Python<'_>,
+        table: &Table,
+        files: Vec<FileSource>,
+        page_checksums: bool,
+        memory_budget: Option<u64>,
+        storage: Option<&Storage>,
+    ) -> PyResult<Self> {
+        let (table, storage) = (table.inner().clone(), or_default(storage));
+        let files = Files::new(files.len(), move |number| match &files[number] {
+            FileSource::Open(file) => Ok(file.get().inner().clone()),
+            FileSource::Stored(path) => {
+                open_options(path, page_checksums, memory_budget).with_storage(storage.clone()).open_file()
+            }
+        });
+        Ok(Self { inner: cancellable(py, || Event::of(table, files))? })
     }
 
     /// The names of all containers and objects, sorted.
@@ -164,6 +189,12 @@ impl AuxStores {
     ) -> PyResult<Bound<'py, PyAny>> {
         let batch = cancellable(py, || self.inner.read(&selections(&self.inner, &wanted)?, start..stop))?;
         arrow::batch(py, batch)
+    }
+
+    /// Prepares reading variables of containers entry by entry.
+    fn entry_wise(&self, py: Python<'_>, wanted: Vec<(String, Vec<String>)>) -> PyResult<AuxEntries> {
+        let inner = cancellable(py, || self.inner.entry_wise(selections(&self.inner, &wanted)?))?;
+        Ok(AuxEntries { inner: Mutex::new(inner) })
     }
 
     /// What the links of a variable refer to, as the column of a `pyarrow.RecordBatch`.
@@ -214,5 +245,26 @@ impl AuxStores {
     fn append(&self, py: Python<'_>, derivation: DerivationRequest, file: &FileWriter) -> PyResult<()> {
         telling(py, None, |progress| file.with(|file| derivation.of(&self.inner)?.append(file, progress)))?;
         Ok(())
+    }
+}
+
+/// Variables that are read entry by entry.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct AuxEntries {
+    inner: Mutex<EntryWise>,
+}
+
+#[pymethods]
+impl AuxEntries {
+    /// The entries that are decoded together with an entry.
+    fn piece(&self, py: Python<'_>, entry: u64) -> PyResult<Batch> {
+        let (piece, records) = cancellable(py, || {
+            let mut entries = lock(&self.inner)?;
+            entries.load(entry)?;
+            let records = entries.records().cloned();
+            Ok((entries.piece(), records.ok_or_else(|| Error::invalid_argument("nothing was read"))?))
+        })?;
+        Ok(Batch { entry_start: piece.start, entry_stop: piece.end, data: arrow::batch(py, records)?.unbind() })
     }
 }

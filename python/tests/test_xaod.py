@@ -20,6 +20,7 @@ LINK = tupelo.record(
     "ElementLink<DataVector<xAOD::TrackParticle_v1>>", {"m_persKey": "unsigned int", "m_persIndex": "unsigned int"}
 )
 """The type of links."""
+LINKS = pa.large_list(pa.field("item", pa.large_list(LINK), nullable=False))
 FORMAT = tupelo.record(
     "xAOD::EventFormat_v1",
     {
@@ -51,7 +52,7 @@ def write(path: Path, **changed: Any) -> None:
     names = ["Tracks", "Others", "Lost"]
     table = {"m_branchNames": names, "m_classNames": names, "m_parentNames": names, "m_branchHashes": [7, 8, 9]}
     types: dict[str, Any] = dict.fromkeys(events, "std::vector<float>") | {
-        "ElectronsAuxDyn:links": pa.large_list(pa.large_list(LINK)),
+        "ElectronsAuxDyn:links": LINKS,
         "InfoAuxDyn:run": "unsigned int",
     }
     with tupelo.recreate(path) as file:
@@ -96,6 +97,23 @@ def test_values_are_records(event: tupelo.xaod.Event) -> None:
     assert ak.almost_equal(momenta.px, event["Electrons"].pt * np.cos(event["Electrons"].phi))
 
 
+def test_single_entries_are_those_of_arrays(event: tupelo.xaod.Event, tmp_path: Path) -> None:
+    count = 50_000
+    values = ak.unflatten(np.arange(3.0 * count), np.full(count, 3))
+    with tupelo.recreate(tmp_path / "many.root") as file:
+        file["EventData"] = {"JetsAuxDyn:pt": values, "InfoAuxDyn:run": np.arange(count)}
+    many = tupelo.xaod.open(tmp_path / "many.root")
+    for entry in [0, 1, 2, 40_000, 3, *range(30_000, 30_010), -1, count - 2]:
+        assert many.get(entry, "Jets.pt").tolist() == values[entry].tolist()
+        assert many.get(entry, "InfoAuxDyn:run") == entry % count
+    for entry in (count, -count - 1):
+        with pytest.raises(tupelo.InvalidArgumentError):
+            many.get(entry, "Jets.pt")
+    for name in ("Electrons.pt", "Electrons.links", "Info.weights", "InfoAuxDyn:run"):
+        container, variable = name.replace("AuxDyn:", ".").split(".")
+        assert [ak.to_list(event.get(entry, name)) for entry in range(3)] == event[container][variable].tolist()
+
+
 def test_links_are_resolved(event: tupelo.xaod.Event) -> None:
     assert event.link_keys() == {7: "Tracks", 8: "Others", 9: "Lost"}
     for name in ("ElectronsAuxDyn:links", "ElectronsAuxDyn.links", "Electrons.links"):
@@ -109,6 +127,68 @@ def test_links_are_resolved(event: tupelo.xaod.Event) -> None:
     assert event.resolve("Electrons.links", ["d0"], entry_start=1, entry_stop=2).tolist() == [[]]
     with pytest.raises(tupelo.InvalidArgumentError, match="variable 'pt' of 'Electrons' does not consist of links"):
         event.resolve("Electrons.pt")
+
+
+def write_others(path: Path) -> None:
+    """Events whose links need a key that the first file of `write` lacks."""
+    events = {"ElectronsAuxDyn:links": [[[link(70, 0)], []]], "TracksAuxDyn:d0": [[0.5, 0.25]]}
+    names = ["Tracks"]
+    table = {"m_branchNames": names, "m_classNames": names, "m_parentNames": names, "m_branchHashes": [70]}
+    types = {"ElectronsAuxDyn:links": LINKS, "TracksAuxDyn:d0": "std::vector<float>"}
+    with tupelo.recreate(path) as file:
+        file.mkrntuple("EventData", types).extend(events)
+        file.mkrntuple("MetaData", {"EventFormat": FORMAT}).extend({"EventFormat": [table]})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["run1.root", "run2.root"],
+        ["run1.root:EventData", "run2.root:EventData"],
+        "run*.root",
+        "run*.root:EventData",
+        ["run1.root", "run[2-9].root:EventData"],
+        [{"run1.root": "EventData"}, Path("run2.root")],
+    ],
+)
+@pytest.mark.filterwarnings("ignore:skipped the fields")
+def test_links_are_resolved_in_all_files(names: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "run1.root")
+    write_others(tmp_path / "run2.root")
+    event = tupelo.xaod.open(names)
+    assert event.num_entries == 4
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match="entry 2, link 0: its container 'Others' is not in the event"
+    ):
+        event.resolve("Electrons.links", ["d0"])
+    found = event.resolve("Electrons.links", ["d0"], dangling="null")["d0"].tolist()
+    assert found[3] == [[pytest.approx(0.5)], []]
+    assert found[0] == [[pytest.approx(0.2), pytest.approx(0.1)], [None]]
+    assert event.link_keys() == {7: "Tracks", 8: "Others", 9: "Lost", 70: "Tracks"}
+    assert event.resolve("Electrons.links", ["d0"], entry_start=3)["d0"].tolist() == found[3:]
+
+
+def test_links_are_resolved_in_a_named_ntuple(tmp_path: Path) -> None:
+    write(tmp_path / "events.root")
+    expected = tupelo.xaod.open(tmp_path / "events.root").resolve("Electrons.links", ["d0"]).tolist()
+    for name in (f"{tmp_path}/events.root:EventData", {tmp_path / "events.root": "EventData"}, f"{tmp_path}/e*.root"):
+        assert tupelo.xaod.open(name).resolve("Electrons.links", ["d0"]).tolist() == expected
+    with (tmp_path / "events.root").open("rb") as opened:
+        assert tupelo.xaod.open(opened).resolve("Electrons.links", ["d0"]).tolist() == expected
+
+
+def test_a_key_of_two_containers_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "run1.root")
+    write_others(tmp_path / "run2.root")
+    with tupelo.update(tmp_path / "run2.root") as file:
+        names = ["Others"]
+        table = {"m_branchNames": names, "m_classNames": names, "m_parentNames": names, "m_branchHashes": [7]}
+        file.mkrntuple("MetaData2", {"EventFormat": FORMAT}).extend({"EventFormat": [table]})
+    with pytest.warns(tupelo.TupeloWarning, match="skipped the fields"):
+        event = tupelo.xaod.open([tmp_path / "run1.root", tmp_path / "run2.root"])
+    with pytest.raises(tupelo.UnsupportedError, match=r"run2.root: 'MetaData2', field 'EventFormat': .*same key 7"):
+        event.resolve("Electrons.links", ["d0"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import awkward as ak
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_xaod import FORMAT, link, write
+from test_xaod import FORMAT, link, write, write_others
 
 import tupelo
 import tupelo.xaod
@@ -281,3 +281,41 @@ def test_real_events_are_derived(source: Path, tmp_path: Path) -> None:
             # Not a number is not equal to itself.
             assert repr(without_bases(own)) == repr(values), name
         assert found["AnalysisJets"].new.tolist() == (found["AnalysisJets"].pt / 2).tolist()
+
+
+def write_run(path: Path, write: Any, number: int) -> None:
+    """Events with a histogram, and metadata that some files lack."""
+    write(path)
+    with tupelo.update(path) as file:
+        file["cutflow"] = np.histogram([number, number], bins=3, range=(0, 3))
+        file[f"MetaDataOf{number}"] = {"lumi": [number]}
+
+
+@pytest.mark.filterwarnings("ignore:skipped the fields")
+def test_metadata_of_all_files_go_along(tmp_path: Path) -> None:
+    runs = [tmp_path / "run1.root", tmp_path / "run2.root"]
+    write_run(runs[0], write, 1)
+    write_run(runs[1], write_others, 2)
+    event = tupelo.xaod.open(runs)
+    expected = event.resolve("Electrons.links", ["d0"], dangling="null").tolist()
+    places = []
+    for form in ("ntuple", "tree"):
+        places.append(tmp_path / f"{form}.root")
+        found = derived(event, places[-1], format=form)
+        assert found.link_keys() == {7: "Tracks", 8: "Others", 9: "Lost", 70: "Tracks"}
+        assert found.resolve("Electrons.links", ["d0"], dangling="null").tolist() == expected
+        with tupelo.open(places[-1]) as file:
+            assert file["cutflow"].values().tolist() == [0, 2, 2]
+            assert file["MetaData"].num_entries == 2
+            assert [file[f"MetaDataOf{number}"]["lumi"].array().tolist() for number in (1, 2)] == [[1], [2]]
+    for place in places:
+        other = place.with_name(f"{place.stem}-2.root")
+        other.write_bytes(place.read_bytes())
+        again = derived(tupelo.xaod.open([place, other]), tmp_path / "again.root", thin={"Tracks": "d0 > 0.4"})
+        with tupelo.open(tmp_path / "again.root") as file:
+            assert file["cutflow"].values().tolist() == [0, 4, 4]
+            assert file["MetaData"].num_entries == 4
+            assert file["MetaDataOf1"]["lumi"].array().tolist() == [1, 1]
+        # A key that only the second file had is followed too.
+        assert again["Electrons"].links.tolist()[3] == [[link(70, 0)], []]
+        assert again["Electrons"].links.tolist()[0] == [[link(0, 0), link(0, 0)], [link(0, 9)]]

@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-xaod",
         path: "crates/tupelo-xaod",
         uses: &["tupelo"],
-        rooms: &["stores", "keys", "lists", "links", "linked", "event", "entries", "thinning", "derivation"],
+        rooms: &["files", "stores", "keys", "lists", "links", "linked", "event", "entries", "thinning", "derivation"],
     },
     Crate {
         name: "tupelo-auxbench",

@@ -1,18 +1,19 @@
 //! Derived files: fewer entries, containers, variables and elements, and new variables.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field as ArrowField;
+use tupelo::dataset::FieldPolicy;
 use tupelo::ops::Progress;
 use tupelo::ops::copy::append::append_fields;
 use tupelo::ops::copy::{CopyOptions, Pages, copy};
 use tupelo::ops::export::{OriginalTrees, rewrite};
-use tupelo::ops::import::copy_objects;
+use tupelo::ops::merge::{UnlikeBranches, merge_objects, merge_tree};
 use tupelo::reader::{Read, Tree};
 use tupelo::writer::TreeOptions;
-use tupelo::{Compression, Error, Expression, File, FileWriter, MoveOptions, Result, Table, WriteOptions};
+use tupelo::{Compression, Error, Expression, FileWriter, MoveOptions, Result, Table, WriteOptions};
 
 use crate::event::{Event, Format, Selection};
 use crate::keys::METADATA;
@@ -150,21 +151,20 @@ impl Derivation<'_> {
         let read = self.read(true)?;
         let mut derived = Derived::default();
         let compression = self.compression.unwrap_or(Compression::DEFAULT);
-        let tables = self.event.file().map(File::table_names).transpose()?.unwrap_or_default();
-        if let Some(from) = self.event.file() {
-            copy_objects(from, file, &["**".to_owned()], compression, &mut HashSet::new())?;
-        }
+        let files = self.event.files();
+        let objects = merge_objects(files.count(), |number| files.open(number), file, compression)?;
+        derived.warnings.extend(objects.left_out.into_iter().map(|it| format!("'{}': {}", it.name, it.reason)));
         let name = self.event.name_as(format);
         let like = self.event.tree()?;
         let Some(entries) = self.write_table(read, (file, name, format), like.as_ref(), &mut derived, progress)? else {
             return Ok(None);
         };
         derived.entries = entries;
-        let own = self.event.table().path().to_owned();
-        for name in tables.iter().filter(|table| **table != own) {
-            match (name.starts_with(METADATA), self.event.file()) {
-                (true, Some(from)) => self.carry(from, (file, name, format), &mut derived)?,
-                _ => derived.left_out.push(name.clone()),
+        let own = self.event.table().path();
+        for name in files.table_names()?.into_iter().filter(|table| table != own) {
+            match name.starts_with(METADATA) {
+                true => self.carry((file, &name, format), &mut derived)?,
+                false => derived.left_out.push(name),
             }
         }
         Ok(Some(derived))
@@ -192,19 +192,37 @@ impl Derivation<'_> {
         Ok(written.map(|_| self.event.entries()))
     }
 
-    /// Copies metadata as they are, or in the other format.
-    fn carry(&self, from: &File, to: (&FileWriter, &str, Format), derived: &mut Derived) -> Result<()> {
-        let table = from.table(Some(to.1))?;
+    /// Copies the metadata of all files: as they are, unless the format or their fields differ.
+    fn carry(&self, to: (&FileWriter, &str, Format), derived: &mut Derived) -> Result<()> {
         let (file, name, format) = to;
+        let (files, path) = (self.event.files().clone(), name.to_owned());
+        let count = files.count();
+        let open = move |number| match files.open(number)?.table(Some(&path)) {
+            Err(error) if error.is_not_found() => Ok(None),
+            table => table.map(Some),
+        };
+        let table = Table::chain(count, 1, FieldPolicy::Defaults, open.clone())?;
         let go_on = &mut |_| ControlFlow::Continue(());
+        if format == Format::Tree && table.is_of_trees() {
+            let numbers: Vec<usize> = match &table {
+                Table::Chain(chain) => chain.parts().iter().map(|part| part.number).collect(),
+                _ => vec![0],
+            };
+            let tree = |place: usize| {
+                let table = open(numbers[place])?;
+                let tree = table.as_ref().and_then(Table::tree).cloned();
+                tree.ok_or_else(|| Error::invalid_argument(format!("there is no tree '{name}'")))
+            };
+            if UnlikeBranches::of(numbers.len(), tree)?.is_empty() {
+                let options = MoveOptions::default();
+                let merged = merge_tree(name, numbers.len(), tree, file, options, &mut |_| ControlFlow::Continue(()))?;
+                let left_out = merged.map_or_else(Vec::new, |merged| merged.left_out);
+                derived.warnings.extend(left_out.into_iter().map(|it| format!("'{}': {}", it.name, it.reason)));
+                return Ok(());
+            }
+        }
         match (&table, format) {
             (Table::Ntuple(ntuple), Format::Ntuple) => file.copy_sealed(ntuple, name, go_on).map(drop),
-            (Table::Tree(tree), Format::Tree) => {
-                let mut moved = file.moved_tree(name, MoveOptions::default())?;
-                moved.append(tree, go_on)?;
-                derived.warnings.extend(moved.left_out().into_iter().map(|what| format!("'{name}': {what}")));
-                moved.finish().map(drop)
-            }
             _ => self.write_table(table.read_all(), to, None, derived, go_on).map(drop),
         }
     }

@@ -38,6 +38,7 @@ pub struct EntryWise {
     /// The entries that follow the piece.
     stream: Option<Batches>,
     piece: Range<u64>,
+    records: Option<RecordBatch>,
     columns: Vec<Column>,
     entry: u64,
     /// Entries of about a piece: one that is at most as far away is reached by decoding those before it.
@@ -74,6 +75,7 @@ impl Event {
             read,
             stream: None,
             piece: 0..0,
+            records: None,
             columns,
             entry: 0,
             near,
@@ -138,6 +140,7 @@ impl EntryWise {
     fn keep(&mut self, batch: &RecordBatch, piece: Range<u64>) -> Result<()> {
         let records = self.event.records(&self.selections, Some(batch), piece.clone())?;
         self.columns = records.columns().iter().map(column).collect();
+        self.records = Some(records);
         self.piece = piece;
         self.pieces += 1;
         Ok(())
@@ -151,6 +154,11 @@ impl EntryWise {
     /// The entries in memory.
     pub fn piece(&self) -> Range<u64> {
         self.piece.clone()
+    }
+
+    /// The values of the entries in memory, as [`Event::read`] returns them; `None` if nothing was loaded.
+    pub fn records(&self) -> Option<&RecordBatch> {
+        self.records.as_ref()
     }
 
     /// The values of a variable of a selection, both counted from 0, in the entry that was loaded last: an array and the

@@ -11,6 +11,7 @@ use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
 
+use crate::files::Files;
 use crate::keys::Keys;
 use crate::linked::joined;
 use crate::links::{self, Dangling, Targets, key_numbers};
@@ -35,9 +36,10 @@ pub enum Format {
 pub struct Event {
     table: Table,
     stores: Arc<Stores>,
-    /// The file with the keys of links, which are read when they are needed.
-    file: Option<File>,
-    keys: Arc<OnceLock<Keys>>,
+    /// The files with the keys of links, which are read when they are needed.
+    files: Files,
+    keys_of_first: Arc<OnceLock<Keys>>,
+    keys_of_all: Arc<OnceLock<Keys>>,
 }
 
 /// Variables of a container that are read.
@@ -71,16 +73,16 @@ impl Event {
         let usual =
             || EVENTS.iter().find(|name| names.iter().any(|known| known == *name)).map(|name| (*name).to_owned());
         let table = file.table(named.or_else(usual).as_deref())?;
-        Self::of(table, Some(file))
+        Self::of(table, file.into())
     }
 
-    /// The events of a table. `file` has their metadata, with which links are resolved.
+    /// The events of a table. `files` have their metadata, with which links are resolved.
     ///
     /// # Errors
     /// Those of reading what shallow copies are copies of, in the first entry.
-    pub fn of(table: Table, file: Option<File>) -> Result<Self> {
+    pub fn of(table: Table, files: Files) -> Result<Self> {
         let stores = Arc::new(Stores::of(table.schema()));
-        let event = Self { table, stores, file, keys: Arc::default() };
+        let event = Self { table, stores, files, keys_of_first: Arc::default(), keys_of_all: Arc::default() };
         let parents = event.parents()?;
         let stores = match parents.is_empty() {
             true => Arc::clone(&event.stores),
@@ -97,7 +99,10 @@ impl Event {
             let batch = self.table.read([path])?.entries(0..1).to_batch()?;
             let keys = key_numbers(&Columns::of(&batch).at(path)?);
             let key = keys.and_then(|keys| keys.values().first().copied());
-            let store = key.map(|key| Ok::<_, Error>(self.keys()?.name(key).and_then(container_of).map(str::to_owned)));
+            let store = key.map(|key| {
+                let known = self.keys_with([key])?;
+                Ok::<_, Error>(known.name(key).and_then(container_of).map(str::to_owned))
+            });
             found.extend(store.transpose()?.flatten().map(|parent| (copy.name().to_owned(), parent)));
         }
         Ok(found)
@@ -108,14 +113,14 @@ impl Event {
         &self.table
     }
 
-    /// The file with the metadata.
-    pub(crate) fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+    /// The files with the metadata.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
     }
 
     /// The tree of the events, or the first one of several; `None` for ntuples.
     pub(crate) fn tree(&self) -> Result<Option<Tree>> {
-        let first = match (&self.table, &self.file) {
+        let first = match (&self.table, self.files.first()?) {
             (Table::Chain(_), Some(file)) => Some(file.table(Some(self.table.path()))?),
             _ => None,
         };
@@ -148,16 +153,36 @@ impl Event {
         &self.stores
     }
 
-    /// The containers that keys of links stand for.
+    /// The containers that keys of links stand for, in all files.
     ///
     /// # Errors
-    /// Those of reading the metadata.
+    /// Those of reading the metadata; unsupported if a key stands for two containers.
     pub fn keys(&self) -> Result<&Keys> {
-        if let Some(known) = self.keys.get() {
+        if let Some(known) = self.keys_of_all.get() {
             return Ok(known);
         }
-        let keys = self.file.as_ref().map_or_else(|| Ok(Keys::default()), Keys::of)?;
-        Ok(self.keys.get_or_init(|| keys))
+        let mut keys = self.first_keys()?.clone();
+        for number in 1..self.files.count() {
+            keys.add_file(&self.files.open(number)?)?;
+        }
+        Ok(self.keys_of_all.get_or_init(|| keys))
+    }
+
+    /// The keys of the first file.
+    fn first_keys(&self) -> Result<&Keys> {
+        if let Some(known) = self.keys_of_first.get() {
+            return Ok(known);
+        }
+        let keys = self.files.first()?.map_or_else(|| Ok(Keys::default()), Keys::of)?;
+        Ok(self.keys_of_first.get_or_init(|| keys))
+    }
+
+    /// Keys with these among them, as far as any file has them. Others are only read where the first file lacks one: a key
+    /// is made of the name of its container.
+    fn keys_with(&self, wanted: impl IntoIterator<Item = u32>) -> Result<&Keys> {
+        let first = self.first_keys()?;
+        let is_known = wanted.into_iter().all(|key| first.name(key).is_some());
+        if is_known { Ok(first) } else { self.keys() }
     }
 
     /// Chooses variables of a container or object; all of them if none is named.
@@ -245,9 +270,9 @@ impl Event {
         let batch = self.table.read(paths)?.entries(entries.clone()).to_batch()?;
         let values = value_of(container, variable, &Columns::of(&batch), first)?;
         let named = format!("variable '{}' of '{}'", variable.name(), container.name());
-        let keys = self.keys()?;
         let found =
             links::Links::of(&values, first).map_err(|what| Error::invalid_argument(format!("{named} {what}")))?;
+        let keys = self.keys_with(found.keys())?;
         let mut targets: BTreeMap<u32, Targets> = BTreeMap::new();
         let mut selections = BTreeMap::new();
         for key in found.keys() {
@@ -262,7 +287,7 @@ impl Event {
         for ((key, selection), column) in wanted.iter().zip(read.columns()) {
             targets.insert(*key, Targets::of(selection.container(), column.as_list::<i64>()));
         }
-        let budget = self.file.as_ref().map_or(DEFAULT_MEMORY_BUDGET_BYTES, File::memory_budget);
+        let budget = self.files.first()?.map_or(DEFAULT_MEMORY_BUDGET_BYTES, File::memory_budget);
         found.resolve(&targets, variables, keys, (dangling, budget)).map_err(|error| error.of(&named))
     }
 }

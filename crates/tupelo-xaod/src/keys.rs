@@ -28,18 +28,25 @@ impl Keys {
     /// Those of reading them; corrupt where a table contradicts itself.
     pub fn of(file: &File) -> Result<Self> {
         let mut keys = Self::default();
+        keys.add_file(file)?;
+        Ok(keys)
+    }
+
+    /// Adds the tables of another file.
+    pub(crate) fn add_file(&mut self, file: &File) -> Result<()> {
         for name in file.table_names()?.iter().filter(|name| name.starts_with(METADATA)) {
             let table = file.table(Some(name))?;
             let is_table = |field: &&Field| field.type_name.starts_with(EVENT_FORMAT);
             for field in table.schema().fields.iter().filter(is_table) {
                 let batch = table.read([tupelo::schema::escaped(&field.name)])?.to_batch()?;
                 if let Some(record) = batch.columns().first().and_then(|column| column.as_struct_opt()) {
-                    let at = |what| Error::unsupported(format!("'{name}', field '{}': {what}", field.name));
-                    keys.add(record).map_err(at)?;
+                    let place = format!("{}: '{name}', field '{}'", file.name(), field.name);
+                    let at = |what| Error::unsupported(format!("{place}: {what}"));
+                    self.add(record).map_err(at)?;
                 }
             }
         }
-        Ok(keys)
+        Ok(())
     }
 
     /// Adds the rows of a table: parallel lists of names, classes and hashes.

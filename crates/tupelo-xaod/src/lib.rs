@@ -26,6 +26,7 @@
 mod derivation;
 mod entries;
 mod event;
+mod files;
 mod keys;
 mod linked;
 mod links;
@@ -36,6 +37,7 @@ mod thinning;
 pub use derivation::{Derivation, Derived, Values};
 pub use entries::EntryWise;
 pub use event::{EVENTS, Event, Format, Selection};
+pub use files::Files;
 pub use keys::Keys;
 pub use links::Dangling;
 pub use stores::{Container, Origin, Stores, Variable};

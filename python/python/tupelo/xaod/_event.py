@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
 from .. import _core
-from .._base.checks import check_text
+from .._base.checks import check_text, storage
 from .._base.messages import short_repr
 from .._base.progress import Progress
+from .._base.sizes import as_integer
 from .._from_arrow.libraries import to_library
 from ..errors import InvalidArgumentError, NotFoundError
 from ..fields._select import check_library, entry_range
 from ..ntuple._ntuple import Ntuple
 from ..reading._chain import Chain
 from ..reading._file import File
+from ..reading._files import resolve_whole_files
 from ..reading._opening import open as _open
 from . import _deriving
 
@@ -44,8 +46,8 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     """Opens the events of a file, or of several.
 
     ``files`` is a path or URL, a list or a pattern of them, as for `tupelo.open`; ``tree`` is the name of the ntuple
-    or tree, which is by default ``EventData``, or ``CollectionTree``. ``options`` are those of `tupelo.open`. Of
-    several files, all with the same containers, links are resolved by the metadata of the first one.
+    or tree, which is by default ``EventData``, or ``CollectionTree``. ``options`` are those of `tupelo.open`. Links are
+    resolved by the metadata of the file, and of several files by those of all of them.
 
     Raises `tupelo.NotFoundError` if the file has no such ntuple or tree, and the errors of `tupelo.open`.
 
@@ -60,26 +62,48 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     def again() -> Event:
         return open(files, tree=tree, **options)
 
-    names = [files] if isinstance(files, str) or not isinstance(files, Iterable) else list(files)
-    first = _open(names[0], **options)
-    if isinstance(first, Ntuple):
-        found = first if len(names) == 1 else _open(names, **options)
-        if not isinstance(found, Ntuple | Chain):
+    if hasattr(files, "read"):
+        places, first = [], _open(files, **options)
+    else:
+        places = resolve_whole_files(files, storage(options.get("storage_options"), options.get("cache")))
+        if not places:
             raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
-        return Event(found, None, again)
-    if isinstance(first, Chain):
-        return Event(first, None, again)
-    if not isinstance(first, File):
-        raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
-    known = first.keys()
-    usual = _core.ATLAS_EVENTS
-    name = next((name for name in usual if name in known), None) if tree is None else tree
-    if name is None:
-        raise NotFoundError(f"expected an ntuple or tree named {' or '.join(map(repr, usual))}, found {known}")
-    found = first[name] if len(names) == 1 else _open([{one: name} for one in names], **options)
-    if not isinstance(found, Ntuple | Chain):
-        raise InvalidArgumentError(f"'{name}' is neither an ntuple nor a tree")
-    return Event(found, first, again)
+        first = _open({places[0].path: None}, **options)
+    # An ntuple in an object store has no file.
+    file = first if isinstance(first, File) else None
+    name = places[0].name if places and places[0].name else tree
+    if file is not None and name is None:
+        name = _name_of_events(file)
+    if len(places) > 1:
+        return Event(_open([{place.path: place.name or name} for place in places], **options), None, again)
+    return Event(first if file is None or name is None else file[name], file, again)
+
+
+def _name_of_events(file: File) -> str:
+    """The ntuple or tree of a file that has the usual name."""
+    known = file.keys()
+    found = next((name for name in _core.ATLAS_EVENTS if name in known), None)
+    if found is None:
+        usual = " or ".join(map(repr, _core.ATLAS_EVENTS))
+        raise NotFoundError(f"expected an ntuple or tree named {usual}, found {known}")
+    return found
+
+
+def _stores(events: Ntuple | Chain, file: File | None) -> "_core.AuxStores":
+    """The containers of ``events``, with the file or the files that have their metadata."""
+    if isinstance(events, Chain):
+        inputs, location = events._inputs, events._chain_location
+        return _core.AuxStores(
+            events._core,
+            [path for number in events._numbers if (path := inputs[number]) is not None],
+            page_checksums=location.page_checksums,
+            memory_budget=location.memory_budget,
+            storage=location.storage,
+        )
+    files: list[_core.File | str] = [] if file is None else [file._core]
+    return _core.AuxStores(
+        events._core, files, page_checksums=_core.DEFAULT_PAGE_CHECKSUMS, memory_budget=None, storage=None
+    )
 
 
 class Event(Mapping[str, "Container"]):
@@ -89,10 +113,13 @@ class Event(Mapping[str, "Container"]):
     trees, the values of a variable.
     """
 
-    def __init__(self, events: Ntuple | Chain, file: File | None, reopen: "Callable[[], Event] | None" = None) -> None:
+    def __init__(self, events: Any, file: File | None, reopen: "Callable[[], Event] | None" = None) -> None:
+        if not isinstance(events, Ntuple | Chain):
+            raise InvalidArgumentError(f"expected an ntuple, a tree or a chain of them, not {short_repr(events)}")
         self._events = events
         self._reopen = reopen
-        self._core = _core.AuxStores(events._core, None if file is None else file._core)
+        self._core = _stores(events, file)
+        self._one_by_one: dict[str, _OneByOne] = {}
         self._names = dict.fromkeys(self._core.names())
 
     @property
@@ -191,12 +218,18 @@ class Event(Mapping[str, "Container"]):
         return _with_vectors(to_library(found, "ak", range(start, stop))[links])
 
     def get(self, entry: SupportsIndex, variable: str) -> Any:  # type: ignore[override]
-        """The value of a variable in one entry, such as ``event.get(7, "AnalysisJets.pt")``."""
-        container, name = self._core.find(check_text(variable, "variable"))
-        start, stop = entry_range(entry, None, self.num_entries)
-        if start == stop:
-            raise InvalidArgumentError(f"entry {entry} does not exist: there are {self.num_entries}")
-        return self.arrays({container: [name]}, entry_start=start, entry_stop=start + 1)[container][0][name]
+        """The value of a variable in one entry, such as ``event.get(7, "AnalysisJets.pt")``.
+
+        Entries in ascending order are decoded in pieces of about 1 MiB, of which the last one of each variable is kept.
+        `arrays` is faster for many entries.
+        """
+        number = as_integer(entry)
+        if number is None or not -self.num_entries <= number < self.num_entries:
+            raise InvalidArgumentError(f"entry {short_repr(entry)} does not exist: there are {self.num_entries}")
+        values = self._one_by_one.get(check_text(variable, "variable"))
+        if values is None:
+            values = self._one_by_one[variable] = _OneByOne(self._core, *self._core.find(variable))
+        return values.get(number % self.num_entries)
 
     def derive(
         self,
@@ -283,6 +316,25 @@ class Event(Mapping[str, "Container"]):
     def link_keys(self) -> dict[int, str]:
         """The keys of links, and the containers that they stand for."""
         return dict(self._core.keys())
+
+
+class _OneByOne:
+    """The values of a variable, entry by entry."""
+
+    def __init__(self, stores: "_core.AuxStores", container: str, variable: str) -> None:
+        self._core = stores.entry_wise([(container, [variable])])
+        self._name = container, variable
+        self._piece: tuple[int, int, Any] = (0, 0, None)
+
+    def get(self, entry: int) -> Any:
+        # One assignment, so that threads see a whole piece.
+        start, stop, values = self._piece
+        if not start <= entry < stop:
+            read = self._core.piece(entry)
+            start, stop = read.entry_start, read.entry_stop
+            values = to_library(read.data, "ak", range(start, stop))[self._name]
+            self._piece = start, stop, values
+        return values[entry - start]
 
 
 class Container:
