@@ -75,6 +75,18 @@ def test_tables_are_sorted_and_filtered_by_keyboard(browser: chromium.Chromium, 
     assert browser.run(rows) == ["Muon_42"]
 
 
+def test_attribute_sets_have_a_table(browser: chromium.Chromium, page: Path, tmp_path: Path) -> None:
+    browser.open(page)
+    assert browser.run("document.getElementById('sets')") is None
+    with tupelo.recreate("sets.root") as file:
+        file.mkrntuple("Events", {"x": np.arange(1000)}, zone_maps=True).close()
+    browser.events.clear()
+    browser.open(inspect("sets.root", tmp_path))
+    assert browser.complaints() == []
+    cells = browser.run("[...document.querySelector('#sets tbody tr').children].map((it) => it.textContent)")
+    assert cells[:2] == ["zone_maps", "1"]
+
+
 def test_the_map_of_fields_opens_by_keyboard(browser: chromium.Chromium, page: Path) -> None:
     browser.open(page)
     crumbs = "[...document.querySelectorAll('.crumbs button')].map((it) => it.textContent)"
