@@ -13,6 +13,9 @@ from ..fields import _select
 from ..fields._fields import Fields
 from .entry_batches import split_entry_numbers, with_entry_numbers
 
+_SMALLEST_BATCH_BYTES = 4 << 20
+_COLUMN_BYTES = 1 << 20
+"""Bytes of a column in a batch, as long as the batch is not larger than others."""
 _FIRST_ROWS = 4096
 """How many selected entries are read at once before the size of one is known."""
 
@@ -94,14 +97,19 @@ class ColumnReader:
     def batches(
         self, columns: Sequence[str], condition: Condition | None = None, batch_entries: int | None = None
     ) -> Iterator[Any]:
-        """Columns as `pyarrow.RecordBatch` objects of about 32 MiB, or of so many entries before the condition.
+        """Columns as `pyarrow.RecordBatch` objects of about 32 MiB, or less of few columns without a condition; or of so
+        many entries before the condition.
 
         The columns of the condition are read first, of entries that zone maps do not rule out. The others are read
         only for the entries that match.
         """
         first = dict.fromkeys(columns if condition is None else condition.columns) or dict.fromkeys(columns)
         others = {name: None for name in columns if name not in first}
-        step_bytes = None if batch_entries else _core.DEFAULT_BATCH_BYTES
+        # A query works on a batch while the next one is decoded.
+        size = _core.DEFAULT_BATCH_BYTES
+        if condition is None:
+            size = min(size, max(_SMALLEST_BATCH_BYTES, len(columns) * _COLUMN_BYTES))
+        step_bytes = None if batch_entries else size
         for piece in self._possible_pieces(condition):
             reading = self._reading(piece, first)
             is_numbered = piece.cut is not None and bool(others)
