@@ -153,7 +153,7 @@ help: ## This list
 
 .PHONY: announce-demo announce-test begin check-format layers imports tidy clippy types docs test-rust stubs docs-site test-python summary
 announce-demo:
-	@echo 'make demo: on two cores the first run takes about 8 minutes and 1.5 GiB of disk, later ones less than a minute'
+	@echo 'make demo: on two cores the first run takes about 9 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
 	@echo 'make test: on two cores about 25 minutes, the first run 45, and 6 GiB of disk'

@@ -160,12 +160,28 @@ def test_stores_are_chosen_as_published(files: dict[str, Path], tmp_path: Path) 
         ({"storeNames": "AnalysisJet"}, "'AnalysisJets'"),
         ({"variableNames": "AnalysisJets.pT"}, "'AnalysisJets.pt'"),
         ({"pageCache": "hot"}, "cold"),
+        ({"diskLatency": -1}, "milliseconds from 0 to 1000"),
+        ({"diskSpeed": 0.5}, "megabytes per second, 1 or more"),
     ]:
         done = subprocess.run(
             [str(TUPELO), "auxbench", str(written(tmp_path, files, **options))], capture_output=True, text=True
         )
         assert done.returncode in (1, 2), done.stderr
         assert expected in done.stderr
+
+
+def test_a_disk_can_be_slow(files: dict[str, Path], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"storeNames": "EventInfo", "nEntries": 2, "nRuns": 1, "warmup": False}
+    slow = {"diskLatency": 20, "diskSpeed": 150}
+    found = [
+        json.loads(run("auxbench", "--json", "--quiet", written(tmp_path, files, **options, **more)))
+        for more in ({}, slow)
+    ]
+    assert found[0]["compared"]["digests"] == found[1]["compared"]["digests"]
+    assert {name: found[1]["config"][name] for name in slow} == slow
+    for one in found[1]["runs"]:
+        assert one["open_seconds"] >= 0.02
+        assert one["seconds"] >= 0.02
 
 
 def test_runs_are_divided_among_processes(files: dict[str, Path], tmp_path: Path) -> None:

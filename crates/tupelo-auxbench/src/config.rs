@@ -1,9 +1,12 @@
 //! The configuration, with the names of the published benchmark.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
+use tupelo::storage::adapter::DiskSpeed;
 use tupelo::{Error, Result};
 
 /// Over what a store is.
@@ -60,6 +63,13 @@ const fn option(names: &'static [&'static str], default: &'static str, about: &'
     ConfigOption { names, default, about }
 }
 
+/// Milliseconds.
+const MAX_DISK_LATENCY: f64 = 1000.0;
+const LATENCIES: &str = "milliseconds from 0 to 1000";
+/// Megabytes per second.
+const MIN_DISK_SPEED: f64 = 1.0;
+const SPEEDS: &str = "megabytes per second, 1 or more";
+
 /// All options, in the order of the guide. The last ones are not in the published benchmark.
 pub const OPTIONS: &[ConfigOption] = &[
     option(
@@ -104,6 +114,8 @@ pub const OPTIONS: &[ConfigOption] = &[
         "as in the first published runs: 10 variables of EventInfo, a coin for each entry, RAuxStore always first",
     ),
     option(&["pageCache"], "\"warm\"", "\"cold\": the kernel forgets the file before each run"),
+    option(&["diskLatency"], "none", "milliseconds by which a disk of one head is slowed down before each jump"),
+    option(&["diskSpeed"], "none", "MB/s that such a disk reads"),
     option(&["variableTimes"], "false", "also measure each variable by itself, entry by entry"),
 ];
 
@@ -209,6 +221,10 @@ pub struct Config {
     pub legacy: bool,
     /// What the file system remembers of the files.
     pub page_cache: PageCache,
+    /// Milliseconds by which the disk is slowed down before each jump.
+    pub disk_latency: Option<f64>,
+    /// Megabytes per second that the disk reads.
+    pub disk_speed: Option<f64>,
     /// Whether each variable is measured by itself, too.
     pub variable_times: bool,
 }
@@ -242,6 +258,8 @@ impl Default for Config {
             n_processes: 1,
             legacy: false,
             page_cache: PageCache::Warm,
+            disk_latency: None,
+            disk_speed: None,
             variable_times: false,
         }
     }
@@ -316,6 +334,14 @@ impl Config {
         path.as_deref().unwrap_or_default()
     }
 
+    /// The disk that the files are read as from, unless as they are.
+    pub fn disk(&self) -> Option<DiskSpeed> {
+        let latency = self.disk_latency.unwrap_or_default();
+        let speed = self.disk_speed.map_or(f64::INFINITY, |speed| speed * 1e6);
+        let is_slow = self.disk_latency.is_some() || self.disk_speed.is_some();
+        is_slow.then(|| DiskSpeed::new(Duration::from_secs_f64(latency / 1e3), speed))
+    }
+
     /// Sets an option by its first name. The error is what it takes.
     fn set(&mut self, option: &str, value: &Value) -> std::result::Result<(), &'static str> {
         match option {
@@ -351,6 +377,8 @@ impl Config {
                     _ => return Err("\"warm\" or \"cold\""),
                 }
             }
+            "diskLatency" => self.disk_latency = Some(limited(value, 0.0..=MAX_DISK_LATENCY).ok_or(LATENCIES)?),
+            "diskSpeed" => self.disk_speed = Some(limited(value, MIN_DISK_SPEED..=f64::MAX).ok_or(SPEEDS)?),
             "variableTimes" => self.variable_times = flag(value)?,
             _ => return Err("another option"),
         }
@@ -399,6 +427,12 @@ fn flag(value: &Value) -> std::result::Result<bool, &'static str> {
 
 fn number(value: &Value) -> std::result::Result<u64, &'static str> {
     value.as_integer().and_then(|number| u64::try_from(number).ok()).ok_or("a number that is not negative")
+}
+
+/// A number in a range.
+fn limited(value: &Value, range: RangeInclusive<f64>) -> Option<f64> {
+    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64))?;
+    range.contains(&number).then_some(number)
 }
 
 fn positive(value: &Value) -> std::result::Result<usize, &'static str> {

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::json;
+use tupelo::OpenOptions;
 use tupelo::reader::Location;
 use tupelo_auxbench::{Benchmark, Config, Load, Open, Report, Run, Store};
 use tupelo_xaod::Event;
@@ -74,12 +75,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(folder) = config.log_dir_path.as_deref().filter(|_| config.write_csv) {
         make_folder(folder, args.create_log_dir)?;
     }
+    let disk = config.disk();
     let open = |_: Store, path: &str| {
         let options = args
             .reading
             .options(&Location::parse(path))
             .map_err(|failure| tupelo::Error::invalid_argument(failure.message.unwrap_or_default()))?;
-        Event::open(options)
+        Event::open(disk.into_iter().fold(options, OpenOptions::with_disk_speed))
     };
     let benchmark = Benchmark::new(config, &open)?;
     if args.process.is_none() {

@@ -9,6 +9,7 @@ mod meter;
 mod recent;
 #[cfg(any(test, feature = "testing"))]
 mod record;
+mod slow;
 
 pub use cache::{Cache, CachedSource};
 #[cfg(any(test, feature = "testing"))]
@@ -19,3 +20,4 @@ pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time, process_cpu};
 pub use recent::{RecentObjects, RecentSource};
 #[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};
+pub use slow::{DiskSpeed, SlowSource};

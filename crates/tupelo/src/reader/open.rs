@@ -1,8 +1,10 @@
 //! How a file is opened.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tupelo_format::container;
+use tupelo_storage::adapter::{DiskSpeed, SlowSource};
 use tupelo_storage::local::{FileSource, temporaries_of};
 use tupelo_storage::{ByteSource, Storage, is_object_uri};
 
@@ -21,6 +23,7 @@ pub struct OpenOptions {
     metrics: bool,
     recover: bool,
     storage: Storage,
+    disk_speed: Option<DiskSpeed>,
 }
 
 impl OpenOptions {
@@ -37,6 +40,7 @@ impl OpenOptions {
             metrics: false,
             recover: false,
             storage: Storage::default(),
+            disk_speed: None,
         }
     }
 
@@ -90,6 +94,14 @@ impl OpenOptions {
         self
     }
 
+    /// Takes at least the time of a slower disk for each request to a ROOT file, for experiments. Nothing is remembered
+    /// between requests.
+    #[must_use]
+    pub fn with_disk_speed(mut self, speed: DiskSpeed) -> Self {
+        self.disk_speed = Some(speed);
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors
@@ -102,6 +114,10 @@ impl OpenOptions {
         } else {
             let source = self.storage.open(name);
             let source = source.map_err(|error| missing(self.location.local_path(), error))?;
+            let source = match self.disk_speed {
+                Some(speed) => Arc::new(SlowSource::new(source, speed)),
+                None => source,
+            };
             File::new(source, self.page_checksums)?.with_origin(name, &self.storage)
         };
         let file = file.with_memory_budget(self.memory_budget);

@@ -97,8 +97,8 @@ class ColumnReader:
     def batches(
         self, columns: Sequence[str], condition: Condition | None = None, batch_entries: int | None = None
     ) -> Iterator[Any]:
-        """Columns as `pyarrow.RecordBatch` objects of about 32 MiB, or less of few columns without a condition; or of so
-        many entries before the condition.
+        """Columns as `pyarrow.RecordBatch` objects of about 32 MiB, or less of few columns without a condition; or of
+        so many entries before the condition.
 
         The columns of the condition are read first, of entries that zone maps do not rule out. The others are read
         only for the entries that match.
