@@ -10,7 +10,7 @@ use tupelo::schema::Field;
 use tupelo::{Error, File, Result};
 
 /// Names of ntuples and trees with metadata begin like this.
-pub(crate) const METADATA: &str = "MetaData";
+pub const METADATA: &str = "MetaData";
 /// The class of the table begins like this.
 const EVENT_FORMAT: &str = "xAOD::EventFormat";
 

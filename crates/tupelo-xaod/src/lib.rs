@@ -38,6 +38,6 @@ pub use derivation::{Derivation, Derived, Values};
 pub use entries::EntryWise;
 pub use event::{EVENTS, Event, Format, Selection};
 pub use files::Files;
-pub use keys::Keys;
+pub use keys::{Keys, METADATA};
 pub use links::Dangling;
 pub use stores::{Container, Origin, Stores, Variable};

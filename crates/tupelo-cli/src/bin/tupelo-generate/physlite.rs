@@ -8,8 +8,8 @@ use rand::{RngExt, SeedableRng};
 use tupelo::ops::copy::{CopyOptions, copy};
 use tupelo::schema::Schema;
 use tupelo::writer::WriteOptions;
-use tupelo::{Error, File, FileWriter, Ntuple, Result};
-use tupelo_xaod::EVENTS;
+use tupelo::{Error, File, FileWriter, MoveOptions, Ntuple, Result, Table};
+use tupelo_xaod::{EVENTS, METADATA};
 
 /// Events of a batch: one has about 50 KiB.
 const BATCH_EVENTS: u64 = 256;
@@ -52,12 +52,20 @@ impl Original {
         })
     }
 
-    /// Copies the other ntuples of the file, which have the keys of links.
+    /// Copies the other ntuples of the file, and trees with metadata, which may have the keys of links.
     pub(crate) fn write_others(&self, file: &FileWriter) -> Result<()> {
         for name in self.file.ntuple_names()?.iter().filter(|name| *name != self.events.path()) {
             let read = self.file.ntuple(Some(name))?.read_all();
             let (options, how) = (WriteOptions::default(), CopyOptions::default());
             copy(read, file, name, options, how, &mut |_| ControlFlow::Continue(()))?;
+        }
+        let trees = self.file.tree_names()?;
+        for name in trees.iter().filter(|name| name.starts_with(METADATA)) {
+            if let Table::Tree(tree) = self.file.table(Some(name))? {
+                let mut moved = file.moved_tree(name, MoveOptions::default())?;
+                moved.append(&tree, &mut |_| ControlFlow::Continue(()))?;
+                moved.finish()?;
+            }
         }
         Ok(())
     }
