@@ -156,7 +156,7 @@ announce-demo:
 	@echo 'make demo: on two cores the first run takes about 9 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
-	@echo 'make test: on two cores about 25 minutes, the first run 45, and 6 GiB of disk'
+	@echo 'make test: on two cores about 35 minutes, the first run 60, and 6 GiB of disk'
 
 begin: tools root
 	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'
