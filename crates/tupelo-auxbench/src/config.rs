@@ -63,13 +63,6 @@ const fn option(names: &'static [&'static str], default: &'static str, about: &'
     ConfigOption { names, default, about }
 }
 
-/// Milliseconds.
-const MAX_DISK_LATENCY: f64 = 1000.0;
-const LATENCIES: &str = "milliseconds from 0 to 1000";
-/// Megabytes per second.
-const MIN_DISK_SPEED: f64 = 1.0;
-const SPEEDS: &str = "megabytes per second, 1 or more";
-
 /// All options, in the order of the guide. The last ones are not in the published benchmark.
 pub const OPTIONS: &[ConfigOption] = &[
     option(
@@ -114,8 +107,8 @@ pub const OPTIONS: &[ConfigOption] = &[
         "as in the first published runs: 10 variables of EventInfo, a coin for each entry, RAuxStore always first",
     ),
     option(&["pageCache"], "\"warm\"", "\"cold\": the kernel forgets the file before each run"),
-    option(&["diskLatency"], "none", "milliseconds by which a disk of one head is slowed down before each jump"),
-    option(&["diskSpeed"], "none", "MB/s that such a disk reads"),
+    option(&["diskLatency"], "none", "milliseconds that each seek of an imitated disk with one head takes"),
+    option(&["diskSpeed"], "none", "megabytes per second that the imitated disk reads"),
     option(&["variableTimes"], "false", "also measure each variable by itself, entry by entry"),
 ];
 
@@ -221,9 +214,9 @@ pub struct Config {
     pub legacy: bool,
     /// What the file system remembers of the files.
     pub page_cache: PageCache,
-    /// Milliseconds by which the disk is slowed down before each jump.
+    /// Milliseconds that each seek of the imitated disk takes.
     pub disk_latency: Option<f64>,
-    /// Megabytes per second that the disk reads.
+    /// Megabytes per second that the imitated disk reads.
     pub disk_speed: Option<f64>,
     /// Whether each variable is measured by itself, too.
     pub variable_times: bool,
@@ -334,7 +327,7 @@ impl Config {
         path.as_deref().unwrap_or_default()
     }
 
-    /// The disk that the files are read as from, unless as they are.
+    /// The slower disk that is imitated, if any.
     pub fn disk(&self) -> Option<DiskSpeed> {
         let latency = self.disk_latency.unwrap_or_default();
         let speed = self.disk_speed.map_or(f64::INFINITY, |speed| speed * 1e6);
@@ -377,8 +370,12 @@ impl Config {
                     _ => return Err("\"warm\" or \"cold\""),
                 }
             }
-            "diskLatency" => self.disk_latency = Some(limited(value, 0.0..=MAX_DISK_LATENCY).ok_or(LATENCIES)?),
-            "diskSpeed" => self.disk_speed = Some(limited(value, MIN_DISK_SPEED..=f64::MAX).ok_or(SPEEDS)?),
+            "diskLatency" => {
+                self.disk_latency = Some(limited(value, 0.0..=1000.0, "milliseconds from 0 to 1000")?);
+            }
+            "diskSpeed" => {
+                self.disk_speed = Some(limited(value, 1.0..=f64::MAX, "megabytes per second, 1 or more")?);
+            }
             "variableTimes" => self.variable_times = flag(value)?,
             _ => return Err("another option"),
         }
@@ -430,9 +427,13 @@ fn number(value: &Value) -> std::result::Result<u64, &'static str> {
 }
 
 /// A number in a range.
-fn limited(value: &Value, range: RangeInclusive<f64>) -> Option<f64> {
-    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64))?;
-    range.contains(&number).then_some(number)
+fn limited(
+    value: &Value,
+    range: RangeInclusive<f64>,
+    expected: &'static str,
+) -> std::result::Result<f64, &'static str> {
+    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    number.filter(|number| range.contains(number)).ok_or(expected)
 }
 
 fn positive(value: &Value) -> std::result::Result<usize, &'static str> {

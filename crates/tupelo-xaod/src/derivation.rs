@@ -11,7 +11,7 @@ use tupelo::ops::copy::append::append_fields;
 use tupelo::ops::copy::{CopyOptions, Pages, copy};
 use tupelo::ops::export::{OriginalTrees, rewrite};
 use tupelo::ops::merge::{UnlikeBranches, merge_objects, merge_tree};
-use tupelo::reader::{Read, Tree};
+use tupelo::reader::{Read, Skipped, Tree};
 use tupelo::writer::TreeOptions;
 use tupelo::{Compression, Error, Expression, FileWriter, MoveOptions, Result, Table, WriteOptions};
 
@@ -153,7 +153,7 @@ impl Derivation<'_> {
         let compression = self.compression.unwrap_or(Compression::DEFAULT);
         let files = self.event.files();
         let objects = merge_objects(files.count(), |number| files.open(number), file, compression)?;
-        derived.warnings.extend(objects.left_out.into_iter().map(|it| format!("'{}': {}", it.name, it.reason)));
+        derived.warnings.extend(objects.left_out.iter().map(told));
         let name = self.event.name_as(format);
         let like = self.event.tree()?;
         let Some(entries) = self.write_table(read, (file, name, format), like.as_ref(), &mut derived, progress)? else {
@@ -203,26 +203,20 @@ impl Derivation<'_> {
         };
         let table = Table::chain(count, 1, FieldPolicy::Defaults, open.clone())?;
         let go_on = &mut |_| ControlFlow::Continue(());
-        if format == Format::Tree && table.is_of_trees() {
-            let numbers: Vec<usize> = match &table {
-                Table::Chain(chain) => chain.parts().iter().map(|part| part.number).collect(),
-                _ => vec![0],
-            };
-            let tree = |place: usize| {
-                let table = open(numbers[place])?;
-                let tree = table.as_ref().and_then(Table::tree).cloned();
-                tree.ok_or_else(|| Error::invalid_argument(format!("there is no tree '{name}'")))
-            };
-            if UnlikeBranches::of(numbers.len(), tree)?.is_empty() {
-                let options = MoveOptions::default();
-                let merged = merge_tree(name, numbers.len(), tree, file, options, &mut |_| ControlFlow::Continue(()))?;
-                let left_out = merged.map_or_else(Vec::new, |merged| merged.left_out);
-                derived.warnings.extend(left_out.into_iter().map(|it| format!("'{}': {}", it.name, it.reason)));
-                return Ok(());
-            }
-        }
         match (&table, format) {
             (Table::Ntuple(ntuple), Format::Ntuple) => file.copy_sealed(ntuple, name, go_on).map(drop),
+            (Table::Tree(tree), Format::Tree) => move_trees((file, name), 1, |_| Ok(tree.clone()), derived),
+            (Table::Chain(chain), Format::Tree) if table.is_of_trees() => {
+                let tree = |place: usize| {
+                    let tree = open(chain.parts()[place].number)?.and_then(|table| table.tree().cloned());
+                    tree.ok_or_else(|| Error::invalid_argument(format!("no tree named '{name}'")))
+                };
+                let count = chain.parts().len();
+                match UnlikeBranches::of(count, tree)?.is_empty() {
+                    true => move_trees((file, name), count, tree, derived),
+                    false => self.write_table(table.read_all(), to, None, derived, go_on).map(drop),
+                }
+            }
             _ => self.write_table(table.read_all(), to, None, derived, go_on).map(drop),
         }
     }
@@ -435,4 +429,22 @@ impl Names<'_> {
         };
         added.map(String::as_str).or_else(known).map(str::to_owned)
     }
+}
+
+/// Moves the baskets of trees into one tree.
+fn move_trees(
+    (file, name): (&FileWriter, &str),
+    count: usize,
+    open: impl FnMut(usize) -> Result<Tree>,
+    derived: &mut Derived,
+) -> Result<()> {
+    let go_on = &mut |_| ControlFlow::Continue(());
+    if let Some(merged) = merge_tree(name, count, open, file, MoveOptions::default(), go_on)? {
+        derived.warnings.extend(merged.left_out.iter().map(told));
+    }
+    Ok(())
+}
+
+fn told(skipped: &Skipped) -> String {
+    format!("'{}': {}", skipped.name, skipped.reason)
 }

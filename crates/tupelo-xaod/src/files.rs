@@ -35,19 +35,19 @@ impl Files {
 
     /// The first file, if there is one.
     pub(crate) fn first(&self) -> Result<Option<&File>> {
-        match (self.first.get(), self.count) {
-            (None, 0) => Ok(None),
-            (Some(known), _) => Ok(Some(known)),
-            (None, _) => {
-                let file = (self.open)(0)?;
-                Ok(Some(self.first.get_or_init(|| file)))
-            }
+        if self.count == 0 {
+            return Ok(None);
         }
+        if let Some(known) = self.first.get() {
+            return Ok(Some(known));
+        }
+        let file = (self.open)(0)?;
+        Ok(Some(self.first.get_or_init(|| file)))
     }
 
     /// A file.
     pub(crate) fn open(&self, number: usize) -> Result<File> {
-        match self.first()? {
+        match self.first.get() {
             Some(first) if number == 0 => Ok(first.clone()),
             _ => (self.open)(number),
         }
@@ -66,7 +66,7 @@ impl Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self::new(0, |number| Err(tupelo::Error::invalid_argument(format!("there is no file {number}"))))
+        Self::new(0, |number| Err(tupelo::Error::invalid_argument(format!("file {number} does not exist"))))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A source that is as slow as another disk.
+//! A source that imitates a slower disk.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,8 +32,7 @@ impl DiskSpeed {
     }
 }
 
-/// A source that takes at least the time of a slower disk for each request. It remembers nothing: bytes that are read
-/// again take their time again.
+/// A source that takes at least the time of a slower disk for each request, also for bytes that were read before.
 #[derive(Debug)]
 pub struct SlowSource {
     inner: Arc<dyn ByteSource>,

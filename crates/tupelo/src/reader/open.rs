@@ -94,8 +94,8 @@ impl OpenOptions {
         self
     }
 
-    /// Takes at least the time of a slower disk for each request to a ROOT file, for experiments. Nothing is remembered
-    /// between requests.
+    /// Imitates a slower disk for ROOT files, for experiments: each request takes at least the time of that disk, also for
+    /// bytes that were read before.
     #[must_use]
     pub fn with_disk_speed(mut self, speed: DiskSpeed) -> Self {
         self.disk_speed = Some(speed);

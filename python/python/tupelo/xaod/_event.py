@@ -62,16 +62,17 @@ def open(files: Any, *, tree: str | None = None, **options: Any) -> "Event":
     def again() -> Event:
         return open(files, tree=tree, **options)
 
-    if hasattr(files, "read"):
-        places, first = [], _open(files, **options)
-    else:
+    places = []
+    if not hasattr(files, "read"):
         places = resolve_whole_files(files, storage(options.get("storage_options"), options.get("cache")))
         if not places:
             raise InvalidArgumentError(f"expected files with events, not {short_repr(files)}")
-        first = _open({places[0].path: None}, **options)
+    name = next((place.name for place in places[:1] if place.name), tree)
+    # Of several files, the first one is opened here only to find the name.
+    is_needed = len(places) <= 1 or name is None
+    first = _open({places[0].path: None} if places else files, **options) if is_needed else None
     # An ntuple in an object store has no file.
     file = first if isinstance(first, File) else None
-    name = places[0].name if places and places[0].name else tree
     if file is not None and name is None:
         name = _name_of_events(file)
     if len(places) > 1:
@@ -220,7 +221,8 @@ class Event(Mapping[str, "Container"]):
     def get(self, entry: SupportsIndex, variable: str) -> Any:  # type: ignore[override]
         """The value of a variable in one entry, such as ``event.get(7, "AnalysisJets.pt")``.
 
-        Entries in ascending order are decoded in pieces of about 1 MiB, of which the last one of each variable is kept.
+        Entries in ascending order are decoded in batches of about 1 MiB. The last batch of each variable stays in
+        memory.
         `arrays` is faster for many entries.
         """
         number = as_integer(entry)

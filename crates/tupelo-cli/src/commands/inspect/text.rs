@@ -153,6 +153,7 @@ fn attribute_set(set: &AttributeSetReport) -> (String, String) {
             bytes(set.metadata_bytes)
         ),
     };
+    // Printed one after the other, they are one phrase.
     ("Attribute".to_owned(), format!("set {}: {what}", set.name))
 }
 

@@ -110,9 +110,8 @@ fn of_ntuple(file: &File, ntuple: &Ntuple) -> Result<Report> {
     })
 }
 
-/// A damaged set hides nothing else.
+/// A set that cannot be read does not keep the others from being listed.
 fn attribute_sets(ntuple: &Ntuple) -> Vec<AttributeSetReport> {
-    let sizes = |name: &str| summary(&ntuple.attribute_set(name)?);
     let report = |name: &str| {
         let own = AttributeSetReport {
             name: name.to_owned(),
@@ -121,7 +120,7 @@ fn attribute_sets(ntuple: &Ntuple) -> Vec<AttributeSetReport> {
             metadata_bytes: 0,
             unreadable: None,
         };
-        match sizes(name) {
+        match ntuple.attribute_set(name).and_then(|set| summary(&set)) {
             Ok(Summary { entries, metadata_bytes, sizes, .. }) => {
                 AttributeSetReport { entries, stored_bytes: sizes.stored_bytes, metadata_bytes, ..own }
             }
