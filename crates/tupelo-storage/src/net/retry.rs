@@ -128,9 +128,18 @@ impl Attempts {
     fn late(&self) -> Failure {
         let seconds = self.limits.total.as_secs_f64();
         let late = Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
+        self.explained(late)
+    }
+
+    /// A failure because the time is up, with the failure before it: an attempt, or a request that it consists of, only
+    /// knows that there is no time left.
+    fn explained(&self, failure: Failure) -> Failure {
+        let is_late = !failure.is_transient && failure.kind == ErrorKind::Timeout;
         match &self.last {
-            Some(last) => late.remark(format_args!("last failure: {last}")),
-            None => late,
+            Some(last) if is_late && !failure.reason.contains(last) => {
+                failure.remark(format_args!("last failure: {last}"))
+            }
+            _ => failure,
         }
     }
 
@@ -168,7 +177,8 @@ impl Attempts {
     }
 
     /// The failure that ends the request, with the number of attempts.
-    fn counted(&self, mut failure: Failure) -> Failure {
+    fn counted(&self, failure: Failure) -> Failure {
+        let mut failure = self.explained(failure);
         if self.failed > 1 {
             let seconds = self.started.elapsed().as_secs_f64();
             failure.reason += &format!(" ({} attempts in {seconds:.1} s)", self.failed);
@@ -246,6 +256,19 @@ mod tests {
         assert_eq!((endless.kind, endless.is_transient), (ErrorKind::Timeout, false));
         assert_eq!(endless.reason, "no complete answer within 180 s; last failure: cut");
         assert!(attempts.again(cut(), true).await.is_err(), "there is no time left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_failure_before_the_end_of_the_time_is_named_once() {
+        let limits = Limits { total: Duration::from_secs(30), ..Limits::default() };
+        let mut request = Attempts::new(&limits);
+        request.again(Failure::transient(ErrorKind::Timeout, "silence"), false).await.unwrap();
+        // The time ends while an attempt opens the file again, by attempts of its own.
+        let opening = request.of_same_call();
+        let open = async || opening.counted(opening.run(std::future::pending::<Result<(), _>>()).await.unwrap_err());
+        let failure = request.run(async { Err::<(), _>(open().await) }).await.unwrap_err();
+        let reason = request.again(failure, false).await.unwrap_err().reason;
+        assert_eq!(reason, "no complete answer within 30 s; last failure: silence (2 attempts in 30.0 s)");
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::message::{
@@ -349,6 +350,8 @@ async fn read_all(shared: Arc<Shared>, reader: Box<dyn AsyncRead + Send + Unpin>
         if let Err(failure) = incoming.response().await {
             break failure;
         }
+        // The buffer has tens of thousands of empty responses, which would keep the thread from all other connections.
+        consume_budget().await;
     };
     shared.fail(&failure);
 }
@@ -495,12 +498,29 @@ impl Incoming<'_> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
     use crate::net::run;
     use crate::xrootd::message::Chunk;
+
+    /// Found by a loaded machine: a server that only sent messages kept the threads from all other connections for
+    /// seconds.
+    #[test]
+    fn a_thread_does_other_work_between_messages() {
+        let message = [&[0, 0, 0x0f, 0xa1, 0, 0, 0, 16][..], &5002_u32.to_be_bytes(), &[0; 12]].concat();
+        let (posted, _unawaited) = mpsc::unbounded_channel();
+        let state = State { pending: HashMap::new(), next: 0, failure: None };
+        let (state, heard, start) = (Mutex::new(state), AtomicU64::new(0), Instant::now());
+        let shared = Arc::new(Shared { state, posted, heard, start });
+        let read = run(async move {
+            let messages = std::io::Cursor::new(message.repeat(10_000));
+            Ok(read_all(shared, Box::new(messages)).now_or_never())
+        });
+        assert_eq!(read.unwrap(), None, "all messages were read at once");
+    }
 
     /// Bytes that are often the start of a response.
     fn responses() -> impl Strategy<Value = Vec<u8>> {
