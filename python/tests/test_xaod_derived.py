@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import awkward as ak
 import numpy as np
 import pyarrow as pa
 import pytest
+from http_server import Server
 from test_xaod import FORMAT, link, write, write_others
 
 import tupelo
@@ -319,3 +321,24 @@ def test_metadata_of_all_files_go_along(tmp_path: Path) -> None:
         # A key that only the second file had is followed too.
         assert again["Electrons"].links.tolist()[3] == [[link(70, 0)], []]
         assert again["Electrons"].links.tolist()[0] == [[link(0, 0), link(0, 0)], [link(0, 9)]]
+
+
+@pytest.mark.filterwarnings("ignore:skipped the fields")
+def test_files_on_a_server_are_opened_once_for_all_metadata(tmp_path: Path) -> None:
+    write_run(tmp_path / "run1.root", write, 1)
+    write_run(tmp_path / "run2.root", write_others, 2)
+    server = Server(tmp_path)
+    try:
+        event = tupelo.xaod.open([f"{server.url}/{name}.root" for name in ("run1", "run2")])
+        server.requests.clear()
+        event.derive(tmp_path / "derived.root")
+        begun = Counter(request.path for request in server.requests if request.range == "bytes=-65536")
+        # For their events, and for their metadata.
+        assert begun == {"/run1.root": 2, "/run2.root": 2}
+        server.requests.clear()
+        event.derive(tmp_path / "again.root")
+        assert not [request for request in server.requests if request.range == "bytes=-65536"]
+    finally:
+        server.close()
+    with tupelo.open(tmp_path / "derived.root") as file:
+        assert file["MetaData"].num_entries == 2

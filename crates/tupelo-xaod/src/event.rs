@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptio
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
-use tupelo::{Error, File, OpenOptions, Result, Table, Tree};
+use tupelo::{Error, OpenOptions, Result, Table, Tree};
 
 use crate::files::Files;
 use crate::keys::Keys;
@@ -173,7 +173,7 @@ impl Event {
         if let Some(known) = self.keys_of_first.get() {
             return Ok(known);
         }
-        let keys = self.files.first()?.map_or_else(|| Ok(Keys::default()), Keys::of)?;
+        let keys = self.files.first()?.map_or_else(|| Ok(Keys::default()), |file| Keys::of(&file))?;
         Ok(self.keys_of_first.get_or_init(|| keys))
     }
 
@@ -287,7 +287,7 @@ impl Event {
         for ((key, selection), column) in wanted.iter().zip(read.columns()) {
             targets.insert(*key, Targets::of(selection.container(), column.as_list::<i64>()));
         }
-        let budget = self.files.first()?.map_or(DEFAULT_MEMORY_BUDGET_BYTES, File::memory_budget);
+        let budget = self.files.first()?.map_or(DEFAULT_MEMORY_BUDGET_BYTES, |file| file.memory_budget());
         found.resolve(&targets, variables, keys, (dangling, budget)).map_err(|error| error.of(&named))
     }
 }

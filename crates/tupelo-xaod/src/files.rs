@@ -5,8 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use tupelo::{File, Result};
 
-/// The files whose entries are those of an event, in their order. They are opened when their metadata are needed; only the
-/// first one stays open. The default is none: links are then not resolved, and copies have no metadata.
+/// The number of files that stay open: metadata are read table by table, and a file on a server takes several requests to
+/// open.
+const MAX_KEPT_OPEN: usize = 16;
+
+/// The files whose entries are those of an event, in their order. They are opened when their metadata are needed; the
+/// first 16 stay open, and others are opened each time. The default is none: links are then not resolved, and copies
+/// have no metadata.
 ///
 /// ```no_run
 /// use tupelo_xaod::Files;
@@ -19,13 +24,14 @@ use tupelo::{File, Result};
 pub struct Files {
     count: usize,
     open: Arc<dyn Fn(usize) -> Result<File> + Send + Sync>,
-    first: Arc<OnceLock<File>>,
+    kept: Arc<[OnceLock<File>]>,
 }
 
 impl Files {
     /// `count` files, which `open` opens by their numbers.
     pub fn new(count: usize, open: impl Fn(usize) -> Result<File> + Send + Sync + 'static) -> Self {
-        Self { count, open: Arc::new(open), first: Arc::default() }
+        let kept = (0..count.min(MAX_KEPT_OPEN)).map(|_| OnceLock::new()).collect();
+        Self { count, open: Arc::new(open), kept }
     }
 
     /// Number of files.
@@ -34,23 +40,18 @@ impl Files {
     }
 
     /// The first file, if there is one.
-    pub(crate) fn first(&self) -> Result<Option<&File>> {
-        if self.count == 0 {
-            return Ok(None);
-        }
-        if let Some(known) = self.first.get() {
-            return Ok(Some(known));
-        }
-        let file = (self.open)(0)?;
-        Ok(Some(self.first.get_or_init(|| file)))
+    pub(crate) fn first(&self) -> Result<Option<File>> {
+        (self.count > 0).then(|| self.open(0)).transpose()
     }
 
     /// A file.
     pub(crate) fn open(&self, number: usize) -> Result<File> {
-        match self.first.get() {
-            Some(first) if number == 0 => Ok(first.clone()),
-            _ => (self.open)(number),
+        let Some(kept) = self.kept.get(number) else { return (self.open)(number) };
+        if let Some(file) = kept.get() {
+            return Ok(file.clone());
         }
+        let file = (self.open)(number)?;
+        Ok(kept.get_or_init(|| file).clone())
     }
 
     /// The paths of the ntuples and trees that any file has, each once.
