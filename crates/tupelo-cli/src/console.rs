@@ -3,6 +3,7 @@
 mod output;
 
 use std::collections::HashSet;
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use tupelo::reader::{Deviation, Skipped};
 use tupelo::storage::adapter::Meter;
@@ -23,6 +24,7 @@ use tupelo::{Table, printable};
 pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::table::things;
 use crate::text::{CYAN, RED, Text, YELLOW};
 
 /// Version of the keys of all JSON documents: changed when one of them changes its meaning or goes.
@@ -256,6 +258,48 @@ impl Console {
         }
     }
 
+    /// Runs a command for each of several files. After an error it continues with the next file, unless it was interrupted.
+    /// If the command prints a JSON document for each file, the document of a failed file contains the error.
+    pub(crate) fn for_each<L: fmt::Display>(
+        &self,
+        locations: &[L],
+        document: Option<&str>,
+        mut run: impl FnMut(&L) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut run = |location: &L| {
+            let before = self.documents();
+            let done = run(location);
+            if let (Err(failure), Some(document)) = (&done, document)
+                && self.documents() == before
+                && !pipe_is_closed()
+            {
+                self.print_json(document, json!({ "file": location.to_string(), "error": failure.message }))?;
+            }
+            done
+        };
+        let [_, _, ..] = locations else {
+            return locations.iter().try_for_each(run);
+        };
+        let (mut failed, mut status) = (0, 0);
+        for location in locations {
+            if let Err(failure) = run(location) {
+                if pipe_is_closed() || failure.is_interrupt() {
+                    return Err(failure);
+                }
+                self.fail(&failure);
+                status = status.max(failure.status);
+                failed += 1;
+            }
+        }
+        match failed {
+            0 => Ok(()),
+            _ => Err(Failure {
+                status,
+                ..Failure::new(format_args!("{failed} of {} failed", things(locations.len() as u64, "file")))
+            }),
+        }
+    }
+
     /// Prints an error with its hint.
     pub(crate) fn fail(&self, failure: &Failure) {
         if let Some(message) = &failure.message {
@@ -364,4 +408,27 @@ pub(crate) fn terminal_width() -> Option<usize> {
         return None;
     }
     Some(terminal_size::terminal_size_of(&stdout).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::FAILED;
+
+    #[test]
+    fn an_error_leaves_the_other_files_but_an_interrupt_ends_the_command() {
+        let console = Console::new(true, Color::Never, false);
+        // The status of each run, those that ran, and the status of all.
+        for (statuses, ran, expected) in [([0, 1, 0], 3, 1), ([1, 2, 0], 3, 2), ([1, 130, 0], 2, 130)] {
+            let (mut runs, mut left) = (0, statuses.into_iter());
+            let done = console.for_each(&["a", "b", "c"], None, |_| {
+                runs += 1;
+                match left.next().unwrap_or(FAILED) {
+                    0 => Ok(()),
+                    status => Err(Failure { status, ..Failure::reported() }),
+                }
+            });
+            assert_eq!((runs, done.unwrap_err().status), (ran, expected), "{statuses:?}");
+        }
+    }
 }

@@ -42,6 +42,11 @@ impl Failure {
         Self { message: None, hint: None, status: FAILED }
     }
 
+    /// Whether a signal ended the work.
+    pub(crate) fn is_interrupt(&self) -> bool {
+        self.status > USAGE
+    }
+
     /// The same where the files are the reason, not the arguments.
     pub(crate) fn of_data(self) -> Self {
         Self { status: FAILED, ..self }

@@ -12,10 +12,10 @@
 //! | `failure` | errors with hint and exit status |
 //! | `interrupt` | SIGINT, SIGTERM and SIGHUP |
 //! | `text` | escaped and styled text |
+//! | `table` | tables, sizes and counts |
 //! | `inputs` | input files and wildcards |
 //! | `console` | stdout, stderr, colours, progress bars |
 //! | `parse` | sizes, entry ranges, field lists |
-//! | `table` | tables, sizes and counts |
 //! | `formats` | files of other formats, written and read |
 //! | `help` | the list of subcommands, completions, manual pages |
 //! | `commands` | the subcommands, one file each |

@@ -29,7 +29,8 @@ use crate::table::things;
 /// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo
 /// explain` shows what is left. With --bloom, each range also gets a Bloom filter of its values, with which 'event == 7'
 /// reads few ranges even if the values are not sorted. ROOT reads the file as before. After entries were added, the same
-/// command adds their zone maps; copies have none.
+/// command adds their zone maps; copies have none. If it fails for a file, that file is as before, and the other files
+/// get theirs; the exit status is 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
@@ -64,7 +65,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
     if args.zone_maps {
-        return locations.iter().try_for_each(|location| add_zones(args, location, console));
+        return console.for_each(&locations, None, |location| add_zones(args, location, console));
     }
     let is_secret = |file: &str| local_path(file).is_none() && display_name(file) != file;
     if let Some(location) = locations.iter().find(|location| is_secret(&location.file)) {

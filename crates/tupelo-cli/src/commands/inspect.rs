@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, storage)?;
     let page = args.html.as_deref().map(|path| open_page(path, args, &locations)).transpose()?;
     let (mut all, mut is_first) = (Vec::new(), true);
-    let done = super::for_each(&locations, console, args.json.then_some("inspect"), |location| {
+    let done = console.for_each(&locations, args.json.then_some("inspect"), |location| {
         let file = args.reading.open_file(location, console)?;
         for table in tables(&file, location)? {
             let table = table?;

@@ -58,7 +58,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut is_first = true;
     let storage = args.reading.storage()?;
-    super::for_each(&find(&args.inputs, storage)?, console, args.json.then_some("ls"), |location| {
+    console.for_each(&find(&args.inputs, storage)?, args.json.then_some("ls"), |location| {
         let mut text = console.text();
         if !std::mem::take(&mut is_first) {
             text.end_line();

@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
-use serde_json::json;
 use tupelo::dataset::{FieldPolicy, opened_at_once};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
@@ -40,7 +39,6 @@ use crate::failure::Failure;
 use crate::help;
 use crate::inputs::{check_not_standard_output, repeated};
 use crate::parse::{Bytes, Entries};
-use crate::table::things;
 
 /// Options of all commands.
 #[derive(Debug, clap::Args)]
@@ -471,48 +469,6 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
             failure.with_hint(format!("`tupelo ls {}` lists the contents of the file", display_name(&location.file)))
         }
         false => failure,
-    }
-}
-
-/// Runs a command for each of several files. After an error it continues with the next file. If the command prints a
-/// JSON document for each file, the document of a failed file contains the error.
-fn for_each<L: fmt::Display>(
-    locations: &[L],
-    console: &Console,
-    document: Option<&str>,
-    mut run: impl FnMut(&L) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut run = |location: &L| {
-        let before = console.documents();
-        let done = run(location);
-        if let (Err(failure), Some(document)) = (&done, document)
-            && console.documents() == before
-            && !crate::console::pipe_is_closed()
-        {
-            console.print_json(document, json!({ "file": location.to_string(), "error": failure.message }))?;
-        }
-        done
-    };
-    let [_, _, ..] = locations else {
-        return locations.iter().try_for_each(run);
-    };
-    let (mut failed, mut status) = (0, 0);
-    for location in locations {
-        if let Err(failure) = run(location) {
-            if crate::console::pipe_is_closed() {
-                return Err(failure);
-            }
-            console.fail(&failure);
-            status = status.max(failure.status);
-            failed += 1;
-        }
-    }
-    match failed {
-        0 => Ok(()),
-        _ => Err(Failure {
-            status,
-            ..Failure::new(format_args!("{failed} of {} failed", things(locations.len() as u64, "file")))
-        }),
     }
 }
 

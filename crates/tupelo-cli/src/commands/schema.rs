@@ -52,7 +52,7 @@ type Columns = HashMap<String, Vec<ColumnInfo>>;
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut is_first = true;
-    super::for_each(&locations, console, args.json.then_some("schema"), |location| {
+    console.for_each(&locations, args.json.then_some("schema"), |location| {
         let table = args.reading.open(location, args.attributes.as_deref(), console)?;
         if locations.len() > 1 && !args.json {
             let mut head = console.text();

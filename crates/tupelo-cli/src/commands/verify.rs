@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         };
     }
     let mut without_ntuple = 0;
-    super::for_each(&locations, console, args.json.then_some("verify"), |location| {
+    console.for_each(&locations, args.json.then_some("verify"), |location| {
         let done = match args.repair {
             true => repair(args, location, console),
             false => check(args, location, locations.len() > 1, console),

@@ -39,7 +39,7 @@ pub trait Events {
     /// Schema of all batches.
     ///
     /// # Errors
-    /// Those of reading what the events are made from.
+    /// Those of reading what the events are made from; arguments that do not fit each other.
     fn schema(&self) -> Result<Schema>;
 
     /// The events. An interrupt takes effect after a batch, so batches should take well below a second.
@@ -59,13 +59,15 @@ pub trait Events {
 
 pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Result<(), Failure> {
     let OutputOptions { output, ntuple: options, target, .. } = events.output();
+    let target = target.with_operand();
     let to = target.locate(output, None)?;
+    let schema = events.schema()?;
     let name = to.ntuple_name().unwrap_or(events.ntuple());
     let mut progress = console.progress(name, events.entries(), "events");
     let mut written = None;
     target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {
         let (mut ntuple, is_new) = match target.destination(file, name)? {
-            Destination::New => (file.ntuple(name, &events.schema()?, options.options())?, true),
+            Destination::New => (file.ntuple(name, &schema, options.options())?, true),
             Destination::Existing => (file.append(name, options.options())?, false),
         };
         for batch in events.batches()? {

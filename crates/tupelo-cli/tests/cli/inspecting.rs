@@ -167,6 +167,21 @@ fn attribute_sets_are_listed() {
 }
 
 #[test]
+fn zone_maps_are_added_to_the_other_files_if_one_fails() {
+    let place = Place::new();
+    let (first, last, broken) = (place.b2hhh(), place.nanoaod(), place.path("broken.root"));
+    fs::write(&broken, b"root").expect("a file");
+    // Regression: the files after the one that failed were left as they were.
+    let error = tupelo(&["index", "--zone-maps", &first, &broken, &last]).fails(1);
+    assert!(error.contains("broken.root") && error.contains("1 of 3 files failed"), "{error}");
+    for file in [&first, &last] {
+        let report = tupelo(&["inspect", file, "--json"]).json();
+        assert_eq!(report["attribute_sets"].as_array().map(Vec::len), Some(1), "{file}");
+    }
+    assert_eq!(fs::read(&broken).expect("a file"), b"root");
+}
+
+#[test]
 fn a_query_is_what_explain_says() {
     let place = Place::new();
     let file = place.nanoaod();

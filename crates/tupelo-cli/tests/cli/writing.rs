@@ -18,6 +18,22 @@ fn the_same_seed_gives_the_same_events() {
 }
 
 #[test]
+fn the_generator_names_and_refuses_its_own_options() {
+    let place = Place::new();
+    let path = place.path("a.root");
+    let arguments = ["generate", "b2hhh", "--events", "10", &path];
+    // Regression: the option was ignored, and the events were others than those of the file.
+    let error = tupelo(&[&arguments[..], &["--from", "events.root"]].concat()).fails(2);
+    assert!(error.contains("error: --from events.root is for physlite"), "{error}");
+    assert!(!std::fs::exists(&path).expect("a folder"), "nothing is written");
+    tupelo(&arguments).ok();
+    // Regression: the hint named -o, which the program does not have.
+    let error = tupelo(&arguments).fails(2);
+    assert!(error.contains("hint: --force replaces it; --append adds to it"), "{error}");
+    tupelo(&[&arguments[..], &["--force"]].concat()).ok();
+}
+
+#[test]
 fn copies_have_the_same_entries() {
     let place = Place::new();
     let file = place.nanoaod();

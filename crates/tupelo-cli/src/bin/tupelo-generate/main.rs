@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use arrow_array::{ArrayRef, RecordBatch};
 use clap::Parser;
 use tupelo::schema::Schema;
-use tupelo::{FileWriter, Result};
+use tupelo::{Error, FileWriter, Result};
 use tupelo_cli::{Events, OutputOptions};
 
 use crate::physlite::Original;
@@ -99,6 +99,10 @@ impl Events for Arguments {
     }
 
     fn schema(&self) -> Result<Schema> {
+        if let (Kind::B2hhh | Kind::Nanoaod, Some(file)) = (self.kind, &self.from) {
+            let refused = format!("--from {file} is for physlite: other events are not drawn from those of a file");
+            return Err(Error::invalid_argument(refused));
+        }
         match self.kind {
             Kind::B2hhh => Schema::from_arrow(&b2hhh::schema()),
             Kind::Nanoaod => Schema::from_arrow(&nanoaod::schema()),

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_folder = |name: &&String| local_path(name).is_some_and(Path::is_dir);
     let (folders, uris): (Vec<String>, Vec<String>) = args.uris.iter().cloned().partition(|name| is_folder(&name));
     let uris = [folders, stored_uris(&uris, storage, matching_objects)?].concat();
-    super::super::for_each(&uris, console, args.json.then_some("gc"), |uri| {
+    console.for_each(&uris, args.json.then_some("gc"), |uri| {
         if let Some(folder) = local_path(uri).filter(|_| is_folder(&uri)) {
             return clean(args, uri, folder, console);
         }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = args.directories.iter().map(|argument| Location::parse(argument));
     let files = by_file(locations, "`mkdir` of the shell makes directories of the system")?;
-    super::super::for_each(&files, console, None, |Named { file, names }| {
+    console.for_each(&files, None, |Named { file, names }| {
         update(file, |writer| names.iter().try_for_each(|name| make(writer, file, name.trim_matches('/'), console)))
     })
 }

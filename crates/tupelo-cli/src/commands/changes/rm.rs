@@ -50,8 +50,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let uris = stored_uris(&uris, storage, matching_files)?;
     let locations: Vec<Location> = find(&names, storage)?;
     let files = by_file(locations, "`rm FILE` of the shell removes a file")?;
-    super::super::for_each(&files, console, None, |named| remove(args, named, storage, console))?;
-    super::super::for_each(&uris, console, None, |uri| {
+    console.for_each(&files, None, |named| remove(args, named, storage, console))?;
+    console.for_each(&uris, None, |uri| {
         let collector = Collector::new(uri, storage)?;
         let (found, done) = match args.dry_run {
             true => (collector.find_visible()?, "would be removed"),

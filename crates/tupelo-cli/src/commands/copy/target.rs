@@ -117,9 +117,9 @@ pub(crate) struct Target {
     /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
-    /// Whether the output is the first operand.
+    /// Whether the output is an operand with a place of its own, which needs no `-o`.
     #[arg(skip)]
-    is_first: bool,
+    is_operand: bool,
 }
 
 /// How an ntuple is added to a file.
@@ -134,7 +134,15 @@ pub(crate) enum Destination {
 impl Target {
     /// An existing file to which something is added.
     pub(crate) fn adding() -> Self {
-        Self { append: true, force: false, name: None, extend: true, new_cycle: false, mapping: None, is_first: false }
+        Self {
+            append: true,
+            force: false,
+            name: None,
+            extend: true,
+            new_cycle: false,
+            mapping: None,
+            is_operand: false,
+        }
     }
 
     /// Whether an existing file may be added to.
@@ -285,16 +293,16 @@ impl Target {
             },
         }
         Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
-            (Some(_), true) if self.is_first => "--force replaces it; --append adds to it".to_owned(),
+            (Some(_), true) if self.is_operand => "--force replaces it; --append adds to it".to_owned(),
             (Some(_), true) => format!("--force -o {name} replaces it; --append adds to it"),
             (Some(_), false) => format!("--force -o {name} replaces it"),
             (None, _) => "--force replaces it".to_owned(),
         }))
     }
 
-    /// The same for a command whose first operand is the output.
-    pub(crate) fn first(&self) -> Self {
-        Self { is_first: true, ..self.clone() }
+    /// The same for a command where the output is an operand with a place of its own.
+    pub(crate) fn with_operand(&self) -> Self {
+        Self { is_operand: true, ..self.clone() }
     }
 
     /// Whether entries are added to an existing ntuple.
