@@ -128,12 +128,12 @@ impl Attempts {
     fn late(&self) -> Failure {
         let seconds = self.limits.total.as_secs_f64();
         let late = Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
-        self.explained(late)
+        self.with_last(late)
     }
 
-    /// A failure because the time is up, with the failure before it: an attempt, or a request that it consists of, only
-    /// knows that there is no time left.
-    fn explained(&self, failure: Failure) -> Failure {
+    /// Adds why the last attempt failed, if this failure is that the total time is over. A request inside an attempt may
+    /// report that, and does not know the earlier attempts.
+    fn with_last(&self, failure: Failure) -> Failure {
         let is_late = !failure.is_transient && failure.kind == ErrorKind::Timeout;
         match &self.last {
             Some(last) if is_late && !failure.reason.contains(last) => {
@@ -178,7 +178,7 @@ impl Attempts {
 
     /// The failure that ends the request, with the number of attempts.
     fn counted(&self, failure: Failure) -> Failure {
-        let mut failure = self.explained(failure);
+        let mut failure = self.with_last(failure);
         if self.failed > 1 {
             let seconds = self.started.elapsed().as_secs_f64();
             failure.reason += &format!(" ({} attempts in {seconds:.1} s)", self.failed);
@@ -263,7 +263,7 @@ mod tests {
         let limits = Limits { total: Duration::from_secs(30), ..Limits::default() };
         let mut request = Attempts::new(&limits);
         request.again(Failure::transient(ErrorKind::Timeout, "silence"), false).await.unwrap();
-        // The time ends while an attempt opens the file again, by attempts of its own.
+        // The second attempt runs out of time while it opens the file again, which has its own attempts.
         let opening = request.of_same_call();
         let open = async || opening.counted(opening.run(std::future::pending::<Result<(), _>>()).await.unwrap_err());
         let failure = request.run(async { Err::<(), _>(open().await) }).await.unwrap_err();
