@@ -29,8 +29,8 @@ use crate::table::things;
 /// attribute set. A cut such as 'run == 7 and MET_pt > 200' then reads only ranges in which it can be true; `tupelo
 /// explain` shows what is left. With --bloom, each range also gets a Bloom filter of its values, with which 'event == 7'
 /// reads few ranges even if the values are not sorted. ROOT reads the file as before. After entries were added, the same
-/// command adds their zone maps; copies have none. If it fails for a file, that file is as before, and the other files
-/// get theirs; the exit status is 1.
+/// command adds their zone maps; copies have none. If a file fails, it is unchanged, the other files still get their
+/// zone maps, and the exit status is not 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json

@@ -39,7 +39,7 @@ pub trait Events {
     /// Schema of all batches.
     ///
     /// # Errors
-    /// Those of reading what the events are made from; arguments that do not fit each other.
+    /// Those of reading what the events are made from; invalid argument if options contradict each other.
     fn schema(&self) -> Result<Schema>;
 
     /// The events. An interrupt takes effect after a batch, so batches should take well below a second.
@@ -59,7 +59,7 @@ pub trait Events {
 
 pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Result<(), Failure> {
     let OutputOptions { output, ntuple: options, target, .. } = events.output();
-    let target = target.with_operand();
+    let target = target.positional();
     let to = target.locate(output, None)?;
     let schema = events.schema()?;
     let name = to.ntuple_name().unwrap_or(events.ntuple());

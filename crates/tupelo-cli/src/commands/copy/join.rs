@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let name = to.ntuple_name().unwrap_or_else(|| without_cycle(table.path())).to_owned();
     let is_own_target = inputs.contain(&to);
     let mut summary = None;
-    args.target.with_operand().write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.positional().write(&to, &inputs, storage, |writer, interrupt| {
         let names = std::iter::once(name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for destination in destinations {

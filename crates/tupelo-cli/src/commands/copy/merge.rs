@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let skipped: usize = chosen.iter().map(|it| it.skipped.len()).sum();
     let mut left_out: Vec<String> = Vec::new();
     let mut summaries = Vec::new();
-    args.target.with_operand().write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.positional().write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
         let mut has_objects = false;

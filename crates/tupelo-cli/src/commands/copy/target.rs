@@ -117,9 +117,9 @@ pub(crate) struct Target {
     /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
-    /// Whether the output is an operand with a place of its own, which needs no `-o`.
+    /// Whether the output is a positional argument of its own, so that `-o` is not needed.
     #[arg(skip)]
-    is_operand: bool,
+    is_positional: bool,
 }
 
 /// How an ntuple is added to a file.
@@ -141,7 +141,7 @@ impl Target {
             extend: true,
             new_cycle: false,
             mapping: None,
-            is_operand: false,
+            is_positional: false,
         }
     }
 
@@ -293,16 +293,16 @@ impl Target {
             },
         }
         Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
-            (Some(_), true) if self.is_operand => "--force replaces it; --append adds to it".to_owned(),
+            (Some(_), true) if self.is_positional => "--force replaces it; --append adds to it".to_owned(),
             (Some(_), true) => format!("--force -o {name} replaces it; --append adds to it"),
             (Some(_), false) => format!("--force -o {name} replaces it"),
             (None, _) => "--force replaces it".to_owned(),
         }))
     }
 
-    /// The same for a command where the output is an operand with a place of its own.
-    pub(crate) fn with_operand(&self) -> Self {
-        Self { is_operand: true, ..self.clone() }
+    /// The target of a command whose output is a positional argument of its own.
+    pub(crate) fn positional(&self) -> Self {
+        Self { is_positional: true, ..self.clone() }
     }
 
     /// Whether entries are added to an existing ntuple.
