@@ -13,7 +13,7 @@ use tupelo::Error;
 use tupelo::ops::copy::{CopyOptions, copy};
 use tupelo::ops::inspect;
 use tupelo::reader::{ChainPart, Read, Skipped, Tree, TreeCache};
-use tupelo::schema::{Field, Schema};
+use tupelo::schema::Schema;
 
 use crate::arrow;
 use crate::attributes::Attributes;
@@ -248,15 +248,17 @@ impl Table {
     /// All readable fields, parents first, hidden ones last, without the alternatives of variants, which cannot be read
     /// alone.
     fn fields(&self, py: Python<'_>) -> Vec<FieldInfo> {
-        let mut schema = self.inner.schema().clone();
-        // The sort is stable.
-        schema.fields.sort_by_key(Field::is_hidden);
-        table::fields(py, &schema)
+        table::fields(py, table::hidden_last(self.inner.schema()))
+    }
+
+    /// The dotted paths of `fields`.
+    fn paths(&self) -> Vec<String> {
+        table::paths(table::hidden_last(self.inner.schema())).map(|(path, _)| path).collect()
     }
 
     /// Number of fields that are not hidden.
-    fn num_listed_fields(&self, py: Python<'_>) -> usize {
-        table::fields(py, &self.inner.schema().listed()).len()
+    fn num_listed_fields(&self) -> usize {
+        table::paths(self.inner.schema().fields.iter().filter(|field| !field.is_hidden())).count()
     }
 
     /// Stored sizes, from metadata only.
@@ -466,7 +468,7 @@ impl Table {
 /// The fields of what reading gives, as [`Table::fields`] lists them: of an ntuple that is not open.
 #[pyfunction]
 pub(crate) fn schema_fields(py: Python<'_>, schema: PySchema) -> PyResult<Vec<FieldInfo>> {
-    let read = || Ok(table::fields(py, &Schema::from_arrow(&schema.into_inner())?));
+    let read = || Ok(table::fields(py, Schema::from_arrow(&schema.into_inner())?.fields.iter()));
     read().or_raise(py)
 }
 

@@ -103,18 +103,31 @@ pub(crate) struct Batch {
     pub(crate) data: Py<PyAny>,
 }
 
-/// All fields, parents first.
-pub(crate) fn fields(py: Python<'_>, schema: &Schema) -> Vec<FieldInfo> {
-    let paths = schema.paths();
-    // Parents come first, so the nearest field above is the last one whose path is a prefix.
-    let mut above: Vec<(usize, String)> = Vec::new();
-    let mut fields = Vec::with_capacity(paths.len());
+/// The top-level fields, hidden ones last.
+pub(crate) fn hidden_last(schema: &Schema) -> impl Iterator<Item = &Field> {
+    let listed = schema.fields.iter().filter(|field| !field.is_hidden());
+    listed.chain(schema.fields.iter().filter(|field| field.is_hidden()))
+}
+
+/// Dotted paths of these fields and their subfields, parents first, with the fields; without the alternatives of
+/// variants, which cannot be read alone.
+pub(crate) fn paths<'a>(top_level: impl Iterator<Item = &'a Field>) -> impl Iterator<Item = (String, &'a Field)> {
     let mut variant = None;
-    for (path, field) in paths {
+    top_level.flat_map(Field::paths).filter(move |(path, field)| {
         if variant.as_ref().is_some_and(|variant: &String| path.starts_with(variant)) {
-            continue;
+            return false;
         }
         variant = holds_variant(field).then(|| format!("{path}."));
+        true
+    })
+}
+
+/// What is known of these fields and their subfields.
+pub(crate) fn fields<'a>(py: Python<'_>, top_level: impl Iterator<Item = &'a Field>) -> Vec<FieldInfo> {
+    // Parents come first, so the nearest field above is the last one whose path is a prefix.
+    let mut above: Vec<(usize, String)> = Vec::new();
+    let mut fields = Vec::new();
+    for (path, field) in paths(top_level) {
         let index = fields.len();
         let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
         while above.last().is_some_and(|(_, parent)| !is_below(parent)) {

