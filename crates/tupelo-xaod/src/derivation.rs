@@ -435,7 +435,7 @@ impl Names<'_> {
 fn move_trees(
     (file, name): (&FileWriter, &str),
     count: usize,
-    open: impl FnMut(usize) -> Result<Tree>,
+    open: impl Fn(usize) -> Result<Tree> + Sync,
     derived: &mut Derived,
 ) -> Result<()> {
     let go_on = &mut |_| ControlFlow::Continue(());

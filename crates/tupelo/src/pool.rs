@@ -17,7 +17,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tupelo_storage::cancel::{self, POLL_INTERVAL, Scope, with_flag};
 
-pub(crate) use self::ahead::Ahead;
+pub(crate) use self::ahead::{Ahead, one_ahead};
 pub(crate) use self::background::{Background, is_concurrent};
 use crate::{Error, ErrorKind, Result};
 

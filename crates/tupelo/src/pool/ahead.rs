@@ -1,11 +1,13 @@
 //! Tasks in order. Other threads begin a few of them ahead.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread;
 
 use tupelo_storage::cancel::{Scope, with_flag};
 
-use super::{Spawned, begin, check, is_concurrent, pool, thread_failed};
+use super::{Spawned, Waiting, begin, check, is_concurrent, pool, thread_failed};
 use crate::Result;
 
 /// Tasks that run ahead of the one whose result is wanted.
@@ -44,10 +46,83 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
     }
 }
 
+/// Passes the results of `work` for the numbers below `count` to `consume`, in order, until it breaks. Where [other
+/// threads](is_concurrent) may work, the next result is made while `consume` has one.
+pub(crate) fn one_ahead<T: Send, B>(
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
+    mut consume: impl FnMut(T) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>> {
+    if !is_concurrent() {
+        return Ok((0..count).map(work).try_for_each(consume));
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let mut ahead: Option<Waiting<'_, T>> = None;
+        let mut ended = Ok(ControlFlow::Continue(()));
+        for number in 0..count {
+            let result = match ahead.take() {
+                Some(begun) => begun.join(),
+                None => Some(work(number)),
+            };
+            let Some(result) = result else {
+                ended = Err(thread_failed());
+                break;
+            };
+            let next = number + 1;
+            ahead = if next < count { Waiting::begin(scope, move || work(next)) } else { None };
+            if let ControlFlow::Break(value) = consume(result) {
+                ended = Ok(ControlFlow::Break(value));
+                break;
+            }
+        }
+        // The scope would pass on a panic of a thread that was not joined.
+        let _ = ahead.map(Waiting::join);
+        ended
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::Error;
+
+    #[test]
+    fn one_result_is_made_ahead() {
+        let (made, mut seen) = (AtomicUsize::new(0), Vec::new());
+        let make = |number: usize| {
+            made.fetch_max(number + 1, Ordering::Relaxed);
+            number
+        };
+        let ended = one_ahead(100, make, |number| {
+            seen.push(number);
+            assert!(made.load(Ordering::Relaxed) <= number + 2, "more than one ahead");
+            if number == 41 { ControlFlow::Break("enough") } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(ended.unwrap(), ControlFlow::Break("enough"));
+        assert_eq!(seen, (0..42).collect::<Vec<_>>());
+        assert_eq!(one_ahead(3, make, |_| ControlFlow::<()>::Continue(())).unwrap(), ControlFlow::Continue(()));
+    }
+
+    /// The thread of a result that is not wanted any more may panic.
+    #[test]
+    fn a_panic_ahead_is_an_error_if_its_result_is_wanted() {
+        let panics = |number: usize| assert_ne!(number, 1, "on purpose");
+        for wanted in [1, 2] {
+            let mut calls = 0;
+            let consume = |()| {
+                calls += 1;
+                if calls == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            if is_concurrent() {
+                let ended = one_ahead(3, panics, consume);
+                assert_eq!(ended.is_err(), wanted == 2);
+                assert_eq!(calls, 1);
+            }
+        }
+    }
 
     #[test]
     fn results_come_in_the_order_of_tasks() {

@@ -8,7 +8,7 @@ use tupelo_ttree::moved::BranchForm;
 use crate::reader::{Skipped, Tree, TreeExtras};
 use crate::schema::FieldPolicy;
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, pool};
 
 /// What became of the trees of a path.
 #[derive(Debug, Default)]
@@ -20,7 +20,8 @@ pub struct MergedTree {
     pub left_out: Vec<Skipped>,
 }
 
-/// Writes the entries of `count` trees as one tree. `open` opens them by number; one is open at a time.
+/// Writes the entries of `count` trees as one tree. `open` opens them by number; the next one is opened while the baskets of
+/// one are copied, if [other threads](crate::set_threads) may work.
 ///
 /// Baskets are copied as they are stored, unless the options say otherwise. The tree keeps classes, titles and all else of the
 /// first one. What cannot be copied in this way is left out. `progress` receives the stored bytes that are done, and may end
@@ -29,10 +30,10 @@ pub struct MergedTree {
 /// # Errors
 /// Those of `open`; invalid argument for trees that have other branches than the first one; not found, with near names, for
 /// options that match no branch; corrupt where a tree is damaged; those of writing.
-pub fn merge_tree<E: From<Error>>(
+pub fn merge_tree<E: From<Error> + Send>(
     path: &str,
     count: usize,
-    mut open: impl FnMut(usize) -> Result<Tree, E>,
+    open: impl Fn(usize) -> Result<Tree, E> + Sync,
     to: &FileWriter,
     options: MoveOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -40,20 +41,34 @@ pub fn merge_tree<E: From<Error>>(
     let mut writer = to.moved_tree(path, options)?;
     let (mut merged, mut before) = (MergedTree::default(), 0);
     let mut later = LaterTrees::default();
-    for number in 0..count {
-        let mut done = 0;
+    let opened = |number| {
         let tree = open(number)?;
+        let movable = tree.source().movable();
+        Ok::<_, E>((tree, movable))
+    };
+    let ended = pool::one_ahead(count, opened, |opened| {
+        let (tree, movable) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return ControlFlow::Break(Err(error)),
+        };
         later.add(&tree);
-        let appended = writer.append(&tree, &mut |now| {
+        let mut done = 0;
+        let appended = writer.append_movable(&tree, movable, &mut |now| {
             done = now;
             progress(before + now)
         });
         before += done;
         match appended {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => return refused(writer.abandon(), error, path),
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(Ok(None)),
+            Err(error) => ControlFlow::Break(Ok(Some(error))),
         }
+    })?;
+    if let ControlFlow::Break(ended) = ended {
+        return match ended? {
+            None => Ok(None),
+            Some(error) => refused(writer.abandon(), error, path),
+        };
     }
     match writer.finish() {
         Ok(written) => merged.written = Some(written),

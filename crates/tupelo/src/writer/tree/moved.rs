@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
 use tupelo_ttree::tree::Stored;
@@ -109,8 +110,21 @@ impl MovedTreeWriter {
     /// Invalid argument for a tree with other branches than the first one; unsupported, with the reason, for one whose
     /// baskets cannot be moved; those of reading and writing. After any of them the tree can only be abandoned.
     pub fn append(&mut self, tree: &Tree, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<bool> {
+        self.append_movable(tree, tree.source().movable(), progress)
+    }
+
+    /// The same, with what [`TreeSource::movable`] returned.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(crate) fn append_movable(
+        &mut self,
+        tree: &Tree,
+        movable: Result<(MovableTree, StreamerInfos)>,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<bool> {
         self.check_open().map_err(|error| self.context(error))?;
-        self.try_append(tree, progress).inspect_err(|error| {
+        self.try_append(tree, movable, progress).inspect_err(|error| {
             self.closed.get_or_insert_with(|| format!("an earlier write failed ({error})"));
             self.sink.reported();
         })
@@ -150,9 +164,14 @@ impl MovedTreeWriter {
         }
     }
 
-    fn try_append(&mut self, tree: &Tree, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<bool> {
+    fn try_append(
+        &mut self,
+        tree: &Tree,
+        movable: Result<(MovableTree, StreamerInfos)>,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<bool> {
         let source = tree.source();
-        let (mut movable, infos) = source.movable().map_err(|error| tree.context(error))?;
+        let (mut movable, infos) = movable.map_err(|error| tree.context(error))?;
         let chosen = self.options.choose(&mut movable, &infos).and_then(|()| Ok(movable.check()?));
         chosen.map_err(|error| tree.context(error))?;
         if self.options.recuts() {
