@@ -35,6 +35,7 @@ TAKEN, TAKES = 100, 31
 """Random entries of a call, and calls of `take`, each with other entries."""
 TAKE_SIZES = {"as written": [], "for single entries": ["--page-bytes", "16KiB", "--compression", "lz4:4"]}
 """How the events are written that `take` reads: with the options that `tupelo tune --takes` recommends, too."""
+ALL_THREADS, ONE_THREAD = "Tupelo", "Tupelo, one thread"
 CAT_FACTOR, HADD_FACTOR, DIFF_FACTOR = 0.9, 3.0, 0.5
 JOB_SECONDS = 900
 
@@ -116,13 +117,15 @@ def merge(rows: Operations, inputs: list[Path], row: str = "operations-merge") -
         size,
         {
             "cat": lambda: concatenate(inputs, plain),
-            "Tupelo": lambda: rows.run("merge", str(ours), *names, "--force"),
+            ALL_THREADS: lambda: rows.run("merge", str(ours), *names, "--force", threads=0),
+            ONE_THREAD: lambda: rows.run("merge", str(ours), *names, "--force"),
             "hadd": lambda: hadd(inputs, theirs),
         },
         [ours, theirs, plain],
     )
-    rows.target(row, times, "Tupelo", "cat", CAT_FACTOR)
-    rows.target(row, times, "Tupelo", "hadd", HADD_FACTOR)
+    for own in (ALL_THREADS, ONE_THREAD):
+        rows.target(row, times, own, "cat", CAT_FACTOR)
+        rows.target(row, times, own, "hadd", HADD_FACTOR)
     rows.run("merge", str(ours), *names, "--force")
     if "hadd" in times:
         hadd(inputs, theirs)
@@ -176,11 +179,13 @@ def slim(rows: Operations, _: list[Path]) -> None:
         size,
         {
             "cat of the kept bytes": lambda: concatenate([kept], plain),
-            "Tupelo": lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM),
+            ALL_THREADS: lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM, threads=0),
+            ONE_THREAD: lambda: rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM),
         },
         [out, plain],
     )
-    rows.target("operations-slim", times, "Tupelo", "cat of the kept bytes", CAT_FACTOR)
+    for own in (ALL_THREADS, ONE_THREAD):
+        rows.target("operations-slim", times, own, "cat of the kept bytes", CAT_FACTOR)
     rows.run("copy", source, "-o", str(out), "--force", "--fields", SLIM)
     rows.run("diff", source, str(out), "--fields", SLIM, threads=0)
 
@@ -196,9 +201,9 @@ def difference(rows: Operations, inputs: list[Path]) -> None:
 
     size = 2 * inputs[0].stat().st_size
     times = rows.compare(
-        "operations-diff", size, {"reading both": read_both, "Tupelo": lambda: rows.run("diff", source, copy)}
+        "operations-diff", size, {"reading both": read_both, ONE_THREAD: lambda: rows.run("diff", source, copy)}
     )
-    rows.target("operations-diff", times, "Tupelo", "reading both", DIFF_FACTOR)
+    rows.target("operations-diff", times, ONE_THREAD, "reading both", DIFF_FACTOR)
 
 
 def many(rows: Operations) -> None:
@@ -222,7 +227,7 @@ def many(rows: Operations) -> None:
         rows.failed.append(f"operations-many: status {status}")
         return
     size = MANY_FILES * small.stat().st_size
-    rows.lines.append(f"| operations-many | Tupelo | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")
+    rows.lines.append(f"| operations-many | {ONE_THREAD} | {seconds:.3f} | {size / seconds / (1 << 20):.0f} |")
     met = "met" if peak <= memory else "missed"
     rows.lines.append(
         f"| operations-many | peak memory in MiB | {peak / (1 << 20):.0f} (wanted {memory >> 20}) | {met} |"
@@ -245,7 +250,7 @@ def run(options: argparse.Namespace) -> int:
     about = machine()
     head = [
         f"# Operations on files, {datetime.now(UTC):%Y-%m-%d}\n",
-        f"{about['cpu']}, {cores()} cores; one thread; median of {options.repeat} after a warm-up, warm page cache; "
+        f"{about['cpu']}, {cores()} cores; median of {options.repeat} after a warm-up, warm page cache; "
         f"{2 * options.events} events in {FILES} files; outputs in {where}.\n",
         "| row | contestant | seconds | MiB/s |\n|---|---|---|---|",
     ]
