@@ -1,11 +1,11 @@
 //! ROOT files and their contents; ntuples in object stores.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+mod lookup;
+
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tupelo_format::container::{Deviation, FileHeader, Rule};
+use tupelo_format::container::{Deviation, FileHeader};
 use tupelo_format::object::{self, Value};
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::streamer::StreamerInfos;
@@ -16,9 +16,9 @@ use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name};
 
 use tupelo_ttree::tree::TREE_CLASSES;
 
+use self::lookup::{check_saved, ntuples, pre_release, trees};
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
-use crate::error::Remedy;
 use crate::source::Metrics;
 use crate::source::{self, FileStore, Metadata, Objects, Origin, Session, TreeSource, and_next, may_be_elsewhere};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
@@ -26,11 +26,6 @@ use crate::{Error, Result, pool};
 
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
-
-/// Classes that a message names.
-const MAX_SHOWN_CLASSES: usize = 3;
-/// Ntuples that a message names.
-const MAX_SHOWN_NAMES: usize = 5;
 
 /// Opens the ntuple of an object store, or its copy in the next store of a mirror if this one cannot be read.
 fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
@@ -505,23 +500,6 @@ impl File {
         }
     }
 
-    fn only_tree(&self, file: &source::File) -> Result<container::Object> {
-        let mut trees = trees(file)?;
-        match (trees.pop(), trees.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                trees.push(last);
-                let names: Vec<_> = trees.iter().map(|object| format!("'{}'", object.path)).collect();
-                Err(Error::invalid_argument(format!(
-                    "the file contains {} trees; specify one as FILE:NAME: {}",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
-            (None, _) => Err(without(file, "the file contains no ntuple and no tree")?),
-        }
-    }
-
     /// Reads an object that the directories list, by its path or as `PATH;CYCLE`: a histogram, a graph, or anything else
     /// that the file's streamer info describes.
     ///
@@ -599,123 +577,4 @@ impl File {
         let source = Metadata::open(session, store, self.page_checksums).map_err(context)?;
         Ntuple::new(source, &object.path).map_err(context)
     }
-
-    fn find(&self, file: &source::File, name: Option<&str>) -> Result<container::Object> {
-        if let Some(name) = name {
-            if let Some(object) = file.find_object(name)? {
-                return Ok(object);
-            }
-            let (known, trees) = (ntuples(file)?, trees(file)?);
-            let what = if trees.is_empty() { "ntuple" } else { "ntuple or tree" };
-            return Err(Error::no_such(what, name, known.iter().chain(&trees).map(|object| object.path.as_str())));
-        }
-        let mut ntuples = ntuples(file)?;
-        match (ntuples.pop(), ntuples.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                ntuples.push(last);
-                let names: Vec<_> = ntuples.iter().map(|object| format!("'{}'", object.path)).collect();
-                Err(Error::invalid_argument(format!(
-                    "the file contains {} ntuples; specify one as FILE:NAME: {}",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
-            (None, _) => Err(without(file, "the file contains no ntuple")?),
-        }
-    }
-
-    /// The error for an object that is not an ntuple: says what it is, and which ntuples exist.
-    #[cold]
-    fn not_an_ntuple(&self, object: &container::Object) -> Error {
-        let (path, class) = (object.path.escape_debug(), object.key.class_name.escape_debug());
-        let is_tree = TREE_CLASSES.contains(&object.key.class_name.as_str());
-        let (what, inside) = match object.key.is_directory() {
-            true => (format!("'{path}' is a directory"), format!("{}/", object.path)),
-            false if is_tree => (format!("'{path}' is a {class}, not an RNTuple"), String::new()),
-            false => (format!("'{path}' is a {class}, neither an RNTuple nor a tree"), String::new()),
-        };
-        let listed = |kind: &str, names: Result<Vec<String>>| {
-            let mut near = names.unwrap_or_default();
-            near.retain(|name| name.starts_with(&inside));
-            let more = if near.len() > MAX_SHOWN_NAMES { ", …" } else { "" };
-            let near: Vec<_> = near.iter().take(MAX_SHOWN_NAMES).map(|it| format!("'{}'", it.escape_debug())).collect();
-            (!near.is_empty()).then(|| format!("the {kind} {}{more}", near.join(", ")))
-        };
-        let trees = if is_tree { None } else { listed("trees", self.tree_names()) };
-        let names = [listed("ntuples", self.ntuple_names()), trees];
-        let names: Vec<String> = names.into_iter().flatten().collect();
-        let place = if inside.is_empty() { "the file" } else { "it" };
-        let hint = match names.is_empty() {
-            true if is_tree => format!("{place} contains no ntuple"),
-            true => format!("{place} contains no ntuple and no tree"),
-            false => format!("{place} contains {}", names.join(" and ")),
-        };
-        let of_tree = match is_tree {
-            true => "; `tupelo import` converts a tree to an ntuple",
-            false => "",
-        };
-        Error::unsupported(format!("{what}; {hint}{of_tree}"))
-    }
-}
-
-fn ntuples(file: &source::File) -> Result<Vec<container::Object>> {
-    Ok(open::newest_ntuples(file.listing()?.objects().map(|(object, _)| object.clone())))
-}
-
-/// The newest cycles of the trees.
-fn trees(file: &source::File) -> Result<Vec<container::Object>> {
-    let listing = file.listing()?;
-    let is_tree = |object: &container::Object| TREE_CLASSES.contains(&object.key.class_name.as_str());
-    Ok(listing.objects().filter(|(object, is_newest)| *is_newest && is_tree(object)).map(|it| it.0.clone()).collect())
-}
-
-/// The error of an ntuple from before format 1.0.
-#[cold]
-fn pre_release(file: &source::File, object: &container::Object) -> Result<Error> {
-    let error = Error::from(file.attempt(|fetched| open::pre_release(fetched, object))?);
-    Ok(error.in_object("ntuple", &object.path))
-}
-
-/// The error of a file without ntuples that can be read: `what`, and what there is instead.
-#[cold]
-fn without(file: &source::File, what: &str) -> Result<Error> {
-    check_saved(file)?;
-    let is_old = |object: &container::Object| object.key.class_name == PRE_RELEASE_CLASS;
-    match file.listing()?.objects().find(|(object, is_newest)| *is_newest && is_old(object)) {
-        Some((object, _)) => pre_release(file, object),
-        None => Ok(Error::not_found(format!("{what}{}", other_objects(file)?))),
-    }
-}
-
-/// Refuses a file whose directories, which were read, lead to no object since they were not saved.
-fn check_saved(file: &source::File) -> Result<()> {
-    match file.session().deviations().list().iter().any(|deviation| deviation.rule == Rule::Saved) {
-        true => {
-            let what = "its objects cannot be found, because its writer did not save the directories";
-            Err(Error::corrupt(what).with_remedy(Remedy::Recover))
-        }
-        false => Ok(()),
-    }
-}
-
-/// The contents of a file without ntuples, for a message: the classes, most frequent first.
-fn other_objects(file: &source::File) -> Result<String> {
-    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (object, is_newest) in file.listing()?.objects() {
-        if is_newest && !object.key.is_directory() {
-            classes.entry(&object.key.class_name).or_default().push(&object.path);
-        }
-    }
-    let mut classes: Vec<_> = classes.into_iter().collect();
-    // Classes most similar to ntuples first.
-    classes.sort_by_key(|(class, paths)| (!TREE_CLASSES.contains(class), Reverse(paths.len())));
-    let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
-        [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),
-        [first, ..] => format!("{} {} ('{}', …)", paths.len(), class.escape_debug(), first.escape_debug()),
-        [] => String::new(),
-    });
-    let shown: Vec<_> = shown.collect();
-    let more = if classes.len() > MAX_SHOWN_CLASSES { " and objects of other classes" } else { "" };
-    Ok(if shown.is_empty() { String::new() } else { format!("; it contains {}{more}", shown.join(", ")) })
 }

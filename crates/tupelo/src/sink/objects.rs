@@ -1,6 +1,8 @@
 //! An object store as a sink: one ntuple, whose objects are written under a name of their own and become visible with the
 //! anchor.
 
+mod checks;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -14,16 +16,14 @@ use tupelo_format::object::Object;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectFolder, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, Keys, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
+use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
+use self::checks::{check_base, check_metadata_class, check_name, not_an_ntuple};
 use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
-use crate::source::{
-    Blob, CLONES, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key,
-    with_default_metadata, write_daos,
-};
+use crate::source::{Blob, CLONES, ObjectKeys, StoreAnchor, anchor_key, clone_key, write_daos};
 use crate::{Error, Result};
 
 /// Maximum number of page lists in an anchor, which then has about 3 KiB.
@@ -296,20 +296,6 @@ fn collected() -> Error {
     Error::invalid_argument(format!("{what} longer than the longest write"))
 }
 
-/// Refuses an ntuple that exists with the default class of metadata, where another class was chosen: pages of both would have
-/// the same keys.
-fn check_metadata_class(namespace: &dyn Namespace, base: &str) -> Result<()> {
-    let Some(other) = with_default_metadata(&namespace.keys()) else { return Ok(()) };
-    match namespace.get(&anchor_key(&other, base), MAX_ANCHOR_BYTES) {
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(_) => {
-            let what = format!("it already exists with daos_metadata_class={DEFAULT_METADATA_CLASS}");
-            Err(Error::invalid_argument(format!("{what}; use this class or another name")))
-        }
-    }
-}
-
 /// The page lists for the anchor, unless they are too many for it.
 fn page_lists(state: &State, manifest: &Manifest) -> Vec<ObjectLink> {
     let link = |&object: &u64| {
@@ -328,39 +314,6 @@ fn attribute_sets(manifest: &Manifest) -> Vec<(String, ObjectDigest)> {
     let sets: Vec<_> = sets.collect();
     let chars: usize = sets.iter().map(|(name, _)| name.len()).sum();
     if sets.len() <= MAX_LISTED && chars <= MAX_NAME_BYTES { sets } else { Vec::new() }
-}
-
-/// Refuses to replace an ntuple with another name, which a DAOS container may have under the same hash.
-fn check_name(namespace: &Arc<dyn Namespace>, base: &str, name: &str) -> Result<()> {
-    let Keys::Daos { .. } = namespace.keys() else { return Ok(()) };
-    let source: Arc<dyn ObjectSource> = Arc::clone(namespace) as _;
-    let found = Objects::open(source, base, name)
-        .and_then(|objects| Metadata::open(objects.session().clone(), Box::new(objects.store()), true));
-    match found {
-        Ok(metadata) => metadata.store().check_name(metadata.descriptor().name()),
-        // What cannot be read may be replaced.
-        Err(_) => Ok(()),
-    }
-}
-
-/// Refuses names that would be mistaken for something else.
-fn check_base(base: &str, name: &str) -> Result<()> {
-    if name.contains(".objects/") {
-        let what = "this folder contains the objects of another ntuple; choose another folder";
-        return Err(Error::invalid_argument(what).in_file(name));
-    }
-    if !base.contains(':') {
-        return Ok(());
-    }
-    let uri = name.rsplit_once(':').map_or(name, |(uri, _)| uri);
-    let what = "the URI of an object store names one ntuple and must not end with :NAME";
-    Err(Error::invalid_argument(format!("{what}; write to {uri} instead")).in_file(name))
-}
-
-#[cold]
-fn not_an_ntuple(name: &str, why: &str) -> Error {
-    let what = "an object that is not an ntuple exists under this name and is not replaced";
-    Error::invalid_argument(format!("{what} ({why}); delete it first or choose another name")).in_file(name)
 }
 
 impl PageSink for ObjectSink {

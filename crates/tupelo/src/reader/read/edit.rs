@@ -1,12 +1,15 @@
 //! Values that a function makes of those of the columns.
 
 use std::fmt;
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::Field as ArrowField;
 
 use super::super::computed::ComputedColumn;
 use super::super::decoded::DecodedFields;
+use super::Read;
+use crate::expression::Expression;
 use crate::{Error, Result};
 
 /// Entries whose values are changed.
@@ -51,10 +54,6 @@ impl fmt::Debug for Edit {
 }
 
 impl Edit {
-    pub(super) fn new(inputs: Vec<ComputedColumn>, apply: Box<Apply>) -> Self {
-        Self { inputs, apply }
-    }
-
     /// What is read beside the columns.
     pub(super) fn inputs(&self) -> &[ComputedColumn] {
         &self.inputs
@@ -81,5 +80,35 @@ impl Edit {
             return Err(Error::invalid_argument("the edit returned columns of other types than it got"));
         }
         Ok(edited)
+    }
+}
+
+impl Read {
+    /// Values that `edit` makes of those of the columns: it gets the columns of some entries, computed ones included, and the
+    /// values of `inputs` for these entries, and returns other values for the same columns.
+    /// ```no_run
+    /// use arrow_array::cast::AsArray;
+    /// use arrow_select::zip::zip;
+    ///
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let inputs = ["run < 300".parse()?, "MET_pt_corrected".parse()?];
+    /// let read = ntuple.read(["MET_pt"])?.with_edit(&inputs, |entries| {
+    ///     let [is_early, corrected] = entries.inputs() else { unreachable!() };
+    ///     Ok(vec![zip(is_early.as_boolean(), corrected, entries.batch().column(0))?])
+    /// })?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Read::with_computed`]. Reading then returns those of `edit`, and invalid argument if it returns columns of
+    /// other types or another number of entries.
+    pub fn with_edit(
+        mut self,
+        inputs: &[Expression],
+        edit: impl Fn(&Entries) -> Result<Vec<ArrayRef>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let inputs = inputs.iter().map(|input| self.compute("", input)).collect::<Result<_>>()?;
+        self.edit = Some(Arc::new(Edit { inputs, apply: Box::new(edit) }));
+        Ok(self)
     }
 }
