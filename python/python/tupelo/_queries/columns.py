@@ -51,8 +51,9 @@ class ColumnReader:
         self.pieces_of_files = list(pieces_of_files)
         """The same entries, in pieces that are within one file."""
         schema = table._core.arrow_schema(request)
-        names = request.order or schema.names
-        self.schema = pa.schema([schema.field(name) for name in names], metadata=schema.metadata)
+        if request.order and request.order != schema.names:
+            schema = pa.schema([schema.field(name) for name in request.order], metadata=schema.metadata)
+        self.schema = schema
         """The `pyarrow.Schema` of all columns."""
         self._patterns = _patterns_of_columns(table, request, self.schema)
 

@@ -24,6 +24,7 @@ LIBRARIES = {"ak": "Awkward Array", "np": "NumPy", "arrow": "PyArrow", "pd": "pa
 
 _OPERATORS = re.compile(r"[\s()+/<>=&|]|\[[^\]]*(:|$)")
 """Characters of expressions that are rare in globs: text with them that matches no field is an expression."""
+_WILDCARDS = re.compile(r"[*?\[\]{}]")
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
@@ -330,7 +331,7 @@ def escape_glob(name: str) -> str:
     >>> escape_glob("jets.pt"), escape_glob("a[0]")
     ('jets.pt', 'a[[]0[]]')
     """
-    return re.sub(r"[*?\[\]{}]", r"[\g<0>]", name)
+    return _WILDCARDS.sub(lambda found: f"[{found[0]}]", name)
 
 
 def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: int) -> tuple[int, int]:
