@@ -16,7 +16,7 @@ use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name};
 
 use tupelo_ttree::tree::TREE_CLASSES;
 
-use self::lookup::{check_saved, ntuples, pre_release, trees};
+use self::lookup::{check_saved, find, ntuples, only_tree, pre_release, trees};
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
 use crate::source::Metrics;
@@ -437,7 +437,7 @@ impl File {
     pub fn ntuple(&self, name: Option<&str>) -> Result<Ntuple> {
         match &self.container {
             Container::Root(file) => {
-                let object = self.find(file, name).map_err(|e| e.in_file(self.name()))?;
+                let object = find(file, name).map_err(|e| e.in_file(self.name()))?;
                 self.ntuple_of(&object)
             }
             Container::Objects(objects) => {
@@ -462,10 +462,10 @@ impl File {
     pub fn table(&self, name: Option<&str>) -> Result<Table> {
         let Container::Root(file) = &self.container else { return self.ntuple(name).map(Table::Ntuple) };
         let object = match name {
-            Some(name) => self.find(file, Some(name)),
+            Some(name) => find(file, Some(name)),
             None => match ntuples(file) {
-                Ok(ntuples) if ntuples.is_empty() => self.only_tree(file),
-                _ => self.find(file, None),
+                Ok(ntuples) if ntuples.is_empty() => only_tree(file),
+                _ => find(file, None),
             },
         };
         let object = object.map_err(|e| e.in_file(self.name()))?;
@@ -544,7 +544,7 @@ impl File {
     /// Opens the newest cycle of an ntuple in a ROOT file, and gives the cycle.
     pub(crate) fn newest_ntuple(&self, path: &str) -> Result<(Ntuple, u16)> {
         let file = self.root_file()?;
-        let object = self.find(file, Some(path))?;
+        let object = find(file, Some(path))?;
         let newest = file.find_object(&object.path)?;
         if newest.is_some_and(|newest| newest.key.cycle != object.key.cycle) {
             return Err(Error::invalid_argument("a newer cycle exists, and only the newest can be continued"));

@@ -18,31 +18,6 @@ const MAX_SHOWN_CLASSES: usize = 3;
 const MAX_SHOWN_NAMES: usize = 5;
 
 impl File {
-    pub(super) fn find(&self, file: &source::File, name: Option<&str>) -> Result<container::Object> {
-        if let Some(name) = name {
-            if let Some(object) = file.find_object(name)? {
-                return Ok(object);
-            }
-            let (known, trees) = (ntuples(file)?, trees(file)?);
-            let what = if trees.is_empty() { "ntuple" } else { "ntuple or tree" };
-            return Err(Error::no_such(what, name, known.iter().chain(&trees).map(|object| object.path.as_str())));
-        }
-        let mut ntuples = ntuples(file)?;
-        match (ntuples.pop(), ntuples.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                ntuples.push(last);
-                let names: Vec<_> = ntuples.iter().map(|object| format!("'{}'", object.path)).collect();
-                Err(Error::invalid_argument(format!(
-                    "the file contains {} ntuples; specify one as FILE:NAME: {}",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
-            (None, _) => Err(without(file, "the file contains no ntuple")?),
-        }
-    }
-
     /// The error for an object that is not an ntuple: says what it is, and which ntuples exist.
     #[cold]
     pub(super) fn not_an_ntuple(&self, object: &container::Object) -> Error {
@@ -75,22 +50,39 @@ impl File {
         };
         Error::unsupported(format!("{what}; {hint}{of_tree}"))
     }
+}
 
-    pub(super) fn only_tree(&self, file: &source::File) -> Result<container::Object> {
-        let mut trees = trees(file)?;
-        match (trees.pop(), trees.is_empty()) {
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                trees.push(last);
-                let names: Vec<_> = trees.iter().map(|object| format!("'{}'", object.path)).collect();
-                Err(Error::invalid_argument(format!(
-                    "the file contains {} trees; specify one as FILE:NAME: {}",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
-            (None, _) => Err(without(file, "the file contains no ntuple and no tree")?),
-        }
+/// The ntuple with this name, or the only one without.
+pub(super) fn find(file: &source::File, name: Option<&str>) -> Result<container::Object> {
+    let Some(name) = name else {
+        return only(file, ntuples(file)?, "ntuples", "the file contains no ntuple");
+    };
+    if let Some(object) = file.find_object(name)? {
+        return Ok(object);
+    }
+    let (known, trees) = (ntuples(file)?, trees(file)?);
+    let what = if trees.is_empty() { "ntuple" } else { "ntuple or tree" };
+    Err(Error::no_such(what, name, known.iter().chain(&trees).map(|object| object.path.as_str())))
+}
+
+/// The only tree of a file without ntuples.
+pub(super) fn only_tree(file: &source::File) -> Result<container::Object> {
+    only(file, trees(file)?, "trees", "the file contains no ntuple and no tree")
+}
+
+/// The only one of the objects; `kind` names several, and `none` says that there are none.
+fn only(file: &source::File, mut objects: Vec<container::Object>, kind: &str, none: &str) -> Result<container::Object> {
+    if objects.len() > 1 {
+        let names: Vec<_> = objects.iter().map(|object| format!("'{}'", object.path)).collect();
+        return Err(Error::invalid_argument(format!(
+            "the file contains {} {kind}; specify one as FILE:NAME: {}",
+            names.len(),
+            names.join(", ")
+        )));
+    }
+    match objects.pop() {
+        Some(object) => Ok(object),
+        None => Err(without(file, none)?),
     }
 }
 
@@ -114,7 +106,7 @@ pub(super) fn pre_release(file: &source::File, object: &container::Object) -> Re
 
 /// The error of a file without ntuples that can be read: `what`, and what there is instead.
 #[cold]
-pub(super) fn without(file: &source::File, what: &str) -> Result<Error> {
+fn without(file: &source::File, what: &str) -> Result<Error> {
     check_saved(file)?;
     let is_old = |object: &container::Object| object.key.class_name == PRE_RELEASE_CLASS;
     match file.listing()?.objects().find(|(object, is_newest)| *is_newest && is_old(object)) {
