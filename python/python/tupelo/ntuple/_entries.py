@@ -617,6 +617,7 @@ class Entries(Fields):
     def _top_level_name(self, path: str) -> str:
         """The name of the top-level field that contains a field."""
         if "." not in path:
+            # Without making `_fields`.
             return path
         index = self._by_path[path]
         while (parent := self._fields[index].parent) is not None:
