@@ -11,6 +11,8 @@ use std::time::Duration;
 const USER: &str = "daemon";
 /// How long a server may take to start.
 const START_ATTEMPTS: u32 = 200;
+/// How often a server is started that crashes before it accepts connections, as one of 200 starts does.
+const MAX_STARTS: u32 = 5;
 
 /// Where plug-ins of the server are installed.
 const PLUGIN_FOLDERS: [&str; 3] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
@@ -63,11 +65,17 @@ impl Server {
 
     /// Waits until it accepts connections.
     fn wait(&mut self) {
+        let mut starts = 1;
         for _ in 0..START_ATTEMPTS {
             if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return;
             }
             if let Some(status) = self.process.try_wait().unwrap() {
+                // Without a code, a signal ended it.
+                if status.code().is_none() && starts < MAX_STARTS {
+                    (self.process, starts) = (launch(self.folder.path()), starts + 1);
+                    continue;
+                }
                 panic!("xrootd: {status}\n{}", self.log());
             }
             std::thread::sleep(Duration::from_millis(50));
