@@ -2,22 +2,29 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tupelo_storage::cancel::{Scope, with_flag};
 
-use super::{Spawned, Waiting, begin, check, is_concurrent, pool, thread_failed};
+use super::{Spawned, Waiting, begin, check, is_concurrent, lock, pool, thread_failed};
 use crate::Result;
 
 /// Tasks that run ahead of the one whose result is wanted.
 const TASKS_AHEAD: usize = 4;
 
-/// The results of tasks, in their order. Without [other threads](is_concurrent), each runs when its result is wanted.
+/// The results of tasks, in their order. Without [other threads](is_concurrent), each runs when its result is wanted. So does
+/// one that no other thread has begun by then.
 pub(crate) struct Ahead<I: Iterator, R> {
     tasks: I,
     work: Arc<dyn Fn(I::Item) -> Result<R> + Send + Sync>,
-    running: VecDeque<Spawned<Result<R>>>,
+    running: VecDeque<Running<I::Item, R>>,
+}
+
+struct Running<T, R> {
+    /// The task until a thread begins it.
+    task: Arc<Mutex<Option<T>>>,
+    done: Spawned<Option<Result<R>>>,
 }
 
 impl<I: Iterator, R> Ahead<I, R> {
@@ -30,19 +37,25 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
     type Item = Result<R>;
 
     fn next(&mut self) -> Option<Result<R>> {
-        let Some(pool) = pool().filter(|_| is_concurrent()) else {
-            return self.tasks.next().map(|task| check().and_then(|()| (self.work)(task)));
-        };
+        let run = |task| check().and_then(|()| (self.work)(task));
+        let Some(pool) = pool().filter(|_| is_concurrent()) else { return self.tasks.next().map(run) };
         let flag = Scope::current().map(|scope| scope.flag());
         while self.running.len() < TASKS_AHEAD
             && let Some(task) = self.tasks.next()
         {
-            let (work, flag) = (Arc::clone(&self.work), flag.clone());
-            let run = move || with_flag(flag, || check().and_then(|()| work(task)));
-            self.running.push_back(begin(&pool, run));
+            let task = Arc::new(Mutex::new(Some(task)));
+            let (work, flag, own) = (Arc::clone(&self.work), flag.clone(), Arc::clone(&task));
+            let take = move || lock(&own).take();
+            let run = move || take().map(|task| with_flag(flag, || check().and_then(|()| work(task))));
+            self.running.push_back(Running { task, done: begin(&pool, run) });
         }
-        let next = self.running.pop_front()?;
-        Some(next.wait().unwrap_or_else(|| Err(thread_failed())))
+        let Running { task, done } = self.running.pop_front()?;
+        // In the condition, the lock would be held while the task runs.
+        let not_begun = lock(&task).take();
+        match not_begun {
+            Some(task) => Some(run(task)),
+            None => Some(done.wait().flatten().unwrap_or_else(|| Err(thread_failed()))),
+        }
     }
 }
 
@@ -85,7 +98,9 @@ pub(crate) fn one_ahead<T: Send, B>(
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
 
+    use super::super::{spawn, threads};
     use super::*;
     use crate::Error;
 
@@ -130,5 +145,21 @@ mod tests {
         assert_eq!(squares, (0..100).map(|n| n * n).collect::<Vec<u64>>());
         let failing = Ahead::new(0..100, |n: u64| if n < 7 { Ok(n) } else { Err(Error::corrupt("seven")) });
         assert_eq!(failing.take_while(Result::is_ok).count(), 7);
+    }
+
+    /// Other threads may be busy for long.
+    #[test]
+    fn tasks_that_no_other_thread_begins_run_on_the_calling_thread() {
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let hold = |_| {
+            let held = Arc::clone(&held);
+            spawn(move || lock(&held).recv().is_err())
+        };
+        let busy: Vec<_> = (0..threads()).filter_map(hold).collect();
+        let by: Vec<_> = Ahead::new(0..20, |_| Ok(thread::current().id())).collect::<Result<_>>().unwrap();
+        drop(release);
+        assert_eq!(by, vec![thread::current().id(); 20]);
+        assert!(busy.into_iter().all(|thread| thread.wait() == Some(true)));
     }
 }
