@@ -158,19 +158,12 @@ impl MovedTree {
 }
 
 impl MovableTree {
-    /// Reads the record of a tree behind a key of `key_bytes`.
+    /// Reads the record of a tree behind a key of `key_bytes`, from which [`Tree::read`] made `tree`.
     ///
     /// # Errors
-    /// Those of [`Tree::read`]; unsupported, with the reason, for a tree that cannot be moved.
-    pub fn read(
-        bytes: Vec<u8>,
-        key_bytes: u16,
-        class_name: &str,
-        infos: &StreamerInfos,
-        memory: &Memory,
-    ) -> Result<Self> {
-        let traced = Traced::read(bytes, key_bytes, class_name, infos, memory)?;
-        let tree = Tree::of(&traced.value, class_name, memory)?;
+    /// Those of [`Traced::read`]; unsupported, with the reason, for a tree that cannot be moved.
+    pub fn read(tree: Tree, bytes: Vec<u8>, key_bytes: u16, infos: &StreamerInfos, memory: &Memory) -> Result<Self> {
+        let traced = Traced::read(bytes, key_bytes, &tree.class_name, infos, memory)?;
         let list = root(&traced).and_then(|root| root.member("fBranches")).map(|member| member.bytes.clone());
         let list = list.ok_or_else(|| Error::unsupported("the tree has no list of branches"))?;
         let is_listed = |object: &TracedObject| {

@@ -93,6 +93,12 @@ impl Compression {
         }
     }
 
+    /// The same codec at the level that takes least time.
+    #[must_use]
+    pub fn fastest(self) -> Self {
+        Self(self.0.map(|(algorithm, _)| (algorithm, 1)))
+    }
+
     /// From ROOT's number, `100 * code + level`; level 0 disables compression, whatever the codec.
     ///
     /// # Errors

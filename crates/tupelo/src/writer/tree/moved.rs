@@ -214,7 +214,11 @@ impl MovedTreeWriter {
             true => self.recut(tree, &movable, &chosen, process_offset, progress)?,
             false => self.move_baskets(tree, &movable, process_offset, progress)?,
         };
-        self.first.get_or_insert(movable);
+        match &self.first {
+            None => self.first = Some(movable),
+            // Freeing its objects takes a millisecond.
+            Some(_) => drop(pool::spawn(move || drop(movable))),
+        }
         Ok(is_done)
     }
 
@@ -299,8 +303,9 @@ impl MovedTreeWriter {
             self.new.index = self.index.get().cloned();
         }
         let names = [first.tree.class_name.as_str(), &first.tree.title];
-        let codec = self.options.compression().or_else(|| first.tree.branches.first().map(codec_of));
-        let compression = codec.unwrap_or(Compression::DEFAULT);
+        // The record is a small part of the file: higher levels save little, but take several percent of the time.
+        let fastest = || first.tree.branches.first().map_or(Compression::DEFAULT, codec_of).fastest();
+        let compression = self.options.compression().unwrap_or_else(fastest);
         self.sink.publish_object(&self.path, names, |key_bytes| first.write(key_bytes, &self.new), compression)?;
         self.sink.end(&self.path);
         self.closed = Some("the tree is finished".to_owned());
@@ -315,7 +320,7 @@ impl MovedTreeWriter {
     }
 }
 
-/// Reads baskets and, if they get another codec, compresses them again.
+/// Reads baskets. Those that get another codec are compressed again, and those of the tree's own record for the first time.
 fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compression>]) -> Result<Vec<Moving>> {
     let source = tree.source();
     let ranges: Vec<BlobRange> = group.iter().filter_map(|basket| basket.range).collect();
@@ -341,10 +346,15 @@ fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compres
         };
         moving.extend(read.transpose().map_err(named)?);
     }
-    pool::map(moving, total, |moving| {
-        let codec = codecs.get(moving.branch).copied().flatten();
-        sealed(moving, codec)
-    })
+    let new_codec = |moving: &Moving| {
+        let chosen = codecs.get(moving.branch).copied().flatten();
+        chosen.or(moving.basket.was_embedded().then_some(moving.codec))
+    };
+    // Passing a basket to another thread costs more than moving it as it is.
+    match moving.iter().any(|it| new_codec(it).is_some()) {
+        true => pool::map(moving, total, |moving| sealed(new_codec(&moving), moving)),
+        false => Ok(moving),
+    }
 }
 
 /// The basket with a key that holds places behind 2 GiB.
@@ -420,18 +430,13 @@ fn of_embedded(place: &Basket, bytes: &[u8]) -> Result<Moving> {
     })
 }
 
-/// The basket with its payload in a codec; those of the tree's own record are not compressed yet.
-fn sealed(moving: Moving, compression: Option<Compression>) -> Result<Moving> {
+/// The basket with its payload in a codec, or as it is.
+fn sealed(codec: Option<Compression>, moving: Moving) -> Result<Moving> {
     pool::check()?;
-    let is_raw = moving.payload.len() == moving.object_bytes as usize;
-    let wanted = match compression {
-        Some(compression) => compression,
-        None if is_raw && moving.basket.was_embedded() => moving.codec,
-        None => return Ok(moving),
-    };
+    let Some(codec) = codec else { return Ok(moving) };
     let mut object = vec![0; moving.object_bytes as usize];
     compression::decompress_into(&moving.payload, &mut object)?;
     let mut packed = Vec::new();
-    compression::compress(wanted, &object, &mut packed)?;
-    Ok(Moving { payload: packed.into(), codec: wanted, ..moving })
+    compression::compress(codec, &object, &mut packed)?;
+    Ok(Moving { payload: packed.into(), codec, ..moving })
 }
