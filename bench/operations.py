@@ -99,7 +99,7 @@ def hadd(inputs: list[Path], out: Path) -> None:
 
 
 def started_merger(inputs: list[Path], out: Path) -> float:
-    """The class behind it, without the time that ROOT takes to start."""
+    """`TFileMerger`, which `hadd` calls, without the time that ROOT takes to start."""
     command = [sys.executable, "-W", "ignore", "-c", MERGER, str(out), *map(str, inputs)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=JOB_SECONDS)
     return float(done.stdout.split()[-1])

@@ -31,16 +31,9 @@ impl Tree {
         infos: &StreamerInfos,
         memory: &Memory,
     ) -> Result<Self> {
-        Self::of(&object::read_behind_key(bytes, key_bytes, class_name, infos, memory)?, class_name, memory)
-    }
-
-    /// The tree of an object of a class.
-    ///
-    /// # Errors
-    /// As [`Tree::read`].
-    pub(crate) fn of(value: &Value, class_name: &str, memory: &Memory) -> Result<Self> {
+        let value = object::read_behind_key(bytes, key_bytes, class_name, infos, memory)?;
         let Some(object) = value.as_object() else {
-            return Err(Error::corrupt(format!("expected a {class_name}, found {}", kind(value))));
+            return Err(Error::corrupt(format!("expected a {class_name}, found {}", kind(&value))));
         };
         let tree = Members(object);
         let mut branches = Branches::new(memory);

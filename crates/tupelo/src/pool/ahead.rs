@@ -29,6 +29,7 @@ struct Running<T, R> {
 
 impl<I: Iterator, R> Ahead<I, R> {
     pub(crate) fn new(tasks: I, work: impl Fn(I::Item) -> Result<R> + Send + Sync + 'static) -> Self {
+        let work = move |task| check().and_then(|()| work(task));
         Self { tasks, work: Arc::new(work), running: VecDeque::new() }
     }
 }
@@ -37,8 +38,9 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
     type Item = Result<R>;
 
     fn next(&mut self) -> Option<Result<R>> {
-        let run = |task| check().and_then(|()| (self.work)(task));
-        let Some(pool) = pool().filter(|_| is_concurrent()) else { return self.tasks.next().map(run) };
+        let Some(pool) = pool().filter(|_| is_concurrent()) else {
+            return self.tasks.next().map(|task| (self.work)(task));
+        };
         let flag = Scope::current().map(|scope| scope.flag());
         while self.running.len() < TASKS_AHEAD
             && let Some(task) = self.tasks.next()
@@ -46,14 +48,14 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
             let task = Arc::new(Mutex::new(Some(task)));
             let (work, flag, own) = (Arc::clone(&self.work), flag.clone(), Arc::clone(&task));
             let take = move || lock(&own).take();
-            let run = move || take().map(|task| with_flag(flag, || check().and_then(|()| work(task))));
+            let run = move || take().map(|task| with_flag(flag, || work(task)));
             self.running.push_back(Running { task, done: begin(&pool, run) });
         }
         let Running { task, done } = self.running.pop_front()?;
         // In the condition, the lock would be held while the task runs.
         let not_begun = lock(&task).take();
         match not_begun {
-            Some(task) => Some(run(task)),
+            Some(task) => Some((self.work)(task)),
             None => Some(done.wait().flatten().unwrap_or_else(|| Err(thread_failed()))),
         }
     }

@@ -110,7 +110,7 @@ impl TreeSource {
         let key = &self.object.key;
         let bytes = self.file.attempt(|fetched| container::object_bytes(fetched, key))?;
         let memory = Memory::new(self.session().budget().left());
-        let movable = MovableTree::read(self.tree.clone(), bytes.to_vec(), key.key_bytes, &infos, &memory)?;
+        let movable = MovableTree::read(self.tree.clone(), bytes, key.key_bytes, &infos, &memory)?;
         Ok((movable, infos))
     }
 
