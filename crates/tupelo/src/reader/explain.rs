@@ -56,6 +56,17 @@ pub struct ExplainedColumn {
     pub requests: u64,
 }
 
+impl ExplainedColumn {
+    /// Adds what is read of the same column elsewhere.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.is_upper_bound |= other.is_upper_bound;
+        self.pages += other.pages;
+        self.stored_bytes += other.stored_bytes;
+        self.unpacked_bytes += other.unpacked_bytes;
+        self.requests += other.requests;
+    }
+}
+
 impl Explanation {
     /// The sum over all columns.
     fn sum(&self, of: impl Fn(&ExplainedColumn) -> u64) -> u64 {

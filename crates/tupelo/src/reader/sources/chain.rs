@@ -13,7 +13,7 @@ use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
-use super::super::explain::{ExplainedColumn, Explanation};
+use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
 use super::zones::ZoneBounds;
 use super::{
@@ -530,17 +530,6 @@ impl EntrySource for Chain {
             found.extend(unreadable.filter(|(path, _)| known.insert(path.clone())));
         }
         Ok(found)
-    }
-}
-
-impl ExplainedColumn {
-    /// Adds what is read of the same column elsewhere.
-    fn add(&mut self, other: &Self) {
-        self.is_upper_bound |= other.is_upper_bound;
-        self.pages += other.pages;
-        self.stored_bytes += other.stored_bytes;
-        self.unpacked_bytes += other.unpacked_bytes;
-        self.requests += other.requests;
     }
 }
 
