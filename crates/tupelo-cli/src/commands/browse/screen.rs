@@ -90,7 +90,7 @@ pub(super) fn run(app: &mut App, reader: &mut Reader) -> Result<(), Failure> {
             return Err(interrupt.failure());
         }
         if is_closed() {
-            return Err(Failure::new("the terminal was closed"));
+            return Err(closed());
         }
         for (node, answer) in reader.answers() {
             app.take(node, answer);
@@ -102,7 +102,7 @@ pub(super) fn run(app: &mut App, reader: &mut Reader) -> Result<(), Failure> {
         }
         if std::mem::take(&mut is_changed) {
             let drawn = screen.terminal.draw(|frame| draw(frame, app));
-            drawn.map_err(|error| Failure::new(format_args!("cannot write to the terminal: {error}")))?;
+            drawn.map_err(|error| failed("write to", &error))?;
         }
         let mut wait = WAITS[usize::from(!reader.is_busy())];
         // Several keys are one step: a key that is held down may come faster than the screen is drawn.
@@ -141,12 +141,21 @@ fn inputs() -> Result<Receiver<io::Result<Event>>, Failure> {
 
 /// The next key or size, if it comes in time.
 fn next(inputs: &Receiver<io::Result<Event>>, wait: Duration) -> Result<Option<Event>, Failure> {
-    let unread = |error: io::Error| Failure::new(format_args!("cannot read from the terminal: {error}"));
+    let unread = |error: io::Error| failed("read from", &error);
     match inputs.recv_timeout(wait) {
         Ok(input) => input.map(Some).map_err(unread),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(RecvTimeoutError::Disconnected) => Err(unread(io::ErrorKind::UnexpectedEof.into())),
     }
+}
+
+/// Why the terminal cannot be used: it may have been closed meanwhile.
+fn failed(verb: &str, error: &io::Error) -> Failure {
+    if is_closed() { closed() } else { Failure::new(format_args!("cannot {verb} the terminal: {error}")) }
+}
+
+fn closed() -> Failure {
+    Failure::new("the terminal was closed")
 }
 
 /// Whether the terminal was closed. A process that ignores SIGHUP learns it only so.
