@@ -1,10 +1,11 @@
 //! Baskets of trees to Arrow arrays: each basket is decompressed and read on its own, and the parts are joined.
 
+mod check;
 mod columns;
 mod counters;
 mod probe;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,8 +25,10 @@ use tupelo_ttree::classes::Classes;
 use tupelo_ttree::column::{MAX_EMPTY_ITEMS, left_out, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::{BasketPlace, Stored};
-use tupelo_ttree::{Basket, Branch, Column, ValueLayout, layout};
+use tupelo_ttree::{Basket, Branch, ValueLayout, layout};
 
+pub(crate) use self::check::{BasketCheck, check_baskets};
+use self::check::{counted, other_numbers, stored_bytes};
 use self::columns::{BasketEntries, Piece, joined};
 use self::counters::Counters;
 pub(crate) use self::probe::unreadable;
@@ -76,7 +79,7 @@ pub(crate) fn basket_objects(
             Some(range) => source.fetch(std::slice::from_ref(range))?.pop(),
             None => None,
         };
-        let read = decoder.with_basket(branch, basket, range, fetched, |basket, _| {
+        let read = decoder.with_basket(branch, basket, range, fetched, None, |basket, _| {
             let values = Memory::new(memory.left());
             let read = layout::objects(stored, &classes, &basket, entries, &values)?;
             memory.reserve_values(values.used())?;
@@ -85,89 +88,6 @@ pub(crate) fn basket_objects(
         values.extend(read.map_err(|e| decoder.named(branch, basket, e))?);
     }
     Ok(values)
-}
-
-/// A basket to check.
-pub(crate) struct BasketCheck<'f> {
-    pub(crate) branch: usize,
-    pub(crate) basket: usize,
-    /// Its record; `None` if it is in the record of the tree.
-    pub(crate) range: Option<BlobRange>,
-    /// How its entries are decoded; `None` if unknown.
-    pub(crate) layout: Option<&'f ValueLayout>,
-}
-
-impl BasketCheck<'_> {
-    pub(crate) fn stored_bytes(&self) -> u64 {
-        stored_bytes(self.range.as_ref())
-    }
-}
-
-/// Bytes of a record, if a basket has its own.
-fn stored_bytes(range: Option<&BlobRange>) -> u64 {
-    range.map_or(0, BlobRange::bytes)
-}
-
-/// Baskets of a branch that a thread checks one after the other.
-const RUN_BASKETS: usize = 64;
-
-/// Reads, decompresses and decodes baskets in parallel, and reports the error of each.
-pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) -> Result<Vec<Result<()>>> {
-    let (memory, counters) = (source.request_memory(), Counters::default());
-    let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
-    let total: u64 = baskets.iter().map(BasketCheck::stored_bytes).sum();
-    memory.add_stored(total);
-    let remote = |check: &BasketCheck<'_>| check.range.filter(|range| !source.is_read_in_place(range));
-    let ranges: Vec<BlobRange> = baskets.iter().filter_map(remote).collect();
-    let bytes = ranges.iter().map(|range| stored_bytes(Some(range))).sum();
-    let _reserved = memory.reserve_scratch(bytes, "baskets")?;
-    let mut fetched = source.fetch(&ranges)?.into_iter();
-    let mut by_branch: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-    for (number, check) in baskets.iter().enumerate() {
-        let fetched = remote(check).and_then(|_| fetched.next());
-        by_branch.entry(check.branch).or_default().push((number, check, fetched));
-    }
-    let mut runs = Vec::new();
-    for mut checks in by_branch.into_values() {
-        while !checks.is_empty() {
-            runs.push(checks.split_off(checks.len().saturating_sub(RUN_BASKETS)));
-        }
-    }
-    // One column for all baskets of a run: it may have more members than a basket has bytes.
-    let checked = pool::map(runs, total, |run| {
-        let mut column: Option<Column> = None;
-        let check = |(number, check, fetched): (usize, &BasketCheck<'_>, Option<Bytes>)| {
-            let checked =
-                decoder.with_basket(check.branch, check.basket, check.range, fetched, |mut basket, expected| {
-                    let all = 0..basket.entries;
-                    let Some(layout) = check.layout else { return counted(&basket, expected) };
-                    decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;
-                    let column = column.get_or_insert_with(|| Column::new(layout));
-                    column.clear();
-                    column.read(layout, &basket, all, &Memory::new(memory.left()))?;
-                    let ValueLayout::Rest(_) = layout else { return Ok(()) };
-                    let first = decoder.first_entry(check.branch, check.basket)?;
-                    let entries = first..first + basket.entries as u64;
-                    decoder.check_items(check.branch, entries, column.list_lengths(), other_numbers)
-                });
-            (number, checked)
-        };
-        Ok(run.into_iter().map(check).collect::<Vec<_>>())
-    })?;
-    let mut checked: Vec<(usize, Result<()>)> = checked.into_iter().flatten().collect();
-    checked.sort_by_key(|(number, _)| *number);
-    Ok(checked.into_iter().map(|(_, checked)| checked).collect())
-}
-
-fn other_numbers() -> Error {
-    Error::corrupt("its numbers of items differ from those of its collection")
-}
-
-fn counted(basket: &Basket<'_>, expected: usize) -> Result<()> {
-    match basket.entries == expected {
-        true => Ok(()),
-        false => Err(Error::corrupt(format!("found {} entries, but the branch says {expected}", basket.entries))),
-    }
 }
 
 /// The layouts of all branches that have values.
@@ -515,13 +435,15 @@ impl BasketDecoder<'_> {
         }
     }
 
-    /// Passes a basket, decompressed, and the number of entries that the branch expects in it.
+    /// Passes a basket, decompressed, and the number of entries that the branch expects in it. `used` entries are needed; `None`
+    /// for all.
     fn with_basket<T>(
         self,
         branch: usize,
         basket: usize,
         range: Option<BlobRange>,
         fetched: Option<Bytes>,
+        used: Option<usize>,
         work: impl FnOnce(Basket<'_>, usize) -> Result<T>,
     ) -> Result<T> {
         let place = self.place(branch, basket)?;
@@ -569,12 +491,21 @@ impl BasketDecoder<'_> {
             }
             let unpacked_bytes = u64::from(head.object_bytes);
             let _unpacked = self.memory.reserve_scratch(unpacked_bytes, "a decompressed basket")?;
-            let unpacked = sized(&mut scratch.packed, unpacked_bytes)?;
-            counters.decompress(payload.len(), unpacked_bytes, || compression::decompress_into(payload, unpacked))?;
-            if let Some(keeps) = keeps {
-                let key = record.get(..usize::from(head.key_bytes)).unwrap_or_default();
-                keeps.keep(&range, &[key, unpacked]);
+            let decompress = |unpacked: &mut [u8]| {
+                counters.decompress(payload.len(), unpacked_bytes, || compression::decompress_into(payload, unpacked))
+            };
+            let (key, _) = record.split_at(usize::from(head.key_bytes));
+            let kept_bytes = key.len() as u64 + unpacked_bytes;
+            // Later requests may need the rest of a basket that is used in part.
+            let keeps = keeps.filter(|_| used.is_some_and(|used| used < expected));
+            if let Some(mut room) = keeps.and_then(|keeps| keeps.room(&range, kept_bytes)) {
+                let (front, unpacked) = room.page().split_at_mut(key.len());
+                front.copy_from_slice(key);
+                decompress(unpacked)?;
+                return work(head.open(&room.keep()[key.len()..])?, expected);
             }
+            let unpacked = sized(&mut scratch.packed, unpacked_bytes)?;
+            decompress(unpacked)?;
             work(head.open(unpacked)?, expected)
         })
     }

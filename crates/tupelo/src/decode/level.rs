@@ -191,7 +191,8 @@ impl<'j> Cursor<'j> {
         Self { field: job.node.field, slices: &job.slices, output }
     }
 
-    /// Adds the tasks that decode some slices; returns the bytes of their values.
+    /// Adds the tasks that decode some slices; returns how many bytes they take or give, whichever is more: a few values may
+    /// need whole pages.
     fn tasks<'c>(&'c mut self, reader: &PageReader<'_>, part: Range<usize>, tasks: &mut Vec<Task<'c>>) -> Result<u64>
     where
         'j: 'c,
@@ -199,21 +200,24 @@ impl<'j> Cursor<'j> {
         let field = self.field;
         let runs = reader.runs(&self.slices[part]);
         let taken: usize = runs.iter().copied().flatten().map(|slice| slice.take).sum();
+        let pages = runs.iter().flat_map(|run| run.chunk_by(|a, b| a.id == b.id));
+        let stored: u64 = pages.map(|slices| slices[0].range.bytes()).sum();
+        let bytes = |width: usize| stored.max((taken * width) as u64);
         match &mut self.output {
             Output::Fixed { slots, decode } => {
                 let (width, decode) = (slots.width, *decode);
                 for run in runs {
                     tasks.push(Task::Run { field, run, width, out: slots.of(run)?, decode });
                 }
-                Ok((taken * width) as u64)
+                Ok(bytes(width))
             }
             Output::Bits(bits) => {
                 tasks.push(Task::Bits { field, runs, bits });
-                Ok(taken as u64)
+                Ok(bytes(1))
             }
             Output::Switch(switch) => {
                 tasks.push(Task::Switch { field, runs, switch });
-                Ok(taken as u64 * 12)
+                Ok(bytes(12))
             }
             Output::Nothing => Ok(0),
         }

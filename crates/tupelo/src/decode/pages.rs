@@ -1,5 +1,6 @@
 //! Runs of pages: read together, compared with their checksums, decompressed and decoded into their place in the output.
 
+use bytes::Bytes;
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::{self, BlockChecksums};
 use tupelo_format::encoding::{ColumnType, Encoding};
@@ -82,16 +83,14 @@ impl PageReader<'_> {
         mut decode: impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = run.first() else { return Ok(()) };
-        if self.use_kept(field, run, &mut decode)? {
-            return Ok(());
-        }
         let column = self.table.column(first.id);
         let within = |slice: &PageSlice, e: Error| self.table.named(field, column.within(slice.id.page, e));
         let pages = || run.chunk_by(|a, b| a.id == b.id);
         let scratch_bytes = pages().map(|slices| scratch_bytes(column, slices)).max().unwrap_or(0);
-        let sealed_bytes = match self.fetcher.get(first.id) {
-            Some(_) => 0,
-            None => run.last().map_or(0, |last| last.range.end.saturating_sub(first.range.start)),
+        let kept: Vec<Option<Bytes>> = pages().map(|slices| self.kept_page(&slices[0])).collect();
+        let sealed_bytes = match kept.iter().all(Option::is_some) || self.fetcher.get(first.id).is_some() {
+            true => 0,
+            false => run.last().map_or(0, |last| last.range.end.saturating_sub(first.range.start)),
         };
         let reserved = self.memory.reserve_scratch(sealed_bytes.saturating_add(scratch_bytes), "pages to decode");
         let _reserved = reserved.map_err(|e| within(first, e))?;
@@ -103,35 +102,24 @@ impl PageReader<'_> {
                 Ok(&*sealed)
             });
             let mut rest = read.map_err(|e| within(first, e))?;
-            for slices in pages() {
+            for (slices, kept_page) in pages().zip(kept) {
                 let slice = &slices[0];
                 let info = &column.info.pages[slice.id.page as usize];
-                let mut unseal = || {
-                    let sealed = match self.fetcher.get(slice.id) {
-                        Some(bytes) => bytes,
-                        None => rest
-                            .split_off(..slice.range.bytes() as usize)
-                            .ok_or_else(|| Error::corrupt("the page was not read"))?,
-                    };
+                let unseal = || {
                     let elements = info.elements as usize;
-                    let packed_len = column.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX);
                     let counters = self.metadata.session().counters();
+                    let sealed = match self.fetcher.get(slice.id) {
+                        Some(bytes) => Some(&bytes[..]),
+                        None => rest.split_off(..slice.range.bytes() as usize),
+                    };
+                    if let Some(packed) = kept_page {
+                        return counters.decode(|| decode(slices, &column.encoding, elements, &packed));
+                    }
+                    let sealed = sealed.ok_or_else(|| Error::corrupt("the page was not read"))?;
+                    let packed_len = column.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX);
+                    let mut now_kept = Bytes::new();
                     let packed = counters.decompress(sealed.len(), packed_len, || {
-                        let stored = checked(info, sealed, self.metadata.verifies())?;
-                        let packed_len = packed_bytes(info, stored.len() as u64, &column.encoding)?;
-                        if stored.len() as u64 == packed_len {
-                            return Ok(stored);
-                        }
-                        let packed = sized(&mut scratch.packed, packed_len)?;
-                        let checksums = match self.metadata.verifies() && (info.has_checksum || info.digest.is_some()) {
-                            true => BlockChecksums::Trust,
-                            false => BlockChecksums::Compare,
-                        };
-                        compression::decompress_while(stored, packed, checksums, pool::check)?;
-                        if let Some(kept) = self.metadata.kept(self.memory) {
-                            kept.keep(&slice.range, &[packed]);
-                        }
-                        Ok::<_, Error>(&*packed)
+                        self.unpacked(column, slices, sealed, &mut scratch.packed, &mut now_kept)
                     })?;
                     counters.decode(|| decode(slices, &column.encoding, elements, packed))
                 };
@@ -141,32 +129,47 @@ impl PageReader<'_> {
         })
     }
 
-    /// Passes the pages of a run to `decode` as [`PageReader::unseal`] does, if all of them are kept.
-    fn use_kept(
+    /// The content of a page: as it is stored, in `scratch`, or in `kept`, where later requests find it.
+    fn unpacked<'p>(
         &self,
-        field: &Field,
-        run: &[PageSlice],
-        decode: &mut impl FnMut(&[PageSlice], &Encoding, usize, &[u8]) -> Result<()>,
-    ) -> Result<bool> {
-        let Some(kept) = self.metadata.kept(self.memory) else { return Ok(false) };
-        let page = |slice: &PageSlice| {
-            let column = self.table.column(slice.id);
-            (column, column.info.pages[slice.id.page as usize].elements as usize)
-        };
-        let packed = |slices: &[PageSlice]| {
-            let (column, elements) = page(&slices[0]);
-            let bytes = column.encoding.packed_bytes(elements as u64);
-            kept.get(&slices[0].range).filter(|packed| bytes == Some(packed.len() as u64))
-        };
-        let pages = || run.chunk_by(|a, b| a.id == b.id);
-        let Some(all) = pages().map(packed).collect::<Option<Vec<_>>>() else { return Ok(false) };
-        for (slices, packed) in pages().zip(all) {
-            let (column, elements) = page(&slices[0]);
-            let decoded = || decode(slices, &column.encoding, elements, &packed);
-            let done = self.metadata.session().counters().decode(decoded);
-            done.map_err(|e| self.table.named(field, column.within(slices[0].id.page, e)))?;
+        column: &ClusterColumn,
+        slices: &[PageSlice],
+        sealed: &'p [u8],
+        scratch: &'p mut Vec<u8>,
+        kept: &'p mut Bytes,
+    ) -> Result<&'p [u8]> {
+        let slice = &slices[0];
+        let info = &column.info.pages[slice.id.page as usize];
+        let stored = checked(info, sealed, self.metadata.verifies())?;
+        let packed_len = packed_bytes(info, stored.len() as u64, &column.encoding)?;
+        if stored.len() as u64 == packed_len {
+            return Ok(stored);
         }
-        Ok(true)
+        let checksums = match self.metadata.verifies() && (info.has_checksum || info.digest.is_some()) {
+            true => BlockChecksums::Trust,
+            false => BlockChecksums::Compare,
+        };
+        let decompress = |packed: &mut [u8]| compression::decompress_while(stored, packed, checksums, pool::check);
+        // Later requests may need the rest of a page that is used in part.
+        let is_used_up = slices.iter().map(|slice| slice.take).sum::<usize>() >= info.elements as usize;
+        let pages = self.metadata.kept(self.memory).filter(|_| !is_used_up);
+        if let Some(mut room) = pages.and_then(|pages| pages.room(&slice.range, packed_len)) {
+            decompress(room.page())?;
+            *kept = room.keep();
+            return Ok(kept);
+        }
+        let packed = sized(scratch, packed_len)?;
+        decompress(packed)?;
+        Ok(packed)
+    }
+
+    /// A page that an earlier request decompressed and kept.
+    fn kept_page(&self, slice: &PageSlice) -> Option<Bytes> {
+        let column = self.table.column(slice.id);
+        let elements = column.info.pages[slice.id.page as usize].elements;
+        let bytes = column.encoding.packed_bytes(elements.into());
+        let packed = self.metadata.kept(self.memory)?.get(&slice.range);
+        packed.filter(|packed| bytes == Some(packed.len() as u64))
     }
 
     /// Reads only the requested elements of a run, where few are wanted of pages that are stored as they are in memory and whose

@@ -200,8 +200,8 @@ impl Read {
         self
     }
 
-    /// Keeps decompressed pages and baskets for later requests that say the same, in at most half of the memory budget. It
-    /// pays for requests for single entries, many of them in the same pages.
+    /// Keeps decompressed pages and baskets that are used in part, for later requests that say the same, in at most half of
+    /// the memory budget. It pays for requests for few entries each, many of them in the same pages.
     #[must_use]
     pub fn with_kept_pages(mut self) -> Self {
         self.keeps_pages = true;

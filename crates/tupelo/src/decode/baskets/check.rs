@@ -62,7 +62,7 @@ pub(crate) fn check_baskets(source: &TreeSource, baskets: &[BasketCheck<'_>]) ->
         let mut column: Option<Column> = None;
         let check = |(number, check, fetched): (usize, &BasketCheck<'_>, Option<Bytes>)| {
             let checked =
-                decoder.with_basket(check.branch, check.basket, check.range, fetched, |mut basket, expected| {
+                decoder.with_basket(check.branch, check.basket, check.range, fetched, None, |mut basket, expected| {
                     let all = 0..basket.entries;
                     let Some(layout) = check.layout else { return counted(&basket, expected) };
                     decoder.prepare(check.branch, check.basket, layout, &mut basket, expected, &all)?;

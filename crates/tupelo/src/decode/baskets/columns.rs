@@ -131,7 +131,8 @@ impl BasketDecoder<'_> {
         fetched: Option<Bytes>,
     ) -> Result<()> {
         let (branch, basket) = (leaf.branch, part.basket);
-        let read = self.with_basket(branch, basket, part.range, fetched, |mut basket, expected| {
+        let used = Some(part.entries.len());
+        let read = self.with_basket(branch, basket, part.range, fetched, used, |mut basket, expected| {
             let counters = self.source.session().counters();
             if let (Some(out), Some(width)) = (part.out, plain_width(leaf.layout)) {
                 counted(&basket, expected)?;
