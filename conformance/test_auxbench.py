@@ -117,6 +117,19 @@ def test_both_stores_load_the_same_values(files: dict[str, Path], tmp_path: Path
     summary.append(f"{compared} values of auxiliary stores are the same over ntuple and tree")
 
 
+def test_no_load_waits_for_all_stores(files: dict[str, Path], tmp_path: Path) -> None:
+    """The first load decodes a piece of each store; next pieces of different stores, different loads."""
+    report = json.loads(run("auxbench", "--json", "--quiet", written(tmp_path, files, nRuns=1, warmup=False)))
+    for one in report["runs"]:
+        first, *later = sorted(one["slowest"], key=lambda load: int(load["entry"]))
+        assert first["entry"] == 0
+        stores = [part["stores"]["start"] for part in first["decoded"]]
+        assert stores == list(range(len(stores)))
+        assert all(part["entries"]["start"] == 0 for part in first["decoded"])
+        assert later
+        assert max(len(load["decoded"]) for load in later) <= len(stores) / 4
+
+
 def test_loads_are_written_for_pandas(files: dict[str, Path], tmp_path: Path) -> None:
     options = {"nEntries": 50, "writeToCSV": True, "logDirPath": str(tmp_path / "logs"), "variableTimes": True}
     config = written(tmp_path, files, storeNames="AnalysisMuons", namedEntry=7, **options)

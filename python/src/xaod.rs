@@ -1,6 +1,6 @@
 //! ATLAS's event data model.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
@@ -257,13 +257,14 @@ pub(crate) struct AuxEntries {
 
 #[pymethods]
 impl AuxEntries {
-    /// The entries that are decoded together with an entry.
+    /// The entries of the first container that are decoded together with an entry.
     fn piece(&self, py: Python<'_>, entry: u64) -> PyResult<Batch> {
         let (piece, records) = cancellable(py, || {
             let mut entries = lock(&self.inner)?;
             entries.load(entry)?;
-            let records = entries.records().cloned();
-            Ok((entries.piece(), records.ok_or_else(|| Error::invalid_argument("nothing was read"))?))
+            let (piece, values) = entries.piece(0).ok_or_else(|| Error::invalid_argument("nothing was read"))?;
+            let name = entries.selections().first().map_or("", Selection::container);
+            Ok((piece, RecordBatch::try_from_iter_with_nullable([(name, Arc::clone(values), false)])?))
         })?;
         Ok(Batch { entry_start: piece.start, entry_stop: piece.end, data: arrow::batch(py, records)?.unbind() })
     }

@@ -114,6 +114,23 @@ def test_single_entries_are_those_of_arrays(event: tupelo.xaod.Event, tmp_path: 
         assert [ak.to_list(event.get(entry, name)) for entry in range(3)] == event[container][variable].tolist()
 
 
+def test_entries_beside_damaged_ones_are_loaded(tmp_path: Path) -> None:
+    """Entries are decoded in pieces: a damaged page is an error of its own entries only."""
+    path, count = tmp_path / "damaged.root", 1000
+    runs = np.arange(count, dtype=np.uint32) + 7_000_000
+    with tupelo.recreate(path, compression="none", page_bytes=400) as file:
+        file["EventData"] = {"InfoAuxDyn:run": runs}
+    content = path.read_bytes()
+    assert content.count(runs[700:800].tobytes()) == 1
+    path.write_bytes(content.replace(runs[700:800].tobytes(), bytes(400)))
+    event = tupelo.xaod.open(path)
+    for entry in [*range(700), *range(800, count), 5]:
+        assert event.get(entry, "InfoAuxDyn:run") == runs[entry]
+        if entry in (0, 5, 699, 999):
+            with pytest.raises(tupelo.CorruptError, match="checksum"):
+                event.get(700, "InfoAuxDyn:run")
+
+
 def test_links_are_resolved(event: tupelo.xaod.Event) -> None:
     assert event.link_keys() == {7: "Tracks", 8: "Others", 9: "Lost"}
     for name in ("ElectronsAuxDyn:links", "ElectronsAuxDyn.links", "Electrons.links"):

@@ -55,7 +55,7 @@ impl Summary {
         let seconds: Vec<f64> = own.iter().map(|run| run.seconds).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let (first, others) = seconds.split_first()?;
-        let loads = slowest(own.iter().flat_map(|run| run.slowest.iter().copied()).collect());
+        let loads = slowest(own.iter().flat_map(|run| run.slowest.iter().cloned()).collect());
         let times: Vec<f64> = loads.iter().map(|load| load.nanoseconds as f64 / 1000.0).collect();
         let median_load = Median::of(own.iter().map(|run| run.median)).median;
         let longest = loads.first().map_or(0.0, |load| load.nanoseconds as f64);
@@ -72,7 +72,7 @@ impl Summary {
             values: own.first().map_or(0, |run| run.values),
             slow: SlowLoads {
                 clusters: clusters(&times, DISTANCE, NEIGHBOURS),
-                decoded: loads.iter().filter(|load| load.decoded.is_some()).count(),
+                decoded: loads.iter().filter(|load| !load.decoded.is_empty()).count(),
                 explained: None,
                 loads,
             },
@@ -115,7 +115,7 @@ impl Report {
                 own.enumerate().for_each(|(number, run)| run.number = number + 1);
                 let Some(mut summary) = Summary::of(&runs, *store, *percentage) else { continue };
                 if let Some(slowest) = summary.slow.loads.first() {
-                    summary.slow.explained = benchmark.explain(*store, *percentage, *slowest)?;
+                    summary.slow.explained = benchmark.explain(*store, *percentage, slowest.clone())?;
                 }
                 summaries.push(summary);
             }

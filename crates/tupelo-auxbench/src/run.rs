@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ const CLOCK_READINGS: usize = 10_001;
 pub type Open<'o> = dyn Fn(Store, &str) -> Result<Event> + 'o;
 
 /// One load of an entry: all variables of all stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// The entry.
     pub entry: u64,
@@ -33,8 +34,25 @@ pub struct Load {
     pub nanoseconds: u64,
     /// Number of loaded values: elements of containers, and one of each object's variables.
     pub values: u64,
-    /// The first entry and the one behind the last that were decoded for it; `None` if it was in memory.
-    pub decoded: Option<[u64; 2]>,
+    /// What was decoded in it; empty if all was in memory.
+    pub decoded: Vec<Decoded>,
+}
+
+/// Entries of one or more stores that were decoded together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decoded {
+    /// The stores, counted from 0 in the order in which they are loaded.
+    pub stores: Range<usize>,
+    /// The entries.
+    pub entries: Range<u64>,
+}
+
+impl Load {
+    /// The entries that were decoded in it, of all stores together; `None` if all was in memory.
+    pub fn decoded_entries(&self) -> Option<Range<u64>> {
+        let start = self.decoded.iter().map(|decoded| decoded.entries.start).min()?;
+        Some(start..self.decoded.iter().map(|decoded| decoded.entries.end).max()?)
+    }
 }
 
 /// One run of one store.
@@ -88,6 +106,8 @@ pub struct VariableTimes {
 pub struct Explained {
     /// The load.
     pub load: Load,
+    /// The stores whose entries were decoded.
+    pub stores: Vec<String>,
     /// Number of pages or baskets.
     pub pages: u64,
     /// Their bytes in the file.
@@ -255,30 +275,38 @@ impl<'o> Benchmark<'o> {
     /// # Errors
     /// Those of opening and of reading page lists.
     pub fn explain(&self, store: Store, percentage: f64, load: Load) -> Result<Option<Explained>> {
-        let Some([start, end]) = load.decoded else { return Ok(None) };
+        if load.decoded.is_empty() {
+            return Ok(None);
+        }
         let event = (self.open)(store, self.config.path(store))?;
         let chosen = choose::variables(&self.config, &self.stores, percentage);
-        let mut paths = Vec::new();
-        for it in &chosen {
-            let container = event.stores().container(&it.store)?;
-            for name in &it.variables {
-                paths.push(container.variable(name)?.path());
+        let (mut stores, [mut pages, mut stored_bytes, mut unpacked_bytes]) = (Vec::new(), [0; 3]);
+        let mut bytes_by_field: BTreeMap<String, u64> = BTreeMap::new();
+        for Decoded { stores: places, entries } in &load.decoded {
+            let mut paths = Vec::new();
+            for it in chosen.iter().take(places.end).skip(places.start) {
+                let container = event.stores().container(&it.store)?;
+                for name in &it.variables {
+                    paths.push(container.variable(name)?.path());
+                }
+                stores.push(it.store.clone());
+            }
+            let explanation = event.table().read(&paths)?.entries(entries.clone()).explain()?;
+            pages += explanation.pages();
+            stored_bytes += explanation.stored_bytes();
+            unpacked_bytes += explanation.unpacked_bytes();
+            for column in &explanation.columns {
+                let field = paths.iter().find(|path| {
+                    column.field.strip_prefix(**path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                });
+                let field = field.copied().unwrap_or(&column.field);
+                *bytes_by_field.entry(field.to_owned()).or_default() += column.unpacked_bytes;
             }
         }
-        let explanation = event.table().read(&paths)?.entries(start..end).explain()?;
-        let mut fields: BTreeMap<&str, u64> = BTreeMap::new();
-        for column in &explanation.columns {
-            let field = paths.iter().find(|path| {
-                column.field.strip_prefix(**path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            });
-            *fields.entry(field.copied().unwrap_or(&column.field)).or_default() += column.unpacked_bytes;
-        }
-        let mut fields: Vec<(String, u64)> = fields.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        let mut fields = Vec::from_iter(bytes_by_field);
         fields.sort_by_key(|(_, bytes)| Reverse(*bytes));
         fields.truncate(EXPLAINED);
-        let [pages, stored_bytes, unpacked_bytes] =
-            [explanation.pages(), explanation.stored_bytes(), explanation.unpacked_bytes()];
-        Ok(Some(Explained { load, pages, stored_bytes, unpacked_bytes, fields }))
+        Ok(Some(Explained { load, stores, pages, stored_bytes, unpacked_bytes, fields }))
     }
 
     /// Measures each variable of the stores by itself, in all measured entries.
@@ -295,7 +323,7 @@ impl<'o> Benchmark<'o> {
                     let selection = event.select(&chosen.store, [variable])?;
                     let mut entries = event.entry_wise(vec![selection])?;
                     self.measure(&mut entries, &mut loads)?;
-                    let Some(slowest) = slowest(loads.clone()).first().copied() else { continue };
+                    let Some(slowest) = slowest(loads.clone()).into_iter().next() else { continue };
                     let type_name = event.stores().container(&chosen.store)?.variable(variable)?.type_name().to_owned();
                     let name = format!("{}.{variable}", chosen.store);
                     found.push(VariableTimes { store: *store, name, type_name, median: median(&loads), slowest });
@@ -319,7 +347,7 @@ pub(crate) fn places(entries: &EntryWise) -> impl Iterator<Item = (usize, usize)
 /// Loads an entry and finds the values of all variables.
 fn load(entries: &mut EntryWise, entry: u64) -> Result<Load> {
     let begin = Instant::now();
-    let was_decoded = entries.load(entry)?;
+    entries.load(entry)?;
     let mut values = 0;
     for (selection, variable) in places(entries) {
         if let Some((array, range)) = entries.values(selection, variable) {
@@ -328,7 +356,8 @@ fn load(entries: &mut EntryWise, entry: u64) -> Result<Load> {
         }
     }
     let nanoseconds = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let decoded = was_decoded.then(|| [entries.piece().start, entries.piece().end]);
+    let decoded = entries.decoded().iter();
+    let decoded = decoded.map(|it| Decoded { stores: it.selections.clone(), entries: it.entries.clone() }).collect();
     Ok(Load { entry, nanoseconds, values, decoded })
 }
 

@@ -35,7 +35,7 @@ mod stores;
 mod thinning;
 
 pub use derivation::{Derivation, Derived, Values};
-pub use entries::EntryWise;
+pub use entries::{Decoded, EntryWise};
 pub use event::{EVENTS, Event, Format, Selection};
 pub use files::Files;
 pub use keys::{Keys, METADATA};

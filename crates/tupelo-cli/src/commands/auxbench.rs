@@ -212,8 +212,10 @@ fn write_loads(path: &Path, run: usize, loads: &[Load]) -> std::io::Result<()> {
     if run == 1 {
         writeln!(out, "run,entry,nanoseconds,values,decoded_from,decoded_to")?;
     }
-    for Load { entry, nanoseconds, values, decoded } in loads {
-        let decoded = decoded.map(|[from, to]| format!("{from},{to}")).unwrap_or_else(|| ",".to_owned());
+    for load in loads {
+        let Load { entry, nanoseconds, values, .. } = load;
+        let decoded = load.decoded_entries().map(|entries| format!("{},{}", entries.start, entries.end));
+        let decoded = decoded.unwrap_or_else(|| ",".to_owned());
         writeln!(out, "{run},{entry},{nanoseconds},{values},{decoded}")?;
     }
     out.flush()

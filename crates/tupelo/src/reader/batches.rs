@@ -129,6 +129,8 @@ struct Size {
     chunk_entries: u64,
     /// Maximum of `chunk_entries`, which grows with each chunk.
     most_entries: u64,
+    /// Approximate bytes of a chunk, unless one batch is larger.
+    chunk_bytes: u64,
 }
 
 impl Size {
@@ -155,7 +157,7 @@ impl Size {
 
     /// Sets the maximum number of entries of a chunk from the size of an entry.
     fn fit(&mut self, bytes_per_entry: f64) {
-        let at_once = (CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
+        let at_once = (self.chunk_bytes as f64 / bytes_per_entry.max(1.0)) as u64;
         let batches = (at_once / self.batch_entries).max(1);
         self.most_entries = self.batch_entries.saturating_mul(batches);
     }
@@ -177,11 +179,22 @@ impl Size {
 impl Batches {
     /// `cost` is that of the read.
     fn new(read: Read, batch_entries: u64, is_exact: bool, cost: Cost) -> Self {
-        let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries, most_entries: batch_entries };
+        let chunk_bytes = CHUNK_BYTES;
+        let (chunk_entries, most_entries) = (batch_entries, batch_entries);
+        let mut size = Size { batch_entries, is_exact, chunk_entries, most_entries, chunk_bytes };
         size.fit(cost.bytes_per_entry);
         size.chunk_entries = size.first_chunk(cost);
         let (schema, position) = (read.arrow_schema(), read.range().start);
         Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
+    }
+
+    /// Decodes each batch by itself, instead of several at once: the next one is available sooner, but all of them take
+    /// longer where batches are small.
+    #[must_use]
+    pub fn decoded_one_by_one(mut self) -> Self {
+        let entries = self.size.batch_entries;
+        (self.size.chunk_bytes, self.size.most_entries, self.size.chunk_entries) = (0, entries, entries);
+        self
     }
 
     /// First entry of the next batch.

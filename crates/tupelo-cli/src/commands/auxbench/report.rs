@@ -33,7 +33,7 @@ impl LastRuns {
             let entries = loads.iter().map(|load| load.entry as f64).collect();
             let times = loads.iter().map(|load| load.nanoseconds as f64 / 1e3).collect();
             let plot = Plot::Points(Points { places: [entries, times], ..Points::default() });
-            let decoded = loads.iter().filter(|load| load.decoded.is_some()).count();
+            let decoded = loads.iter().filter(|load| !load.decoded.is_empty()).count();
             let labels = Labels {
                 title: format!("{}, {percentage} % of the variables", store.name()),
                 axes: ["entry".to_owned(), "microseconds".to_owned()],

@@ -96,10 +96,15 @@ fn explained(summary: &Summary, text: &mut Text) {
     }
     let all = things(slow.loads.len() as u64, "load");
     text.add(format!("{name}: in {} of the slowest {all} entries were decoded", slow.decoded)).end_line();
-    if let Some(Explained { load, pages, unpacked_bytes, fields, .. }) = &slow.explained {
-        let [start, end] = load.decoded.unwrap_or_default();
+    if let Some(Explained { load, stores, pages, unpacked_bytes, fields, .. }) = &slow.explained {
+        let entries = load.decoded_entries().unwrap_or_default();
         let fields: Vec<String> = fields.iter().map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
-        let what = format!("entries {start}..{end}, {} with {}", things(*pages, "page"), bytes(*unpacked_bytes));
+        let of = match &stores[..] {
+            [store] => store.clone(),
+            all => things(all.len() as u64, "store"),
+        };
+        let pages = format!("{} with {}", things(*pages, "page"), bytes(*unpacked_bytes));
+        let what = format!("entries {}..{} of {of}, {pages}", entries.start, entries.end);
         text.add(format!("  entry {} decoded {what}, most of them {}", load.entry, fields.join(", "))).end_line();
     }
     let last = slow.clusters.iter().flatten().max().map_or(0, |last| last + 1);
