@@ -118,7 +118,7 @@ def test_both_stores_load_the_same_values(files: dict[str, Path], tmp_path: Path
 
 
 def test_no_load_waits_for_all_stores(files: dict[str, Path], tmp_path: Path) -> None:
-    """The first load decodes a piece of each store; next pieces of different stores, different loads."""
+    """The first load decodes a piece of each store. Later loads decode the next pieces of few stores."""
     report = json.loads(run("auxbench", "--json", "--quiet", written(tmp_path, files, nRuns=1, warmup=False)))
     for one in report["runs"]:
         first, *later = sorted(one["slowest"], key=lambda load: int(load["entry"]))

@@ -115,7 +115,7 @@ def test_single_entries_are_those_of_arrays(event: tupelo.xaod.Event, tmp_path: 
 
 
 def test_entries_beside_damaged_ones_are_loaded(tmp_path: Path) -> None:
-    """Entries are decoded in pieces: a damaged page is an error of its own entries only."""
+    """A damaged page affects only its own entries, not the others of the same piece."""
     path, count = tmp_path / "damaged.root", 1000
     runs = np.arange(count, dtype=np.uint32) + 7_000_000
     with tupelo.recreate(path, compression="none", page_bytes=400) as file:

@@ -34,7 +34,7 @@ pub struct Load {
     pub nanoseconds: u64,
     /// Number of loaded values: elements of containers, and one of each object's variables.
     pub values: u64,
-    /// What was decoded in it; empty if all was in memory.
+    /// What the load decoded; empty if all was in memory.
     pub decoded: Vec<Decoded>,
 }
 
@@ -48,7 +48,7 @@ pub struct Decoded {
 }
 
 impl Load {
-    /// The entries that were decoded in it, of all stores together; `None` if all was in memory.
+    /// The range of entries that the load decoded, over all stores; `None` if all was in memory.
     pub fn decoded_entries(&self) -> Option<Range<u64>> {
         let start = self.decoded.iter().map(|decoded| decoded.entries.start).min()?;
         Some(start..self.decoded.iter().map(|decoded| decoded.entries.end).max()?)
@@ -284,7 +284,7 @@ impl<'o> Benchmark<'o> {
         let mut bytes_by_field: BTreeMap<String, u64> = BTreeMap::new();
         for Decoded { stores: places, entries } in &load.decoded {
             let mut paths = Vec::new();
-            for it in chosen.iter().take(places.end).skip(places.start) {
+            for it in chosen.get(places.clone()).unwrap_or_default() {
                 let container = event.stores().container(&it.store)?;
                 for name in &it.variables {
                     paths.push(container.variable(name)?.path());

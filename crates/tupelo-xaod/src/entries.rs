@@ -134,21 +134,21 @@ impl EntryWise {
         &self.selections
     }
 
-    /// Makes the values of an entry available. Returns whether any were decoded: false if all were in memory.
+    /// Makes the values of an entry available. What is not in memory is decoded first; see [`EntryWise::decoded`].
     ///
     /// # Errors
     /// Those of reading; invalid argument for an entry that does not exist; unsupported, with container, variable and entry,
     /// where a variable has another number of values than the container has elements.
     #[inline]
-    pub fn load(&mut self, entry: u64) -> Result<bool> {
+    pub fn load(&mut self, entry: u64) -> Result<()> {
         self.entry = entry;
         self.decoded.clear();
         if self.at_hand.contains(&entry) {
-            return Ok(false);
+            return Ok(());
         }
         self.decode(entry)?;
         self.pieces += self.decoded.len() as u64;
-        Ok(!self.decoded.is_empty())
+        Ok(())
     }
 
     #[cold]
@@ -216,7 +216,7 @@ impl EntryWise {
             let Range { start, end } = own[0].entries;
             let due = start + (end - start) * turn / turns;
             if end < all && part.next.is_none() && entry >= due {
-                // An error is that of the entries of the next piece.
+                // An error belongs to the entries of the next piece, and is returned when they are loaded.
                 part.next = part.decode(event, selections, end, decoded).ok();
             }
             let is_due_later = end < all && part.next.is_none() && entry < due;
@@ -226,7 +226,7 @@ impl EntryWise {
         Ok(())
     }
 
-    /// What the last load decoded: for its entry, and for those that follow.
+    /// What the last load decoded, for its entry and for later ones; empty if all was in memory.
     pub fn decoded(&self) -> &[Decoded] {
         &self.decoded
     }
@@ -236,8 +236,8 @@ impl EntryWise {
         self.pieces
     }
 
-    /// The entries of a selection that are in memory, counted from 0, with their values as [`Event::read`] returns them; `None`
-    /// if there is no such selection, or nothing was loaded.
+    /// The entries in memory of a selection, and their values as [`Event::read`] returns them. Selections are numbered from 0.
+    /// Returns `None` for an unknown selection, and before the first load.
     pub fn piece(&self, selection: usize) -> Option<(Range<u64>, &ArrayRef)> {
         let column = self.columns.get(selection)?;
         Some((column.entries.clone(), column.records.as_ref()?))

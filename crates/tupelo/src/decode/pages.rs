@@ -165,11 +165,11 @@ impl PageReader<'_> {
 
     /// A page that an earlier request decompressed and kept.
     fn kept_page(&self, slice: &PageSlice) -> Option<Bytes> {
+        let packed = self.metadata.kept(self.memory)?.get(&slice.range)?;
         let column = self.table.column(slice.id);
         let elements = column.info.pages[slice.id.page as usize].elements;
         let bytes = column.encoding.packed_bytes(elements.into());
-        let packed = self.metadata.kept(self.memory)?.get(&slice.range);
-        packed.filter(|packed| bytes == Some(packed.len() as u64))
+        (bytes == Some(packed.len() as u64)).then_some(packed)
     }
 
     /// Reads only the requested elements of a run, where few are wanted of pages that are stored as they are in memory and whose

@@ -179,17 +179,21 @@ impl Size {
 impl Batches {
     /// `cost` is that of the read.
     fn new(read: Read, batch_entries: u64, is_exact: bool, cost: Cost) -> Self {
-        let chunk_bytes = CHUNK_BYTES;
-        let (chunk_entries, most_entries) = (batch_entries, batch_entries);
-        let mut size = Size { batch_entries, is_exact, chunk_entries, most_entries, chunk_bytes };
+        let mut size = Size {
+            batch_entries,
+            is_exact,
+            chunk_entries: batch_entries,
+            most_entries: batch_entries,
+            chunk_bytes: CHUNK_BYTES,
+        };
         size.fit(cost.bytes_per_entry);
         size.chunk_entries = size.first_chunk(cost);
         let (schema, position) = (read.arrow_schema(), read.range().start);
         Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
     }
 
-    /// Decodes each batch by itself, instead of several at once: the next one is available sooner, but all of them take
-    /// longer where batches are small.
+    /// Decodes one batch at a time instead of several together. The next batch is available sooner, but small batches take
+    /// longer in total.
     #[must_use]
     pub fn decoded_one_by_one(mut self) -> Self {
         let entries = self.size.batch_entries;
