@@ -7,11 +7,13 @@ use tupelo_format::{Error, Result};
 
 use crate::basket::{BIG, BasketHead, PROCESS_SHIFT, added_processes, open_embedded};
 
-/// A basket that was read, and can be written at another place.
-#[derive(Debug, Clone)]
+/// A basket that was read, and can be written at another place. Its record is key, head and payload.
+#[derive(Debug, Clone, Copy)]
 pub struct MovedBasket {
-    /// Its key and head.
-    head: Vec<u8>,
+    /// Bytes of key and head.
+    key_bytes: u16,
+    /// Whether the offsets in its key have 64 bits.
+    is_big: bool,
     was_embedded: bool,
     /// What is added to the numbers of the processes of its objects (`TKey::fPidOffset`).
     process_offset: u16,
@@ -27,43 +29,45 @@ const OFFSETS: usize = 18;
 const PARENT: u32 = 100;
 
 impl MovedBasket {
-    /// One in a record of a file, whose key and head are these bytes and were parsed.
-    pub fn of_record(parsed: BasketHead, head: &[u8]) -> Self {
-        Self { head: head.to_vec(), was_embedded: false, process_offset: parsed.process_offset }
+    /// One in a record of a file, whose key and head were parsed.
+    pub fn of_record(parsed: BasketHead, record: &[u8]) -> Self {
+        let BasketHead { key_bytes, process_offset, .. } = parsed;
+        Self { key_bytes, is_big: version(record) > BIG, was_embedded: false, process_offset }
     }
 
-    /// One in the tree's own record, with its values and positions.
+    /// One in the tree's own record, and what its record in a file would be without a codec.
     ///
     /// # Errors
     /// Unsupported for a form that records of baskets do not have; corrupt as [`open_embedded`].
     pub fn of_embedded(bytes: &[u8]) -> Result<(Self, Vec<u8>)> {
         let basket = open_embedded(bytes)?;
         let head_bytes = usize::from(basket.key_bytes);
-        let mut object = Buffer::from(basket.data.to_vec());
+        let head = bytes.get(..head_bytes).ok_or_else(|| Error::corrupt("the key of a basket is incomplete"))?;
+        let mut record = Buffer::from(head.to_vec());
+        record.put(basket.data);
         if basket.has_positions() {
             let count = u32::try_from(basket.entries).unwrap_or(u32::MAX);
-            object.u32_be(count.saturating_add(1));
+            record.u32_be(count.saturating_add(1));
             for index in 0..basket.entries {
                 let start = basket.entry(index).map_or(0, |entry| entry.start) as u32;
-                object.u32_be(start + u32::from(basket.key_bytes));
+                record.u32_be(start + u32::from(basket.key_bytes));
             }
-            object.u32_be(0);
+            record.u32_be(0);
         }
-        let head = bytes.get(..head_bytes).ok_or_else(|| Error::corrupt("the key of a basket is incomplete"))?;
-        let mut head = head.to_vec();
-        if let Some(flag) = head.last_mut() {
+        let mut record = record.into_vec();
+        if let Some(flag) = head_bytes.checked_sub(1).and_then(|last| record.get_mut(last)) {
             // Neither positions nor values follow in the head.
             *flag = 0;
         }
-        let object = object.into_vec();
-        put(&mut head, OBJECT, &(object.len() as u32).to_be_bytes());
-        let process_offset = BasketHead::parse(&mut Cursor::new(&head, 0))?.process_offset;
-        Ok((Self { head, was_embedded: true, process_offset }, object))
+        let object_bytes = record.len() - head_bytes;
+        put(&mut record, OBJECT, &(object_bytes as u32).to_be_bytes());
+        let parsed = BasketHead::parse(&mut Cursor::new(&record, 0))?;
+        Ok((Self { was_embedded: true, ..Self::of_record(parsed, &record) }, record))
     }
 
     /// Bytes of key and head.
     pub fn key_bytes(&self) -> usize {
-        self.head.len()
+        self.key_bytes.into()
     }
 
     /// Whether it was in the tree's own record.
@@ -82,57 +86,54 @@ impl MovedBasket {
 
     /// Whether the key has room for an offset in a file.
     pub fn fits(&self, at: u64) -> bool {
-        is_big(&self.head) || i32::try_from(at).is_ok() && self.process_offset == 0
+        self.is_big || i32::try_from(at).is_ok() && self.process_offset == 0
     }
 
-    /// The same with a key of 64-bit offsets and its values and positions, which count from the start of the key.
+    /// The same with a key of 64-bit offsets, and its record. Both records are without a codec, since the positions of values
+    /// count from the start of the key.
     ///
     /// # Errors
     /// Corrupt where lengths contradict each other; limit for a key that would be too long.
-    pub fn with_big_key(&self, object: &[u8]) -> Result<(Self, Vec<u8>)> {
-        let head = BasketHead::parse(&mut Cursor::new(&self.head, 0))?;
-        let (key_bytes, last) = (usize::from(head.key_bytes), head.last());
-        let longer = u16::try_from(key_bytes + 8).map_err(|_| Error::limit("the key of a basket is too long"))?;
+    pub fn with_big_key(self, record: &[u8]) -> Result<(Self, Vec<u8>)> {
+        let head = BasketHead::parse(&mut Cursor::new(record, 0))?;
+        let (border, last) = (head.last() as usize, head.last());
+        let key_bytes = head.key_bytes.checked_add(8).ok_or_else(|| Error::limit("the key of a basket is too long"))?;
         let split = OFFSETS + 8;
-        let mut new = self.head.get(..OFFSETS).unwrap_or_default().to_vec();
+        let mut new = record.get(..OFFSETS).unwrap_or_default().to_vec();
         new.extend_from_slice(&[0; 16]);
-        new.extend_from_slice(self.head.get(split..).unwrap_or_default());
-        let version = self.head.get(VERSION).and_then(|it| it.first_chunk()).map_or(0, |it| u16::from_be_bytes(*it));
-        put(&mut new, VERSION, &(version + BIG).to_be_bytes());
-        put(&mut new, KEY_BYTES, &longer.to_be_bytes());
-        let at = new.len().saturating_sub(5);
+        new.extend_from_slice(record.get(split..).unwrap_or_default());
+        put(&mut new, VERSION, &(version(record) + BIG).to_be_bytes());
+        put(&mut new, KEY_BYTES, &key_bytes.to_be_bytes());
+        let at = usize::from(key_bytes).saturating_sub(5);
         put(&mut new, at..at + 4, &(last + 8).to_be_bytes());
-        let mut object = object.to_vec();
-        let border = (last as usize).saturating_sub(key_bytes);
-        if let Some(positions) = object.get_mut(border..).and_then(|rest| rest.get_mut(4..)) {
+        if let Some(positions) = new.get_mut(border + 8..).and_then(|rest| rest.get_mut(4..)) {
             for position in positions.chunks_exact_mut(4).take(head.entries as usize) {
                 if let Ok(bytes) = <[u8; 4]>::try_from(&*position) {
                     position.copy_from_slice(&u32::from_be_bytes(bytes).wrapping_add(8).to_be_bytes());
                 }
             }
         }
-        Ok((Self { head: new, ..*self }, object))
+        Ok((Self { key_bytes, is_big: true, ..self }, new))
     }
 
-    /// Key and head in front of a payload of `payload_bytes` at an offset that [fits](Self::fits).
-    pub fn head(&self, at: u64, payload_bytes: usize) -> Vec<u8> {
-        let mut head = self.head.clone();
-        let stored = u32::try_from(head.len() + payload_bytes).unwrap_or(u32::MAX);
-        put(&mut head, STORED, &stored.to_be_bytes());
-        if is_big(&head) {
-            put(&mut head, OFFSETS..OFFSETS + 8, &at.to_be_bytes());
+    /// Completes the key of its record for an offset that [fits](Self::fits).
+    pub fn place(&self, record: &mut [u8], at: u64) {
+        let stored = u32::try_from(record.len()).unwrap_or(u32::MAX);
+        put(record, STORED, &stored.to_be_bytes());
+        if self.is_big {
+            put(record, OFFSETS..OFFSETS + 8, &at.to_be_bytes());
             let parent = u64::from(PARENT) | u64::from(self.process_offset) << PROCESS_SHIFT;
-            put(&mut head, OFFSETS + 8..OFFSETS + 16, &parent.to_be_bytes());
+            put(record, OFFSETS + 8..OFFSETS + 16, &parent.to_be_bytes());
         } else {
-            put(&mut head, OFFSETS..OFFSETS + 4, &(at as u32).to_be_bytes());
-            put(&mut head, OFFSETS + 4..OFFSETS + 8, &PARENT.to_be_bytes());
+            put(record, OFFSETS..OFFSETS + 4, &(at as u32).to_be_bytes());
+            put(record, OFFSETS + 4..OFFSETS + 8, &PARENT.to_be_bytes());
         }
-        head
     }
 }
 
-fn is_big(head: &[u8]) -> bool {
-    head.get(VERSION).and_then(|bytes| bytes.first_chunk()).is_some_and(|it| u16::from_be_bytes(*it) > BIG)
+/// The version of the key of a record.
+fn version(record: &[u8]) -> u16 {
+    record.get(VERSION).and_then(|bytes| bytes.first_chunk()).map_or(0, |it| u16::from_be_bytes(*it))
 }
 
 fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {
@@ -175,25 +176,32 @@ mod tests {
 
     #[test]
     fn a_basket_can_be_anywhere_in_a_file() {
-        let (small, object) = basket(false);
-        let (big, big_object) = basket(true);
-        let at_once = |head: &[u8], object: &[u8]| {
-            let head = BasketHead::read(head, 0).unwrap();
-            let basket = head.open(object).unwrap();
+        let [small, big] = [false, true].map(|is_big| {
+            let (head, object) = basket(is_big);
+            [head, object].concat()
+        });
+        let at_once = |record: &[u8]| {
+            let head = BasketHead::read(record, 0).unwrap();
+            let basket = head.open(&record[usize::from(head.key_bytes)..]).unwrap();
             (0..3).map(|entry| basket.data[basket.entry(entry).unwrap()].to_vec()).collect::<Vec<_>>()
         };
         let of_record =
-            |head: &[u8]| MovedBasket::of_record(BasketHead::parse(&mut Cursor::new(head, 0)).unwrap(), head);
+            |record: &[u8]| MovedBasket::of_record(BasketHead::parse(&mut Cursor::new(record, 0)).unwrap(), record);
+        let placed = |basket: MovedBasket, record: &[u8], at| {
+            let mut record = record.to_vec();
+            basket.place(&mut record, at);
+            record
+        };
         let moved = of_record(&small);
         assert!(moved.fits(5) && !moved.fits(1 << 31) && of_record(&big).fits(1 << 40));
-        let near = moved.head(0x1234, object.len());
+        let near = placed(moved, &small, 0x1234);
         assert_eq!((&near[..4], &near[18..22]), (&[0, 0, 0, 80][..], &[0, 0, 0x12, 0x34][..]));
-        let (longer, longer_object) = moved.with_big_key(&object).unwrap();
-        assert_eq!(longer_object, big_object);
-        let far = longer.head(1 << 40, longer_object.len());
-        assert_eq!(far, of_record(&big).head(1 << 40, big_object.len()));
+        let (longer, longer_record) = moved.with_big_key(&small).unwrap();
+        assert_eq!(longer_record[longer.key_bytes()..], big[longer.key_bytes()..]);
+        let far = placed(longer, &longer_record, 1 << 40);
+        assert_eq!(far, placed(of_record(&big), &big, 1 << 40));
         let expected = [&b"a"[..], b"bc", b""];
-        assert_eq!(at_once(&near, &object), expected);
-        assert_eq!(at_once(&far, &longer_object), expected);
+        assert_eq!(at_once(&near), expected);
+        assert_eq!(at_once(&far), expected);
     }
 }

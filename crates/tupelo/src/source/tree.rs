@@ -263,6 +263,20 @@ impl TreeSource {
         Ok(fetched)
     }
 
+    /// The same, with the records one after the other in memory.
+    pub(crate) fn fetch_joined(&self, ranges: &[BlobRange]) -> Result<Vec<u8>> {
+        let follow = |one: &BlobRange, next: &BlobRange| one.blob == next.blob && one.end == next.start;
+        let whole = match ranges {
+            [first, .., last] if ranges.is_sorted_by(follow) && self.is_read_in_place(first) => {
+                Some(BlobRange { end: last.end, ..*first })
+            }
+            _ => None,
+        };
+        let read = self.fetch(whole.as_ref().map_or(ranges, std::slice::from_ref))?;
+        // One that nothing else refers to is not copied.
+        Ok(<[Bytes; 1]>::try_from(read).map_or_else(|read| read.concat(), |[whole]| whole.into()))
+    }
+
     /// Reads a record.
     pub(crate) fn read_into(&self, range: &BlobRange, room: &mut [u8]) -> Result<()> {
         self.with_blob(range.blob, |source| Ok(source.read_into(range.start, &mut [room])?))

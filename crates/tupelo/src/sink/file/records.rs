@@ -85,6 +85,17 @@ impl FileSink {
         Ok(places)
     }
 
+    /// Appends records that have their keys: `place` completes these for the place. Returns the place.
+    pub(crate) fn put_placed(&self, records: &mut [u8], place: impl FnOnce(u64, &mut [u8])) -> Result<u64> {
+        let mut state = self.lock()?;
+        let sink = state.change()?;
+        let start = sink.position();
+        place(start, records);
+        sink.append(records)?;
+        self.note(start..sink.position());
+        Ok(start)
+    }
+
     /// Writes an object of another file under the path that it has there: its bytes, behind a key of the same length. It
     /// becomes the newest cycle of its path.
     pub(crate) fn copy_object(&self, object: &container::Object, bytes: &[u8], compression: Compression) -> Result<()> {

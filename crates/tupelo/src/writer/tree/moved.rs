@@ -1,8 +1,8 @@
 //! Writing trees with the baskets of other trees as they are stored, as `hadd` and `TTree::CloneTree` do with "fast".
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
-use bytes::Bytes;
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_ttree::basket::BasketHead;
@@ -67,13 +67,19 @@ struct Named {
     file_name: String,
 }
 
-/// A basket on its way: its key and head, its payload, and bytes before compression.
+/// Baskets on their way, and their records, one after the other.
+struct Group {
+    baskets: Vec<Moving>,
+    records: Vec<u8>,
+}
+
+/// A basket on its way, and bytes of its values before compression.
 struct Moving {
     branch: usize,
     number: usize,
     first_entry: u64,
     basket: MovedBasket,
-    payload: Bytes,
+    record_bytes: usize,
     object_bytes: u32,
     codec: Compression,
 }
@@ -245,10 +251,10 @@ impl MovedTreeWriter {
         let names: Vec<Named> = movable.tree.branches.iter().enumerate().map(named).collect();
         let groups = groups(movable, source).map_err(|error| tree.context(error))?;
         let read = move |group: Vec<Basket>| read(&from, &group, &names, &codecs).map_err(|error| from.context(error));
-        for moving in Ahead::new(groups.into_iter(), read) {
-            let mut moving = moving?;
-            moving.iter_mut().try_for_each(|it| it.basket.add_process_offset(process_offset))?;
-            let put = self.put(moving, base).map_err(|error| self.context(error))?;
+        for group in Ahead::new(groups.into_iter(), read) {
+            let mut group = group?;
+            group.baskets.iter_mut().try_for_each(|it| it.basket.add_process_offset(process_offset))?;
+            let put = self.put(group, base).map_err(|error| self.context(error))?;
             for (branch, number, place) in put {
                 done += u64::from(place.bytes);
                 if let Some(slot) = slots.get_mut(branch).and_then(|slots| slots.get_mut(number)) {
@@ -269,29 +275,36 @@ impl MovedTreeWriter {
     }
 
     /// Writes baskets; returns the branch, the number and the place of each.
-    fn put(&mut self, moving: Vec<Moving>, base: u64) -> Result<Vec<(usize, usize, BasketPlace)>> {
+    fn put(&mut self, mut group: Group, base: u64) -> Result<Vec<(usize, usize, BasketPlace)>> {
         // ROOT's own limit is lower than that of the key, so that there is room for other writers.
         let end = self.sink.position()? + u64::from(u32::MAX >> 4);
-        let fitting = |it: Moving| if it.basket.fits(end) { Ok(it) } else { with_big_key(it) };
-        let moving: Vec<Moving> = moving.into_iter().map(fitting).collect::<Result<_>>()?;
-        let payloads: Vec<&[u8]> = moving.iter().map(|it| &it.payload[..]).collect();
-        let head = |number: usize, at, _| {
-            let basket = moving.get(number).zip(payloads.get(number));
-            Ok(basket.map(|(it, payload)| it.basket.head(at, payload.len())).unwrap_or_default())
-        };
-        let offsets = self.sink.put_records(&payloads, head)?;
-        let place = |(it, offset): (&Moving, u64)| {
-            let key_bytes = it.basket.key_bytes() as u64;
-            let bytes = key_bytes + it.payload.len() as u64;
+        if !group.baskets.iter().all(|it| it.basket.fits(end)) {
+            group = group.changed(|moving, record| match moving.basket.fits(end) {
+                true => Ok((moving, record.into())),
+                false => with_big_key(moving, record),
+            })?;
+        }
+        let Group { baskets, mut records } = group;
+        let mut offset = self.sink.put_placed(&mut records, |mut at, mut records| {
+            for it in &baskets {
+                let Some((record, rest)) = records.split_at_mut_checked(it.record_bytes) else { break };
+                it.basket.place(record, at);
+                (at, records) = (at + it.record_bytes as u64, rest);
+            }
+        })?;
+        let place = |it: Moving| {
+            let bytes = it.record_bytes as u64;
             if let Some(new) = self.new.branches.get_mut(it.branch) {
-                new.bytes[0] += key_bytes + u64::from(it.object_bytes);
+                new.bytes[0] += it.basket.key_bytes() as u64 + u64::from(it.object_bytes);
                 new.bytes[1] += bytes;
             }
             let bytes =
                 u32::try_from(bytes).map_err(|_| Error::limit(format!("basket of {bytes} bytes is too long")))?;
-            Ok((it.branch, it.number, BasketPlace { first_entry: base + it.first_entry, offset, bytes }))
+            let place = BasketPlace { first_entry: base + it.first_entry, offset, bytes };
+            offset += u64::from(bytes);
+            Ok((it.branch, it.number, place))
         };
-        moving.iter().zip(offsets).map(place).collect()
+        baskets.into_iter().map(place).collect()
     }
 
     fn try_finish(&mut self) -> Result<WriteProgress> {
@@ -320,51 +333,100 @@ impl MovedTreeWriter {
     }
 }
 
+impl Group {
+    /// The same with other records.
+    fn changed(self, change: impl Fn(Moving, &[u8]) -> Result<(Moving, Cow<'_, [u8]>)> + Sync) -> Result<Self> {
+        let mut rest = self.records.as_slice();
+        let record = |moving: Moving| {
+            let (record, next) = rest.split_at_checked(moving.record_bytes).unwrap_or((rest, &[]));
+            rest = next;
+            (moving, record)
+        };
+        let given: Vec<(Moving, &[u8])> = self.baskets.into_iter().map(record).collect();
+        let changed = pool::map(given, self.records.len() as u64, |(moving, record)| change(moving, record))?;
+        let (mut baskets, mut records) = (Vec::with_capacity(changed.len()), Vec::new());
+        for (moving, record) in changed {
+            records.extend_from_slice(&record);
+            baskets.push(Moving { record_bytes: record.len(), ..moving });
+        }
+        Ok(Self { baskets, records })
+    }
+}
+
 /// Reads baskets. Those that get another codec are compressed again, and those of the tree's own record for the first time.
-fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compression>]) -> Result<Vec<Moving>> {
+fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compression>]) -> Result<Group> {
     let source = tree.source();
     let ranges: Vec<BlobRange> = group.iter().filter_map(|basket| basket.range).collect();
     let total = ranges.iter().map(BlobRange::bytes).sum();
     let _reserved = source.session().budget().reserve(total, "baskets")?;
-    let mut records = source.fetch(&ranges)?.into_iter();
-    let mut moving = Vec::with_capacity(group.len());
+    // Baskets of the tree's own record are behind those of the file.
+    let mut records = source.fetch_joined(&ranges)?;
+    let (mut baskets, mut at) = (Vec::with_capacity(group.len()), 0);
     for basket in group {
         let branch = names.get(basket.branch);
-        let of_file = |record: Bytes, offset: u64| {
+        let of_file = |record: &[u8], offset: u64| {
             if let Some(branch) = branch {
-                check_record([&branch.file_name, &branch.name], &record, offset)?;
+                check_record([&branch.file_name, &branch.name], record, offset)?;
             }
-            of_record(basket, &record, offset)
+            of_record(basket, record, offset)
         };
         let read = match &basket.stored {
-            Stored::InFile { offset, .. } => records.next().map(|record| of_file(record, *offset)),
-            Stored::Embedded(bytes) => Some(of_embedded(basket, bytes)),
+            Stored::InFile { offset, bytes } => {
+                of_file(records.get(at..at + *bytes as usize).unwrap_or_default(), *offset)
+            }
+            Stored::Embedded(bytes) => of_embedded(basket, bytes, &mut records),
         };
         let named = |error: Error| {
             let path = branch.map_or("", |branch| branch.path.as_str());
             error.within(format!("basket {}", basket.number)).within(format!("branch '{path}'"))
         };
-        moving.extend(read.transpose().map_err(named)?);
+        let moving = read.map_err(named)?;
+        at += moving.record_bytes;
+        baskets.push(moving);
     }
     let new_codec = |moving: &Moving| {
         let chosen = codecs.get(moving.branch).copied().flatten();
         chosen.or(moving.basket.was_embedded().then_some(moving.codec))
     };
-    // Passing a basket to another thread costs more than moving it as it is.
-    match moving.iter().any(|it| new_codec(it).is_some()) {
-        true => pool::map(moving, total, |moving| sealed(new_codec(&moving), moving)),
-        false => Ok(moving),
+    let group = Group { baskets, records };
+    if group.baskets.iter().all(|it| new_codec(it).is_none()) {
+        return Ok(group);
     }
+    group.changed(|moving, record| match new_codec(&moving) {
+        Some(codec) => recoded(codec, moving, record),
+        None => Ok((moving, record.into())),
+    })
 }
 
 /// The basket with a key that holds places behind 2 GiB.
-fn with_big_key(moving: Moving) -> Result<Moving> {
-    let mut object = vec![0; moving.object_bytes as usize];
-    compression::decompress_into(&moving.payload, &mut object)?;
-    let (basket, object) = moving.basket.with_big_key(&object)?;
-    let mut packed = Vec::new();
-    compression::compress(moving.codec, &object, &mut packed)?;
-    Ok(Moving { basket, payload: packed.into(), ..moving })
+fn with_big_key<'a>(moving: Moving, record: &[u8]) -> Result<(Moving, Cow<'a, [u8]>)> {
+    let (basket, record) = moving.basket.with_big_key(&unpacked(&moving, record)?)?;
+    let record = packed(moving.codec, basket, &record)?;
+    Ok((Moving { basket, ..moving }, record.into()))
+}
+
+/// The basket in another codec.
+fn recoded<'a>(codec: Compression, moving: Moving, record: &[u8]) -> Result<(Moving, Cow<'a, [u8]>)> {
+    let record = packed(codec, moving.basket, &unpacked(&moving, record)?)?;
+    Ok((Moving { codec, ..moving }, record.into()))
+}
+
+/// The record of a basket without its codec.
+fn unpacked(moving: &Moving, record: &[u8]) -> Result<Vec<u8>> {
+    let (head, payload) = record.split_at_checked(moving.basket.key_bytes()).unwrap_or((record, &[]));
+    let mut unpacked = vec![0; head.len() + moving.object_bytes as usize];
+    let (new_head, object) = unpacked.split_at_mut(head.len());
+    new_head.copy_from_slice(head);
+    compression::decompress_into(payload, object)?;
+    Ok(unpacked)
+}
+
+/// A record in a codec.
+fn packed(codec: Compression, basket: MovedBasket, record: &[u8]) -> Result<Vec<u8>> {
+    let (head, object) = record.split_at_checked(basket.key_bytes()).unwrap_or((record, &[]));
+    let mut packed = head.to_vec();
+    compression::compress(codec, object, &mut packed)?;
+    Ok(packed)
 }
 
 /// The baskets of a tree in the order in which they are stored, in groups.
@@ -397,46 +459,34 @@ fn groups(tree: &MovableTree, source: &TreeSource) -> Result<Vec<Vec<Basket>>> {
     Ok(groups)
 }
 
-fn of_record(place: &Basket, record: &Bytes, offset: u64) -> Result<Moving> {
+fn of_record(place: &Basket, record: &[u8], offset: u64) -> Result<Moving> {
     let head = BasketHead::read(record, offset)?;
-    let key_bytes = usize::from(head.key_bytes);
-    let is_whole = head.stored_bytes as usize == record.len() && key_bytes <= record.len();
+    let is_whole = head.stored_bytes as usize == record.len() && usize::from(head.key_bytes) <= record.len();
     if !is_whole || u64::from(head.entries) != place.entries.end - place.entries.start {
         let what = format!("found {} entries in {} bytes, expected others", head.entries, head.stored_bytes);
         return Err(Error::corrupt(what));
     }
-    Ok(Moving {
-        branch: place.branch,
-        number: place.number,
-        first_entry: place.entries.start,
-        basket: MovedBasket::of_record(head, &record[..key_bytes]),
-        payload: record.slice(key_bytes..),
-        object_bytes: head.object_bytes,
-        codec: place.codec,
-    })
+    let object_bytes = head.object_bytes;
+    Ok(moving(place, MovedBasket::of_record(head, record), record.len(), object_bytes))
 }
 
-fn of_embedded(place: &Basket, bytes: &[u8]) -> Result<Moving> {
-    let (basket, object) = MovedBasket::of_embedded(bytes)?;
-    let object_bytes = u32::try_from(object.len()).map_err(|_| Error::limit("basket exceeds 4 GiB"))?;
-    Ok(Moving {
+/// Appends the record that an embedded basket has without a codec.
+fn of_embedded(place: &Basket, bytes: &[u8], records: &mut Vec<u8>) -> Result<Moving> {
+    let (basket, record) = MovedBasket::of_embedded(bytes)?;
+    let object_bytes = record.len() - basket.key_bytes();
+    let object_bytes = u32::try_from(object_bytes).map_err(|_| Error::limit("basket exceeds 4 GiB"))?;
+    records.extend_from_slice(&record);
+    Ok(moving(place, basket, record.len(), object_bytes))
+}
+
+fn moving(place: &Basket, basket: MovedBasket, record_bytes: usize, object_bytes: u32) -> Moving {
+    Moving {
         branch: place.branch,
         number: place.number,
         first_entry: place.entries.start,
         basket,
-        payload: object.into(),
+        record_bytes,
         object_bytes,
         codec: place.codec,
-    })
-}
-
-/// The basket with its payload in a codec, or as it is.
-fn sealed(codec: Option<Compression>, moving: Moving) -> Result<Moving> {
-    pool::check()?;
-    let Some(codec) = codec else { return Ok(moving) };
-    let mut object = vec![0; moving.object_bytes as usize];
-    compression::decompress_into(&moving.payload, &mut object)?;
-    let mut packed = Vec::new();
-    compression::compress(codec, &object, &mut packed)?;
-    Ok(Moving { payload: packed.into(), codec, ..moving })
+    }
 }
