@@ -76,7 +76,7 @@ struct Cli {
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let command = help::by_task(Cli::command());
-    let run = |cli: Cli, console: &Console| cli.command.run(Cli::command(), console);
+    let run = |cli: Cli, console: &Console| cli.command.run(Cli::command, console);
     start(args, command, |cli: &Cli| (&cli.common, cli.metrics), run)
 }
 

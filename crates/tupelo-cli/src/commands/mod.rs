@@ -93,8 +93,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs it. `own` is the whole command.
-    pub(crate) fn run(self, own: clap::Command, console: &Console) -> Result<(), Failure> {
+    /// Runs it. `own` builds the whole command.
+    pub(crate) fn run(self, own: impl FnOnce() -> clap::Command, console: &Console) -> Result<(), Failure> {
         match self {
             Self::Ls(args) => ls::run(&args, console),
             Self::Schema(args) => schema::run(&args, console),
@@ -125,8 +125,8 @@ impl Command {
             Self::Cost(args) => tune::cost::run(&args, console),
             Self::Tune(args) => tune::run(&args, console),
             Self::Auxbench(args) => auxbench::run(&args, console),
-            Self::Completions(args) => help::complete(&args, own, console),
-            Self::Man(args) => help::manual(&args, own, console),
+            Self::Completions(args) => help::complete(&args, own(), console),
+            Self::Man(args) => help::manual(&args, own(), console),
         }
     }
 }
