@@ -72,6 +72,13 @@ for number in (1, 2, 3):
     labelled.Fill("one", number)
     labelled.Write()
     file.cd()
+    # Its box of statistics points to it.
+    drawn = ROOT.TH1D("drawn", "drawn", 4, 0, 4)
+    drawn.Fill(number)
+    canvas = ROOT.TCanvas()
+    drawn.Draw()
+    canvas.Update()
+    drawn.Write()
     ROOT.TNamed("about", f"file {number}").Write()
     ROOT.TNamed("same", "in all files").Write()
     file.Close()
@@ -89,9 +96,9 @@ def numbers(histogram):
         found["entries of bins"] = [histogram.GetBinEntries(c) for c in cells]
     return found | {"stats": list(stats), "entries": [histogram.GetEntries()], "squares": [histogram.GetSumw2().fN]}
 
-names = ["f", "d", "i", "c", "d2", "d3", "p", "deep/er/p2", "deep/er/labels", "TH1C_edge"]
+names = ["f", "d", "i", "c", "d2", "d3", "p", "deep/er/p2", "deep/er/labels", "TH1C_edge", "drawn"]
 names += [key.GetName() for key in theirs.GetListOfKeys() if key.GetName().endswith(("_set", "_range", "_overflows"))]
-assert len(names) == 26, names
+assert len(names) == 27, names
 for path in ("empty1", "empty2", "empty3", "deep/er"):
     own, expected = (file.GetDirectory(path) for file in (ours, theirs))
     assert own.GetTitle() == expected.GetTitle() and own.GetNkeys() == expected.GetNkeys(), path
@@ -102,6 +109,9 @@ for name in names:
     for what in expected:
         assert np.allclose(own[what], expected[what], rtol=1e-12, atol=0), (name, what, own[what], expected[what])
 assert ours.Get("deep/er/labels").GetXaxis().GetBinLabel(1) == "one"
+for file in (ours, theirs):
+    drawn = file.Get("drawn")
+    assert drawn.GetListOfFunctions().FindObject("stats").GetParent() == drawn, file.GetName()
 assert ours.Get("about").GetTitle() == "file 1"
 print(len(names))
 """

@@ -140,7 +140,7 @@ impl<'py> Maker<'py> {
         let py = self.py;
         match value {
             // A pointer to an enclosing object would be a cycle.
-            Value::Null | Value::Enclosing => Ok(py.None().into_bound(py)),
+            Value::Null | Value::Enclosing | Value::Whole => Ok(py.None().into_bound(py)),
             Value::Bool(value) => value.into_bound_py_any(py),
             Value::Int(value) => value.into_bound_py_any(py),
             Value::UInt(value) => value.into_bound_py_any(py),

@@ -5,6 +5,7 @@
 //! | object | object: its class as `_typename`, then the members of its bases, then its own |
 //! | the same object again | `{"$ref": n}`: the object number n, counted from 0 as they begin |
 //! | a pointer to an object around this place | `{"$ref": null}` |
+//! | a pointer to the object of the whole record | `{"$ref": 0}` |
 //! | `TArray*`, fixed arrays, sequences | array |
 //! | `TList`, `TObjArray` and alike | object with `name` and the objects as `arr` |
 //! | map | array of `[key, value]` |
@@ -82,6 +83,7 @@ impl Writer {
             })?,
             Value::Object(object) => self.object(object)?,
             Value::Enclosing => self.out.put("{\"$ref\":null}"),
+            Value::Whole => self.out.put("{\"$ref\":0}"),
             Value::Opaque(opaque) => self.opaque(opaque),
         }
         match self.out.bytes.len() as u64 > self.max_bytes {
@@ -281,6 +283,7 @@ mod tests {
             (Value::Grid(vec![1 << 40, 0], Numbers::I8(Vec::new())), "[]"),
             (Value::Map(vec![(Value::Text("a".into()), Value::Bool(true))]), "[[\"a\",true]]"),
             (Value::Enclosing, "{\"$ref\":null}"),
+            (Value::Whole, "{\"$ref\":0}"),
         ] {
             assert_eq!(json(&value), expected);
         }

@@ -8,7 +8,9 @@ use super::classes::{has_own_format, is_special, special_layout};
 use super::cpp::{self, Basic, Type};
 use super::value::{Numbers, Object, Opaque, TracedObject, Value};
 use super::{FREE_BYTES, FREE_WORK, MAX_DEPTH, MAX_EXPANSION, MAX_WORK};
-use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Marks, Pointer, Streamed, StreamerInfos, Version};
+use crate::streamer::{
+    ClassInfo, Counter, Element, ElementKind, Marks, Pointer, Streamed, StreamerInfos, Version, WHOLE_OBJECT,
+};
 use crate::wire::Memory;
 use crate::{Error, ErrorKind, Result};
 
@@ -392,6 +394,7 @@ impl<'a> Reader<'a> {
                 return match self.known.get(&id).cloned() {
                     Some(Some((value, height))) => self.reach(height).map(|()| value),
                     Some(None) => Ok(Value::Enclosing),
+                    None if id == WHOLE_OBJECT as usize => Ok(Value::Whole),
                     // The object is unknown, because it could not be read.
                     None => {
                         let reason = Error::unsupported(format!("reference to a missing object at {id}"));

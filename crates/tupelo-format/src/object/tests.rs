@@ -8,7 +8,7 @@ use super::*;
 use crate::ErrorKind;
 use crate::container::tests::{real_files, run};
 use crate::container::{list_objects, object_bytes, streamer_infos};
-use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Streaming};
+use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Streaming, WHOLE_OBJECT};
 
 fn element(name: &str, code: i32, type_name: &str, kind: ElementKind) -> Element {
     Element::new(name, type_name, code, kind)
@@ -173,7 +173,10 @@ fn pointers_lead_to_objects_and_unknown_classes_stay_bytes() {
         out.pointer("TMap", |out| out.buffer.put(b"!"));
         out.pointer("TObjArray", |out| {
             let around = out.buffer.len() as u32 - 4 - "TObjArray".len() as u32 - 1 - 4 + 2;
-            array_in(out, 1, |out| out.buffer.u32_be(around));
+            array_in(out, 2, |out| {
+                out.buffer.u32_be(around);
+                out.reference(WHOLE_OBJECT);
+            });
         });
     });
     let value = read(&bytes, "TObjArray", &infos()).unwrap();
@@ -184,7 +187,7 @@ fn pointers_lead_to_objects_and_unknown_classes_stay_bytes() {
     assert_eq!((stranger.class_name.as_str(), &stranger.bytes[4..]), ("Stranger", &b"\x00\x09???"[..]));
     assert_eq!(stranger.reason, "class Stranger is not in the streamer info");
     assert_eq!(special.reason, "class TMap has a custom format, which is not supported");
-    assert_eq!(items(inner), [Value::Enclosing]);
+    assert_eq!(items(inner), [Value::Enclosing, Value::Whole]);
 }
 
 #[test]

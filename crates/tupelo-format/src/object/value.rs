@@ -36,6 +36,8 @@ pub enum Value {
     Object(Arc<Object>),
     /// A pointer to an object around this place.
     Enclosing,
+    /// A pointer to the object of the whole record, as that of a box of statistics to its histogram (`TPaveStats::fParent`).
+    Whole,
     /// An object that cannot be read, inside one that can.
     Opaque(Box<Opaque>),
 }

@@ -6,7 +6,7 @@ use super::members::count_of;
 use super::packing::Packing;
 use super::value::{Numbers, Object, Value};
 use crate::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
-use crate::streamer::{Element, ElementKind, StreamerInfos, Streaming};
+use crate::streamer::{Element, ElementKind, StreamerInfos, Streaming, WHOLE_OBJECT};
 use crate::{Error, Result};
 
 impl Object {
@@ -234,6 +234,10 @@ fn pointer(out: &mut Streaming, value: &Value) -> Result<()> {
             out.buffer.u32_be(0);
             Ok(())
         }
+        Value::Whole => {
+            out.reference(WHOLE_OBJECT);
+            Ok(())
+        }
         Value::Object(object) => out.pointer(object.class_name(), |out| class(out, object)),
         other => Err(mismatch("pointer", Some(other))),
     }
@@ -327,7 +331,7 @@ fn put_numbers(out: &mut Streaming, basic: Basic, numbers: &Numbers) -> Result<(
 fn mismatch(expected: &str, value: Option<&Value>) -> Error {
     let found = match value {
         None => "nothing".to_owned(),
-        Some(Value::Null | Value::Enclosing) => "a pointer".to_owned(),
+        Some(Value::Null | Value::Enclosing | Value::Whole) => "a pointer".to_owned(),
         Some(Value::Bool(value)) => value.to_string(),
         Some(Value::Int(value)) => value.to_string(),
         Some(Value::UInt(value)) => value.to_string(),

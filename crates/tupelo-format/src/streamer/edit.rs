@@ -150,10 +150,10 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pointer, Streamed, Streaming};
+    use super::super::{Pointer, Streamed, Streaming, WHOLE_OBJECT};
     use super::*;
 
-    /// Two objects of a class and a reference to the first, in a counted frame.
+    /// Two objects of a class, a reference to the first and one to the whole record, in a counted frame.
     fn streamed(key_bytes: u16, name: &str, first: &[u8]) -> Vec<u8> {
         let mut out = Streaming::new(key_bytes);
         out.versioned(1, |out| {
@@ -161,6 +161,7 @@ mod tests {
             out.pointer(name, |out| out.buffer.put(first));
             out.pointer(name, |out| out.buffer.put(b"second"));
             out.reference(id);
+            out.reference(WHOLE_OBJECT);
         });
         out.buffer.into_vec()
     }
@@ -170,7 +171,7 @@ mod tests {
         stream.marks = Some(Marks::default());
         stream.version()?;
         let (mut objects, mut ids) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
+        for _ in 0..4 {
             match stream.pointer()? {
                 Pointer::Object { class_name, id, end } => {
                     assert_eq!(class_name, "Thing");
@@ -178,7 +179,7 @@ mod tests {
                     ids.push(id);
                     stream.skip_to(end)?;
                 }
-                Pointer::Reference(id) => assert_eq!(id, ids[0]),
+                Pointer::Reference(id) => assert!(id == ids[0] || id == WHOLE_OBJECT as usize, "{id}"),
                 Pointer::Null => panic!("a null pointer"),
             }
         }

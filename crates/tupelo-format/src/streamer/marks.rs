@@ -8,6 +8,8 @@ pub(super) const NEW_CLASS: u32 = 0xffff_ffff;
 pub(super) const CLASS: u32 = 0x8000_0000;
 /// The offset that ROOT adds to distances, so that none is 0 or 1.
 pub(super) const MAP_OFFSET: usize = 2;
+/// What a reference to the object of the whole record is (`TBufferFile::MapObject`).
+pub const WHOLE_OBJECT: u32 = 1;
 
 /// Whether streamed bytes mention a class for the first time, which they do where they point to an object of it.
 pub fn mentions_class(bytes: &[u8], class_name: &str) -> bool {
@@ -39,8 +41,11 @@ impl Marks {
         self.counts.push((at, end));
     }
 
+    /// A reference to an object at a place of the record: one to all of it stays as it is.
     pub(super) fn reference(&mut self, at: usize, id: usize) {
-        self.references.push((at, id));
+        if id != WHOLE_OBJECT as usize {
+            self.references.push((at, id));
+        }
     }
 
     pub(super) fn class(&mut self, at: usize, name: &str) {

@@ -8,5 +8,5 @@ mod streamed;
 
 pub use edit::Edits;
 pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, code};
-pub use marks::{MarkCounts, Marks, mentions_class};
+pub use marks::{MarkCounts, Marks, WHOLE_OBJECT, mentions_class};
 pub use streamed::{IS_REFERENCED, Pointer, Streamed, Streaming, Version};

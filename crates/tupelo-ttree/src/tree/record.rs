@@ -145,7 +145,7 @@ fn kind(value: &Value) -> String {
         Value::Object(object) => format!("a {}", object.class_name()),
         Value::Text(_) | Value::Bytes(_) => "a string".into(),
         Value::List(_) | Value::Map(_) | Value::Numbers(_) | Value::Grid(..) => "a list".into(),
-        Value::Enclosing => "an enclosing object".into(),
+        Value::Enclosing | Value::Whole => "an enclosing object".into(),
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => "a number".into(),
     }
 }

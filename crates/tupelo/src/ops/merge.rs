@@ -48,7 +48,7 @@ enum Merging {
     /// The sum so far, how others are added to it, and the number of files that it is of.
     Sum(Object, Add, u64),
     /// The output has it; why others are not added.
-    Written(&'static str, Equal),
+    Written(String, Equal),
     /// It cannot be copied.
     Refused(String),
 }
@@ -137,7 +137,7 @@ pub fn merge_objects<E: From<crate::Error>>(
                         Equal::None => false,
                     };
                     if !is_equal {
-                        leave_out(reason);
+                        leave_out(&reason);
                     }
                     Merging::Written(reason, equal)
                 }
@@ -163,7 +163,7 @@ pub fn merge_objects<E: From<crate::Error>>(
                         written => {
                             written?;
                             merged.sums += u64::from(of > 1);
-                            Merging::Written("", Equal::None)
+                            Merging::Written(String::new(), Equal::None)
                         }
                     }
                 }
@@ -180,17 +180,21 @@ pub fn merge_objects<E: From<crate::Error>>(
 /// Takes the first object of a path.
 fn begin(file: &File, name: &str, place: &Occurrences, to: &FileWriter, compression: Compression) -> Result<Merging> {
     let why = if place.first == place.last {
-        ""
+        String::new()
     } else if let Some(add) = addition(&place.class_name) {
         match file.object(name) {
-            Ok(Value::Object(object)) if object.write().is_ok() => return Ok(Merging::Sum((*object).clone(), add, 1)),
+            Ok(Value::Object(object)) => match object.write() {
+                Ok(_) => return Ok(Merging::Sum((*object).clone(), add, 1)),
+                Err(error) => format!("the first one has parts that cannot be written again: {error}"),
+            },
             Err(error) if error.is_corrupt() => return Err(error),
-            _ => "the first one has parts that cannot be written again",
+            Err(error) => error.reason(),
+            Ok(_) => "the first one is not an object".to_owned(),
         }
     } else if is_merged_by_root(&place.class_name) {
-        "objects of its class are added up by ROOT, but not by this version"
+        "objects of its class are added up by ROOT, but not by this version".to_owned()
     } else {
-        "objects of its class are not merged, and that of the first file is different"
+        "objects of its class are not merged, and that of the first file is different".to_owned()
     };
     match to.copy_object(file, name, compression) {
         // An invalid argument is a name that is not written.
