@@ -160,6 +160,7 @@ fn objects_of_real_files_are_dumped() {
 fn objects_go_along_with_ntuples() {
     let place = Place::new();
     let file = plots(&place, &["mass", "dir/other"]);
+    tupelo(&["mkdir", &format!("{file}:empty/inner")]).ok();
     let document = |file: &str, path: &str| tupelo(&["dump", &format!("{file}:{path}")]).json();
     let all = place.path("all.root");
     let run = tupelo(&["copy", &file, &all, "--objects"]);
@@ -170,6 +171,8 @@ fn objects_go_along_with_ntuples() {
     }
     tupelo(&["diff", &file, &all]).ok();
     tupelo(&["verify", &all]).ok();
+    // Defect: empty directories were lost.
+    assert!(tupelo(&["ls", &all]).ok().contains("empty/inner"));
     let some = place.path("some.root");
     let run = tupelo(&["copy", &file, &some, "--with-objects=ma*"]);
     assert!(run.stderr.contains("not copied: 'dir/other;1' (TH1D)\n"), "{}", run.stderr);
