@@ -24,12 +24,14 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// [`FAILED`], [`USAGE`], or the status for a signal.
     pub(crate) status: u8,
+    /// Whether a name was not found.
+    pub(crate) is_not_found: bool,
 }
 
 impl Failure {
     /// An error of the operation.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self { message: Some(message.to_string()), hint: None, status: FAILED }
+        Self { message: Some(message.to_string()), hint: None, status: FAILED, is_not_found: false }
     }
 
     /// An error in the arguments.
@@ -39,7 +41,7 @@ impl Failure {
 
     /// An error that was already printed.
     pub(crate) fn reported() -> Self {
-        Self { message: None, hint: None, status: FAILED }
+        Self { message: None, hint: None, status: FAILED, is_not_found: false }
     }
 
     /// Whether a signal ended the work.
@@ -121,7 +123,7 @@ impl From<tupelo::Error> for Failure {
             (_, Some(Remedy::BinaryStrings)) => {
                 Self::new(error).with_hint("--binary-strings writes strings as bytes (Arrow and Parquet)")
             }
-            _ => Self::new(error),
+            (kind, _) => Self { is_not_found: kind == tupelo::ErrorKind::NotFound, ..Self::new(error) },
         }
     }
 }

@@ -501,7 +501,10 @@ fn join_failure(error: tupelo::Error) -> Failure {
 /// Refuses to write a file with nothing in it, if something was left out.
 fn check_any(is_any: bool, left_out: &[String]) -> Result<(), Failure> {
     match left_out {
-        [first, ..] if !is_any => Err(Failure::new(format_args!("nothing can be written: {first}"))),
+        [first, ..] if !is_any => {
+            let nothing = Failure::new(format_args!("nothing can be written: {first}"));
+            Err(nothing.with_hint("--skip-unreadable leaves out single branches of trees where it can"))
+        }
         _ => Ok(()),
     }
 }

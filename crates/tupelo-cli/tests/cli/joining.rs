@@ -113,7 +113,7 @@ fn fields_are_added_in_place() {
     assert!(!std::path::Path::new(&place.path("long.root")).exists());
     // Fields that both have are in the way only if they are chosen.
     let refused = tupelo(&["append", &muons, &all, "--as-fields"]).fails(2);
-    assert!(refused.contains("field 'run' is also in") && refused.contains("--prefix"), "{refused}");
+    assert!(refused.contains("field 'run' is also in '") && refused.contains("--prefix"), "{refused}");
     tupelo(&["append", &muons, &all, "--as-fields", "--fields", "MET_*"]).ok();
     tupelo(&["diff", &all, &muons, "--fields", "run,event,Muon_pt,Jet_pt,MET_*"]).ok();
     // By keys, from a file with more entries in another order.

@@ -291,6 +291,13 @@ fn branches_are_chosen_by_their_class() {
         refused.contains("nothing can be written: ") && refused.contains("stores objects with their classes"),
         "{refused}"
     );
+    assert!(refused.contains("hint: --skip-unreadable leaves out single branches"), "{refused}");
+    // Options for branches are for all trees of a file.
+    for option in [["--inherits", "xAOD::AuxContainerBase"], ["--branch-compression", "*Jets*=lz4:4"]] {
+        let other = place.path("other.root");
+        let unknown = tupelo(&["copy", &file, "-o", &other, option[0], option[1]]).fails(1);
+        assert!(unknown.contains("hint: options for branches are for all trees; select one, as IN:"), "{unknown}");
+    }
     // Defect: a file without a tree was written.
     assert!(std::fs::read(&out).expect("a file") == before);
     let skipped = tupelo(&[&arguments[..], &["--skip-unreadable"]].concat());
@@ -393,6 +400,14 @@ fn trees_are_split_to_another_level() {
     assert!(refused.contains("split level 100 is out of range"), "{refused}");
     let refused = tupelo(&["copy", &ntuple, "-o", &out, "-f", "--split-level", "0"]).fails(2);
     assert!(refused.contains("are for trees"), "{refused}");
+    // The parts of these branches have the same names.
+    let alike = data().map(|folder| folder.join("trees/uproot-issue126b.root")).filter(|file| file.exists());
+    let Some(alike) = alike else { return };
+    let refused = tupelo(&["copy", &alike.to_string_lossy(), "-o", &out, "-f", "--split-level", "99"]).fails(1);
+    assert!(
+        refused.contains("not copied: tree 'ChannelSet': the name of branch 'DC_UP': it is 'DC_UP.', "),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -204,7 +204,10 @@ impl TreeJobs {
                 Some(moving) => move_trees((name, trees), reading, moving, writer, interrupt, console),
                 None => rewrite((name, trees), reading, how, writer, interrupt, console),
             };
-            let written = written.map_err(|failure| how.explain(failure, trees, reading));
+            let written = written.map_err(|failure| match failure.is_not_found && self.0.len() > 1 {
+                true => failure.with_hint(format!("options for branches are for all trees; select one, as IN:{name}")),
+                false => how.explain(failure, trees, reading),
+            });
             let Some((written, left_out)) = written? else { return Ok(None) };
             all.left_out.extend(left_out.iter().map(|it| format!("tree '{name}': {it}")));
             all.written.extend(written.map(|written| (name.clone(), written)));

@@ -110,14 +110,19 @@ impl OriginalTrees {
 
     /// What the new tree does not have, whose top-level branches have these names.
     pub(super) fn left_out(self, branches: &[String]) -> impl Iterator<Item = String> {
-        let is_changed = |name: &&String| {
-            let is_known = |name: &str| self.names.contains(name);
-            !is_known(name) && (is_known(name.trim_end_matches(['.', '_'])) || is_known(&name.replace("_.", ".")))
+        let is_known = |name: &str| self.names.contains(name);
+        let old_name = |name: &String| {
+            let shorter = [name.trim_end_matches(['.', '_']).to_owned(), name.replace("_.", ".")];
+            shorter.into_iter().find(|old| is_known(old))
         };
-        let names = branches.iter().filter(is_changed);
-        let names: Vec<String> = names
-            .map(|name| format!("the name of branch '{name}', which would be ambiguous without its last letter"))
-            .collect();
+        let changed = branches.iter().filter(|name| !is_known(name));
+        let changed = changed.filter_map(|new| {
+            let old = old_name(new)?;
+            Some(format!(
+                "the name of branch '{old}': it is '{new}', so that no other branch has the names of its parts"
+            ))
+        });
+        let names: Vec<String> = changed.collect();
         let index = self.index.left_out();
         self.not_kept.into_iter().chain(index).chain(names).chain(self.later.left_out())
     }

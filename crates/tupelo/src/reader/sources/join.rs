@@ -82,7 +82,8 @@ impl Join {
             let is_own = |field: &Field| !field.hidden && !is_left_out(number, &field.name);
             for (index, field) in fields_of_side.filter(|(_, field)| is_own(field)) {
                 let name = format!("{}{}", side.prefix, field.name);
-                if let Some(other) = known.insert(name.clone(), file.clone()) {
+                let place = format!("'{}' of {file}", source.path());
+                if let Some(other) = known.insert(name.clone(), place) {
                     let what = format!("field '{name}' is also in {other}");
                     return Err(source.context(Error::invalid_argument(what).with_remedy(Remedy::Prefix)));
                 }
