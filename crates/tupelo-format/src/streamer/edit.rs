@@ -153,15 +153,15 @@ mod tests {
     use super::super::{Pointer, Streamed, Streaming, WHOLE_OBJECT};
     use super::*;
 
-    /// Two objects of a class, a reference to the first and one to the whole record, in a counted frame.
+    /// Two objects of a class, a reference to the whole record and one to the first, in a counted frame.
     fn streamed(key_bytes: u16, name: &str, first: &[u8]) -> Vec<u8> {
         let mut out = Streaming::new(key_bytes);
         out.versioned(1, |out| {
             let id = out.next_id();
             out.pointer(name, |out| out.buffer.put(first));
             out.pointer(name, |out| out.buffer.put(b"second"));
-            out.reference(id);
             out.reference(WHOLE_OBJECT);
+            out.reference(id);
         });
         out.buffer.into_vec()
     }
@@ -217,6 +217,7 @@ mod tests {
         out.versioned(1, |out| {
             out.reference(0);
             out.pointer("Thing", |out| out.buffer.put(b"second"));
+            out.reference(WHOLE_OBJECT);
             out.reference(0);
         });
         assert_eq!(edited, out.buffer.into_vec());
