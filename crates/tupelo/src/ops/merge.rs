@@ -18,7 +18,7 @@ use tupelo_format::object::{Object, Value};
 use self::addition::{Add, addition, is_merged_by_root};
 pub(crate) use self::trees::LaterTrees;
 pub use self::trees::{MergedTree, MissingBranches, UnlikeBranches, merge_tree};
-use super::{directories, other_objects};
+use super::{make_directories, other_objects};
 use crate::reader::{File, Skipped};
 use crate::writer::FileWriter;
 use crate::{ErrorKind, Result};
@@ -103,13 +103,8 @@ pub fn merge_objects<E: From<crate::Error>>(
     let mut left_out = LeftOut::default();
     for number in 0..count {
         let file = open(number)?;
-        for directory in directories(&file)? {
-            match to.file_sink()?.make_directory(&directory.path, Some(&directory.title)) {
-                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                    left_out.add(&directory.path, &file, &error.reason());
-                }
-                made => made?,
-            }
+        for (directory, reason) in make_directories(&file, to, |_| true)? {
+            left_out.add(&directory, &file, &reason);
         }
         for object in other_objects(&file)? {
             with_objects.insert(number);

@@ -28,8 +28,8 @@ use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 pub use copy::append;
 
 use crate::reader::{File, Listed, Ntuple, Object, Read, TREE_CLASSES};
-use crate::writer::{EntrySink, PROCESS_CLASS};
-use crate::{Error, Result};
+use crate::writer::{EntrySink, FileWriter, PROCESS_CLASS};
+use crate::{Error, ErrorKind, Result};
 
 /// Receives the number of selected entries that are done, and may cancel.
 pub type Progress<'p> = dyn FnMut(u64) -> ControlFlow<()> + 'p;
@@ -147,6 +147,19 @@ pub fn comes_with_trees(class_name: &str) -> bool {
 pub fn directories(file: &File) -> Result<Vec<Object>> {
     let objects = file.objects()?.into_iter();
     Ok(objects.filter(|object| object.is_newest && is_directory(&object.class_name)).collect())
+}
+
+/// Makes the chosen directories of a file with their titles. Returns the paths of those that cannot be made because an object
+/// has the name, with the reasons.
+fn make_directories(from: &File, to: &FileWriter, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {
+    let mut refused = Vec::new();
+    for directory in directories(from)?.into_iter().filter(|directory| is_chosen(&directory.path)) {
+        match to.file_sink()?.make_directory(&directory.path, Some(&directory.title)) {
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => refused.push((directory.path, error.reason())),
+            made => made?,
+        }
+    }
+    Ok(refused)
 }
 
 fn is_directory(class_name: &str) -> bool {
