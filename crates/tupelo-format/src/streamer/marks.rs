@@ -41,7 +41,7 @@ impl Marks {
         self.counts.push((at, end));
     }
 
-    /// A reference to an object at a place of the record: one to all of it stays as it is.
+    /// A reference to an object. One to that of the whole record depends on no place.
     pub(super) fn reference(&mut self, at: usize, id: usize) {
         if id != WHOLE_OBJECT as usize {
             self.references.push((at, id));

@@ -265,9 +265,8 @@ impl TreeSource {
 
     /// The same, with the records one after the other in memory.
     pub(crate) fn fetch_joined(&self, ranges: &[BlobRange]) -> Result<Vec<u8>> {
-        let follow = |one: &BlobRange, next: &BlobRange| one.blob == next.blob && one.end == next.start;
         let whole = match ranges {
-            [first, .., last] if ranges.is_sorted_by(follow) && self.is_read_in_place(first) => {
+            [first, .., last] if ranges.is_sorted_by(BlobRange::is_followed_by) && self.is_read_in_place(first) => {
                 Some(BlobRange { end: last.end, ..*first })
             }
             _ => None,

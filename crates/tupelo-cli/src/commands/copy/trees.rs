@@ -205,7 +205,7 @@ impl TreeJobs {
                 None => rewrite((name, trees), reading, how, writer, interrupt, console),
             };
             let written = written.map_err(|failure| match failure.is_not_found && self.0.len() > 1 {
-                true => failure.with_hint(format!("options for branches are for all trees; select one, as IN:{name}")),
+                true => failure.with_hint("options for branches are for all trees; select one, as IN:NAME"),
                 false => how.explain(failure, trees, reading),
             });
             let Some((written, left_out)) = written? else { return Ok(None) };

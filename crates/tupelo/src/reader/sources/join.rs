@@ -66,10 +66,10 @@ impl Join {
         let Some(first) = sides.first() else {
             return Err(Error::invalid_argument("a join needs at least one source"));
         };
-        let (mut fields, mut origins, mut known): (Vec<Field>, Vec<_>, HashMap<String, String>) = Default::default();
+        let (mut fields, mut origins, mut known): (Vec<Field>, Vec<_>, HashMap<String, usize>) = Default::default();
         let mut extra_type_info: Vec<ExtraTypeInfo> = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            let (source, file) = (&side.source, side.source.file_name());
+            let source = &side.source;
             if source.entries() != first.source.entries() {
                 let (own, expected) = (source.entries(), first.source.entries());
                 let what = format!(
@@ -82,9 +82,9 @@ impl Join {
             let is_own = |field: &Field| !field.hidden && !is_left_out(number, &field.name);
             for (index, field) in fields_of_side.filter(|(_, field)| is_own(field)) {
                 let name = format!("{}{}", side.prefix, field.name);
-                let place = format!("'{}' of {file}", source.path());
-                if let Some(other) = known.insert(name.clone(), place) {
-                    let what = format!("field '{name}' is also in {other}");
+                if let Some(other) = known.insert(name.clone(), number).and_then(|other| sides.get(other)) {
+                    let (path, file) = (other.source.path(), other.source.file_name());
+                    let what = format!("field '{name}' is also in '{path}' of {file}");
                     return Err(source.context(Error::invalid_argument(what).with_remedy(Remedy::Prefix)));
                 }
                 let id = u32::try_from(fields.len()).map(FieldId::from).ok();
