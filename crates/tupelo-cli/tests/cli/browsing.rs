@@ -255,7 +255,6 @@ fn the_command_ends_with_its_terminal() {
 #[test]
 fn the_window_may_change_its_size() {
     let (_place, mut terminal) = opened();
-    // Each time it waits until the new size is drawn: crossterm may leave a key that comes with it until the next one.
     terminal.resize([5, 20]);
     terminal.expect("", "? help   q quit");
     terminal.expect("jj", "3/43");
@@ -266,6 +265,17 @@ fn the_window_may_change_its_size() {
     terminal.resize(SIZE);
     terminal.expect("", "deviation");
     terminal.expect("\tj", "4/43");
+    terminal.end("q").ok();
+}
+
+/// Defect of crossterm 0.29 without `use-dev-tty`: a key that came with a new size waited for the next key.
+#[test]
+fn keys_that_come_with_a_new_size_are_not_left() {
+    let (_place, mut terminal) = opened();
+    for step in 2..40 {
+        terminal.resize([20 + step % 10, 100]);
+        terminal.expect("j", &format!(" {step}/43"));
+    }
     terminal.end("q").ok();
 }
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::head::drawing::{Labels, Letters, Plot};
 use super::super::head::show::is_drawable;

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use std::{panic, thread};
 
+use crossterm::event::{self, Event, KeyEventKind};
+use crossterm::style::force_color_output;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use ratatui::crossterm::style::force_color_output;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
-use ratatui::crossterm::{cursor, execute};
 
 use super::app::{App, Flow};
 use super::draw::draw;

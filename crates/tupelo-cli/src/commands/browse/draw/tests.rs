@@ -1,8 +1,8 @@
 //! Screens of several sizes.
 
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use super::super::contents::{Listed, add_objects};
 use super::super::outline::{Label, Outline};
