@@ -164,3 +164,27 @@ def test_a_counter_of_a_list_that_a_file_lacks_is_a_field(tmp_path: Path) -> Non
         merged = {one["y"]: one for one in tupelo.open(out)["t"].arrays().tolist()}
         assert [merged[y]["x"] for y in range(1, 6)] == [[1.5], [], [2.5, 3.5], [], []]
         assert [merged[y]["nx"] for y in range(1, 6)] == [1, 0, 2, 2, 0]
+
+
+def test_lists_that_a_file_lacks_have_as_many_zeros_as_their_counter_says(tmp_path: Path) -> None:
+    """Defect: they were empty, and the array with a counter became a vector."""
+    eta, pt = ak.Array([[1.5], [], [2.5, 3.5]]), ak.Array([[1], [], [3, 4]])
+    a = {"Muon": ak.zip({"eta": eta, "pt": pt}), "x": eta}
+    b = {"Muon": ak.zip({"eta": eta[::-1]})}
+    for name, branches in {"a": a, "b": b}.items():
+        with uproot.recreate(tmp_path / f"{name}.root") as file:
+            file.mktree("t", {key: values.type.content for key, values in branches.items()}).extend(branches)
+    for first, second in ("a", "b"), ("b", "a"):
+        out = tmp_path / f"{first}{second}.root"
+        report = tupelo.merge([f"{tmp_path}/{first}.root", f"{tmp_path}/{second}.root"], out, mode="union")
+        assert report.skipped == {}
+        with uproot.open(f"{out}:t") as tree, uproot.open(f"{tmp_path}/a.root:t") as original:
+            merged = tree.arrays()
+            assert tree["Muon_pt"].interpretation == original["Muon_pt"].interpretation
+        of_a, of_b = merged[:3], merged[3:]
+        if first == "b":
+            of_a, of_b = of_b, of_a
+        assert of_a["Muon_pt"].tolist() == pt.tolist()
+        assert of_b["Muon_pt"].tolist() == [[0, 0], [], [0]]
+        assert of_b["x"].tolist() == [[], [], []]
+        assert merged["nMuon"].tolist() == ak.num(merged["Muon_eta"]).tolist()

@@ -17,7 +17,8 @@ pub enum FieldPolicy {
     /// Those that any has, with nulls for sources that lack them.
     Union,
     /// Those that any has, with zeros, empty texts and empty lists for sources that lack them: what fields of an ntuple have
-    /// that were added late, as by ROOT's merger.
+    /// that were added late, as by ROOT's merger. Lists whose counter counts other lists of a tree have as many zeros there as
+    /// the counter says.
     Defaults,
 }
 

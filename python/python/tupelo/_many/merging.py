@@ -66,7 +66,8 @@ def merge(
 
     ``mode`` says what to do with fields of ntuples and branches of trees that some files lack: ``"strict"`` refuses
     them, ``"union"`` keeps them, with zeros, empty strings and empty lists for entries of the other files (trees are
-    decoded for that), and ``"intersect"`` drops them.
+    decoded for that, and arrays whose counter a file uses have as many zeros as it says), and ``"intersect"`` drops
+    them.
     Numbers of different types get the type that holds all values, except with ``"strict"``. A `TupeloWarning` names
     everything that is left out, and the ``skipped`` of the report lists it. ``progress`` is that of `iterate`. An
     existing file is replaced when the new one is complete.

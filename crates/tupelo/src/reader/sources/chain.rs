@@ -1,5 +1,7 @@
 //! Several sources, whose entries follow each other.
 
+mod open_parts;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,21 +15,20 @@ use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
+use self::open_parts::{OPEN_SOURCES, OpenParts, Opened};
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
 use super::zones::ZoneBounds;
 use super::{
     Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection,
-    default_values, each_once, type_of, typed,
+    default_values, each_once, type_of, typed, zeros_for,
 };
 use crate::evolution::{Selection, SourceSchema};
 use crate::plan::EntrySet;
-use crate::pool::{self, Spawned};
+use crate::pool;
 use crate::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
 use crate::{Error, ErrorKind, Result};
 
-/// Sources that are kept open.
-const OPEN_SOURCES: usize = 8;
 /// Sources that are read at the same time.
 const SOURCES_AT_ONCE: usize = 4;
 /// Names of sources that are shown.
@@ -64,39 +65,6 @@ impl Inner {
         let source = (self.open)(part.number)?.ok_or_else(missing)?;
         check_unchanged(&*source, &part.identity)?;
         Ok(source)
-    }
-}
-
-/// Parts that are open, or being opened, the one that was used last first.
-#[derive(Default)]
-struct OpenParts(Vec<(usize, Opened)>);
-
-enum Opened {
-    Now(Arc<dyn EntrySource>),
-    Later(Spawned<Result<Arc<dyn EntrySource>>>),
-    /// A thread that needs it opens it.
-    Elsewhere,
-}
-
-impl OpenParts {
-    fn has(&self, index: usize) -> bool {
-        self.0.iter().any(|(known, _)| *known == index)
-    }
-
-    /// Returns the state of a part, and removes the part if it is still being opened.
-    fn take(&mut self, index: usize) -> Option<Opened> {
-        let place = self.0.iter().position(|(known, _)| *known == index)?;
-        let (_, opened) = self.0.remove(place);
-        if let Opened::Now(source) = &opened {
-            self.put(index, Opened::Now(Arc::clone(source)));
-        }
-        Some(opened)
-    }
-
-    fn put(&mut self, index: usize, opened: Opened) {
-        self.0.retain(|(known, _)| *known != index);
-        self.0.truncate(OPEN_SOURCES - 1);
-        self.0.insert(0, (index, opened));
     }
 }
 
@@ -277,6 +245,25 @@ impl Chain {
         parts.map(own).filter(|(_, own): &(usize, EntrySet)| own.len() > 0).collect()
     }
 
+    /// The lists with default values that share a counter with lists of a part: their places, and the counters.
+    fn counting(&self, own: &SourceSchema, fields: &[Field]) -> Vec<(usize, &Field)> {
+        let known = &self.inner.known;
+        let lacking = || {
+            let is_own = |name: &str| own.schema().fields.iter().any(|field| field.name == name);
+            fields.iter().enumerate().filter(move |(_, field)| !is_own(&field.name))
+        };
+        if known.policy != FieldPolicy::Defaults || lacking().next().is_none() {
+            return Vec::new();
+        }
+        let counters: HashMap<String, String> = known.schema.counters().into_iter().collect();
+        let own: HashSet<String> = own.counters().into_iter().map(|(_, counter)| counter).collect();
+        let counter = |(place, list): (usize, &Field)| {
+            let name = counters.get(&list.name).filter(|name| own.contains(*name))?;
+            Some((place, known.schema.schema().fields.iter().find(|field| field.name == *name)?))
+        };
+        lacking().filter_map(counter).collect()
+    }
+
     /// The values of a part in the types of the chain.
     fn decode_part(
         &self,
@@ -287,20 +274,26 @@ impl Chain {
     ) -> Result<Vec<ArrayRef>> {
         let source = self.source(index)?;
         let decode = || {
-            let (places, selection) = own_fields(&*source, fields)?;
+            let counting = self.counting(source.schema(), fields);
+            let counters = counting.iter().map(|(_, counter)| *counter);
+            let (places, selection) = own_fields(&*source, fields.iter().chain(counters))?;
             let arrays = decode_selection(&*source, &selection, entries, options)?;
-            let mut own = places.into_iter().zip(arrays).peekable();
+            let by_place: HashMap<usize, ArrayRef> = places.into_iter().zip(arrays).collect();
             let array = |(place, field): (usize, &Field)| {
                 let data_type = type_of(field, &self.inner.known.schema, options.binary_strings);
-                let Some((_, array)) = own.next_if(|(next, _)| *next == place) else {
-                    return Ok(match self.inner.known.policy {
-                        FieldPolicy::Defaults => {
-                            default_values(&data_type, field.is_nullable(), entries.len() as usize)
-                        }
-                        _ => new_null_array(&data_type, entries.len() as usize),
-                    });
+                if let Some(array) = by_place.get(&place) {
+                    return typed(array, &data_type);
+                }
+                if self.inner.known.policy != FieldPolicy::Defaults {
+                    return Ok(new_null_array(&data_type, entries.len() as usize));
+                }
+                let counter = counting.iter().position(|(list, _)| *list == place);
+                let zeros = match counter.and_then(|counter| by_place.get(&(fields.len() + counter))) {
+                    Some(counts) => zeros_for(&data_type, counts).map_err(|e| e.in_field(&field.name))?,
+                    None => None,
                 };
-                typed(&array, &data_type)
+                let default = || default_values(&data_type, field.is_nullable(), entries.len() as usize);
+                Ok(zeros.unwrap_or_else(default))
             };
             fields.iter().enumerate().map(array).collect::<Result<Vec<_>>>()
         };

@@ -1,6 +1,7 @@
 //! Sources of entries: ntuples and trees.
 
 mod chain;
+mod defaults;
 mod extras;
 mod join;
 mod matched;
@@ -17,7 +18,6 @@ use std::{fmt, iter};
 
 use arrow_array::{ArrayRef, make_array};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
@@ -36,6 +36,8 @@ use crate::source::Cluster;
 use crate::{Error, ErrorKind, Result};
 pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
+pub(crate) use defaults::default_values;
+use defaults::zeros_for;
 pub(crate) use extras::TreeExtras;
 pub use join::Join;
 pub(in crate::reader) use matched::{Matched, NO_ENTRY};
@@ -168,28 +170,6 @@ fn typed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
             Err(_) => Ok(cast_with_options(array, data_type, &CastOptions { safe: false, ..CastOptions::default() })?),
         },
     }
-}
-
-/// The values of entries that lack a field of this type: nulls where it has them, and else zeros, empty texts and lists.
-pub(crate) fn default_values(data_type: &DataType, is_nullable: bool, len: usize) -> ArrayRef {
-    fn without_nulls(data: ArrayData, is_nullable: bool) -> ArrayData {
-        let fields: Vec<bool> = match data.data_type() {
-            DataType::Struct(fields) => fields.iter().map(|field| field.is_nullable()).collect(),
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::FixedSizeList(item, _)
-            | DataType::Map(item, _) => {
-                vec![item.is_nullable()]
-            }
-            _ => vec![true; data.child_data().len()],
-        };
-        let children = data.child_data().iter().cloned().zip(fields);
-        let children = children.map(|(child, is_nullable)| without_nulls(child, is_nullable)).collect();
-        let nulls = data.nulls().filter(|_| is_nullable).cloned();
-        let valid = data.clone().into_builder().nulls(nulls).child_data(children).build();
-        valid.unwrap_or(data)
-    }
-    make_array(without_nulls(ArrayData::new_null(data_type, len), is_nullable))
 }
 
 /// Fields without those that were listed before.
