@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from panel import TUPELO, root_error, run
+from panel import REAL_DATA, TUPELO, root_error, run
 
 WRITE = """
 import sys, ROOT
@@ -197,6 +198,8 @@ for number in (1, 2, 3):
     efficiency = ROOT.TEfficiency("efficiency", "title", 4, 0, 4)
     for i in range(10 * number):
         efficiency.Fill(i % 3 > 0, i % 4)
+    for bin in range(1, 5):
+        efficiency.SetBetaBinParameters(bin, bin + 0.5, 2.5)
     efficiency.Write()
     for kind in ("THnSparseD", "THnSparseF", "THnSparseI", "THnSparseL", "THnD", "THnF", "THnI", "THnL"):
         for weighted in (False, True):
@@ -230,7 +233,8 @@ def told(one):
         return one.GetTitle(), points
     if one.InheritsFrom("TEfficiency"):
         histograms = [one.GetPassedHistogram(), one.GetTotalHistogram()]
-        return one.GetWeight(), [[h.GetBinContent(i) for i in range(h.GetNcells())] for h in histograms], [
+        bins = [(one.GetBetaAlpha(bin), one.GetBetaBeta(bin)) for bin in range(1, 5)]
+        return one.GetWeight(), bins, [[h.GetBinContent(i) for i in range(h.GetNcells())] for h in histograms], [
             h.GetEntries() for h in histograms]
     if one.InheritsFrom("THnBase"):
         return str(ROOT.TBufferJSON.ToJSON(one))
@@ -286,3 +290,36 @@ def test_objects_with_trees_in_them_are_named(tmp_path: Path) -> None:
     assert [found["path"] for found in json.loads(run("ls", str(out), "--json"))["objects"]] == ["TTree"]
     assert repack.returncode == 1
     assert "TList with a TTree in it" in repack.stderr
+
+
+COMPARE_REAL = """
+import json
+compared = 0
+for key in theirs.GetListOfKeys():
+    own, expected = (json.loads(str(ROOT.TBufferJSON.ToJSON(file.Get(key.GetName())))) for file in (ours, theirs))
+    assert own == expected, (key.GetName(), own, expected)
+    compared += 1
+assert compared, "no objects"
+"""
+
+
+REAL_OBJECTS = {
+    "uproot-issue-181.root": "histograms with functions of an old version of ROOT",
+    "uproot-issue38c.root": "an efficiency with parameters for each bin",
+}
+
+
+@pytest.mark.parametrize("name", REAL_OBJECTS, ids=REAL_OBJECTS.get)
+def test_real_objects_are_added_up(name: str, tmp_path: Path) -> None:
+    """Defect: objects with arrays of strings, or with pairs in them, were left out."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    original = REAL_DATA / "uproot" / name
+    if not original.exists():
+        pytest.skip("no real files")
+    files = [tmp_path / f"part{number}.root" for number in (1, 2, 3)]
+    for file in files:
+        shutil.copy(original, file)
+    run("merge", str(tmp_path / "ours.root"), *map(str, files))
+    compare = MERGE_BY_ROOT + OPEN_BOTH + COMPARE_REAL
+    subprocess.run([sys.executable, "-W", "ignore", "-c", compare, str(tmp_path)], check=True)

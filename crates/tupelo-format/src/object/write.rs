@@ -6,7 +6,7 @@ use super::members::count_of;
 use super::packing::Packing;
 use super::value::{Numbers, Object, Value};
 use crate::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
-use crate::streamer::{Element, ElementKind, StreamerInfos, Streaming, WHOLE_OBJECT};
+use crate::streamer::{Element, ElementKind, StreamerInfos, Streaming, WHOLE_OBJECT, class_checksum};
 use crate::{Error, Result};
 
 impl Object {
@@ -14,8 +14,8 @@ impl Object {
     ///
     /// # Errors
     /// Unsupported, with class and member, for values that do not have the type of their member, objects that could not be
-    /// read, and members that are not written here: containers of the standard library other than those of numbers and empty
-    /// ones, arrays of objects, and the short forms of `Double32_t` and `Float16_t`.
+    /// read, and members that are not written here: containers of the standard library other than those of numbers and of
+    /// pairs of numbers and empty ones, arrays of objects without a counter, and the short forms of `Double32_t` and `Float16_t`.
     pub fn write(&self) -> Result<Vec<u8>> {
         let mut out = Streaming::without_references();
         class(&mut out, self)?;
@@ -142,7 +142,7 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
     }
 }
 
-/// The version of containers of the standard library: that of `TStreamerInfo`.
+/// The version of containers of the standard library and of arrays of objects with a counter: that of `TStreamerInfo`.
 const CONTAINER_VERSION: u16 = 9;
 
 /// The `TObject` of a class that ROOT streams by custom code.
@@ -207,12 +207,51 @@ fn member(out: &mut Streaming, object: &Object, element: &Element, value: &Value
                 out.count(numbers.len());
                 put_numbers(out, basic, numbers)
             }),
+            (Value::List(items), _) => pairs(out, element, items),
             _ => Err(not_written(element)),
         },
+        (ElementKind::Loop(counter), _) if is_single && !element.type_name.contains("**") => {
+            let count = count_of(counter, &object.class, &object.members, || object.class.position(&counter.name))?;
+            let Value::List(items) = value else { return Err(mismatch(&element.type_name, Some(value))) };
+            if items.len() != count {
+                return Err(mismatch(&format!("{} of {count} items", element.type_name), Some(value)));
+            }
+            out.versioned(CONTAINER_VERSION, |out| {
+                items.iter().try_for_each(|item| match element.class_name() {
+                    "TString" => put_text(out, Some(item)),
+                    name => part(out, name, item),
+                })
+            })
+        }
         (_, 61..=63 | 66..=68) if is_single => part(out, element.class_name(), value),
         (_, 64 | 69 | 70) if is_single => pointer(out, value),
         _ => Err(not_written(element)),
     }
+}
+
+/// Pairs of numbers, member by member as ROOT stores them.
+fn pairs(out: &mut Streaming, element: &Element, items: &[Value]) -> Result<()> {
+    let items: Option<Vec<&Object>> = items.iter().map(|item| item.as_object()).collect();
+    let (Some(items), true) = (items, element.type_name.contains("<pair<")) else { return Err(not_written(element)) };
+    let Some(first) = items.first() else { return Err(not_written(element)) };
+    let class = &first.class;
+    let is_like_first = |item: &&Object| item.class == *class && item.members.len() == class.elements.len();
+    let is_number = |member: &Element| matches!(member.kind, ElementKind::Basic);
+    if !items.iter().all(is_like_first) || !class.elements.iter().all(is_number) {
+        return Err(not_written(element));
+    }
+    out.member_wise(CONTAINER_VERSION, |out| {
+        // The version of a class without one, and its checksum, which not every file has.
+        out.buffer.u16_be(0);
+        out.buffer.u32_be(class_checksum(&class.name, &class.elements));
+        out.count(items.len());
+        for (place, number) in class.elements.iter().enumerate() {
+            for item in &items {
+                member(out, item, number, item.members.get(place).unwrap_or(&Value::Null))?;
+            }
+        }
+        Ok(())
+    })
 }
 
 fn not_written(element: &Element) -> Error {

@@ -7,6 +7,6 @@ mod marks;
 mod streamed;
 
 pub use edit::Edits;
-pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, code};
+pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, class_checksum, code};
 pub use marks::{MarkCounts, Marks, WHOLE_OBJECT, mentions_class};
 pub use streamed::{IS_REFERENCED, Pointer, Streamed, Streaming, Version};

@@ -306,6 +306,11 @@ impl Streaming {
         })
     }
 
+    /// A collection of a version of `TStreamerInfo` that stores its items member by member.
+    pub(crate) fn member_wise<T>(&mut self, version: u16, content: impl FnOnce(&mut Self) -> T) -> T {
+        self.versioned(version | HIGH_BIT, content)
+    }
+
     /// A `TObject` with these bits.
     pub fn object(&mut self, bits: u32) {
         self.numbered_object(0, bits);

@@ -2,7 +2,7 @@
 
 use tupelo_format::container::streamed_key;
 use tupelo_format::streamer::code::{ARRAY, BITS};
-use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
+use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos, class_checksum};
 use tupelo_format::{Error, Result};
 
 use super::form::{
@@ -32,29 +32,13 @@ const STRING: i32 = 365;
 /// The checksum of `TObject`.
 const ROOT_OBJECT_CHECKSUM: u32 = 0x901b_c02d;
 
-/// The checksum that ROOT computes of a class, from the names and checksums of its bases and the names of its members and
-/// their types (`TStreamerInfo::GetCheckSum`). Containers have no members there.
-pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
-    let add = |sum: u32, number: u32| sum.wrapping_mul(3).wrapping_add(number);
-    let text = |sum, text: &str| text.bytes().fold(sum, |sum, byte| add(sum, byte.into()));
-    let (bases, members): (Vec<&Element>, Vec<&Element>) =
-        elements.iter().partition(|element| matches!(element.kind, ElementKind::Base { .. }));
-    let sum = bases.into_iter().fold(text(0, class_name), |sum, base| {
-        add(text(sum, &base.name), base.max_index.get(1).map_or(0, |sum| sum.cast_unsigned()))
-    });
-    members.into_iter().fold(sum, |sum, element| {
-        let sum = text(text(sum, &element.name), &element.type_name);
-        element.dimensions().iter().fold(sum, |sum, &size| add(sum, size.cast_unsigned()))
-    })
-}
-
 impl Record {
     /// The checksum of the class.
     pub fn checksum(&self) -> u32 {
         match self.stated_checksum {
             Some(checksum) => checksum,
             None if self.is_root_object() => ROOT_OBJECT_CHECKSUM,
-            None => checksum(&self.class_name, &self.elements()),
+            None => class_checksum(&self.class_name, &self.elements()),
         }
     }
 
@@ -89,7 +73,7 @@ impl Container {
     pub(super) fn checksum(&self) -> u32 {
         match self.kind {
             ContainerKind::Class { checksum: Some(checksum), .. } => checksum,
-            _ => checksum(&self.class_name, &self.elements()),
+            _ => class_checksum(&self.class_name, &self.elements()),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::streamer::code::ARRAY;
+use tupelo_format::streamer::{StreamerInfos, class_checksum};
 use tupelo_format::{Error, Result};
 
-use super::classes::{self, checksum};
+use super::classes;
 use super::form::{ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
 use super::values::{check_member, check_name, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
@@ -96,7 +96,7 @@ pub(super) struct ObjectBranch {
 impl ObjectBranch {
     /// A container of the standard library.
     fn of_container(class_name: &str) -> Self {
-        Self { checksum: checksum(class_name, &[]), class_version: CONTAINER_VERSION, ..Self::default() }
+        Self { checksum: class_checksum(class_name, &[]), class_version: CONTAINER_VERSION, ..Self::default() }
     }
 }
 
@@ -474,7 +474,7 @@ impl Planner<'_> {
         record.add_to(&mut self.infos);
         let class_name = vector(&record.class_name);
         let object = ObjectBranch {
-            checksum: checksum(&class_name, &[]),
+            checksum: class_checksum(&class_name, &[]),
             class_name,
             item_name: record.class_name.clone(),
             class_version: CONTAINER_VERSION,

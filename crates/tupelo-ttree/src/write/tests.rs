@@ -10,6 +10,7 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field as ArrowField};
 use tupelo_format::object::Basic;
+use tupelo_format::streamer::class_checksum;
 use tupelo_format::wire::Memory;
 
 use super::plan::Planning;
@@ -299,7 +300,7 @@ fn checksums_are_those_of_root() {
     assert_eq!((point.checksum(), Form::Record(point.clone()).memory()), (2_607_787_748, (88, 8)));
     let outer = vec![("id".into(), Form::Number(Basic::I32)), ("p".into(), Form::Record(point))];
     assert_eq!(Record::new("WTOuter", 1, outer).checksum(), 987_040_485);
-    assert_eq!(classes::checksum("vector<vector<float> >", &[]), 2_170_935_584);
+    assert_eq!(class_checksum("vector<vector<float> >", &[]), 2_170_935_584);
 }
 
 fn base(number: usize, class: &Record) -> (String, Form) {

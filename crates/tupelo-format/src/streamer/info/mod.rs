@@ -4,6 +4,7 @@
 //! and in ROOT's own order the same bytes. A list may contain more than layouts: the rules by which ROOT converts old
 //! classes, a list of strings, are kept; anything else, for which ROOT prints a warning, is left out.
 
+mod checksum;
 mod histograms;
 mod known;
 mod read;
@@ -14,6 +15,7 @@ mod write;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+pub use self::checksum::class_checksum;
 use crate::type_name::comparable;
 
 /// Maximum depth of base classes that are searched.
