@@ -97,7 +97,7 @@ pub(crate) fn check_not_standard_output(location: &Location) -> Result<(), Failu
         let metadata = stdout.and_then(|stdout| stdout.metadata()).ok().filter(|metadata| metadata.is_file());
         let stdout = metadata.as_ref().map(Identity::of_metadata);
         if stdout.is_some() && stdout == Identity::of(location) {
-            let what = format_args!("stdout is redirected to the input {}", display_name(&location.file));
+            let what = format!("stdout is redirected to the input {}", display_name(&location.file));
             return Err(Failure::usage(what).with_hint("redirect the output to another file"));
         }
     }

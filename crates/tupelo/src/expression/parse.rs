@@ -350,10 +350,12 @@ impl<'t> Parser<'t> {
     /// `.name`, or a call where a path is that of a function: `np.sqrt(x)`.
     fn member(&mut self, part: &mut Part, is_plain: &mut bool) -> Result<()> {
         self.advance()?;
-        let Some((token @ (Token::Word(name) | Token::Quoted(name)), at)) = self.advance()? else {
-            return Err(error("expected the name of a member", self.text, self.end));
+        let (name, is_word, at) = match self.advance()? {
+            Some((Token::Word(name), at)) => (name, true, at),
+            Some((Token::Quoted(name), at)) => (name, false, at),
+            _ => return Err(error("expected the name of a member", self.text, self.end)),
         };
-        *is_plain &= matches!(token, Token::Word(_));
+        *is_plain &= is_word;
         let whole = part.at.start..at.end;
         match &mut self.steps[part.from..] {
             [Step { op: Op::Field(path), at }] => {

@@ -111,7 +111,7 @@ impl NpzFile {
             place.failure(format_args!("is not a complete .npz file: {error}")).with_hint("copy the file again")
         })?;
         if let Some(name) = found.repeated {
-            let what = format_args!("expected arrays of different names, found '{}' twice", name.escape_debug());
+            let what = format!("expected arrays of different names, found '{}' twice", name.escape_debug());
             return Err(place.failure(what).with_hint("save each array under another name"));
         }
         let (mut fields, mut members) = (Vec::new(), Vec::new());
