@@ -95,7 +95,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 
 ##@ Work on it
 
-.PHONY: check test test-engines lint format fuzz mutants sanitize big test-daos clean help
+.PHONY: check test test-engines lint format fuzz mutants nightly big test-daos clean help
 test: announce-test begin lint servers test-rust build stubs docs-site test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 test-engines: package $(VENV)/.stamp-engines ## Spark and Ray started for real, after `make test`; Spark needs Java
@@ -130,8 +130,8 @@ mutants: tools ## Take each check of the parsing rooms away in turn: a test must
 	ulimit -v $(MUTANT_KIB); $(CARGO) mutants --package tupelo-format --test-package tupelo-format,conformance --iterate --output target/mutants \
 	--cargo-test-arg=--lib --cargo-test-arg=--test=bad_files --cargo-test-arg=--test=handmade --cargo-test-arg=--test=errors
 
-sanitize: tools ## AddressSanitizer, valgrind and Miri, as far as the machine has them
-	.ci/sanitize
+nightly: tools ## Dependencies, the oldest Rust, fuzzing, sanitizers, valgrind and Miri, as far as the machine has them
+	.ci/nightly
 
 big: build root ## Write a file over 4 GiB for real and let ROOT read it (5 GB of disk)
 	$(PYTHON) conformance/big_file.py
