@@ -1,7 +1,7 @@
 //! Objects as ROOT's streamers write them, for records of files: the inverse of [`read_behind_key`](super::read_behind_key).
 
 use super::classes::array_item;
-use super::cpp::Basic;
+use super::cpp::{self, Basic};
 use super::members::count_of;
 use super::packing::Packing;
 use super::value::{Numbers, Object, Value};
@@ -231,23 +231,22 @@ fn member(out: &mut Streaming, object: &Object, element: &Element, value: &Value
 
 /// Pairs of numbers, member by member as ROOT stores them.
 fn pairs(out: &mut Streaming, element: &Element, items: &[Value]) -> Result<()> {
-    let items: Option<Vec<&Object>> = items.iter().map(|item| item.as_object()).collect();
-    let (Some(items), true) = (items, element.type_name.contains("<pair<")) else { return Err(not_written(element)) };
-    let Some(first) = items.first() else { return Err(not_written(element)) };
-    let class = &first.class;
-    let is_like_first = |item: &&Object| item.class == *class && item.members.len() == class.elements.len();
-    let is_number = |member: &Element| matches!(member.kind, ElementKind::Basic);
-    if !items.iter().all(is_like_first) || !class.elements.iter().all(is_number) {
-        return Err(not_written(element));
-    }
+    let pairs: Vec<&Object> = items.iter().filter_map(Value::as_object).collect();
+    let class = pairs.first().map(|first| &first.class).filter(|class| {
+        let is_number = |member: &Element| matches!(member.kind, ElementKind::Basic);
+        let is_like_first = |pair: &&Object| pair.class == **class && pair.members.len() == class.elements.len();
+        let is_whole = pairs.len() == items.len() && pairs.iter().all(is_like_first);
+        is_whole && cpp::pair(&class.name).is_some() && class.elements.iter().all(is_number)
+    });
+    let class = class.ok_or_else(|| not_written(element))?;
     out.member_wise(CONTAINER_VERSION, |out| {
         // The version of a class without one, and its checksum, which not every file has.
         out.buffer.u16_be(0);
         out.buffer.u32_be(class_checksum(&class.name, &class.elements));
-        out.count(items.len());
+        out.count(pairs.len());
         for (place, number) in class.elements.iter().enumerate() {
-            for item in &items {
-                member(out, item, number, item.members.get(place).unwrap_or(&Value::Null))?;
+            for pair in &pairs {
+                member(out, pair, number, pair.members.get(place).unwrap_or(&Value::Null))?;
             }
         }
         Ok(())
