@@ -105,7 +105,7 @@ pub(super) fn with_counters(
     counters
         .retain(|(list, counter)| [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name)));
     let mut uncounted = Vec::new();
-    // A list is empty, or its counter 0, in the entries of a file that lacks one of them.
+    // In the entries of a file that lacks its counter, a list may have items, and one that a file lacks may be empty.
     let source = read.source().schema();
     for (list, counter) in counters.clone() {
         let is_partial = source.lacking(&list).is_some() || source.lacking(&counter).is_some();

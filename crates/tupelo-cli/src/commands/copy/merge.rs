@@ -68,7 +68,8 @@ enum Mode {
     /// Refuse them
     Strict,
     /// Keep the fields of all files, with zeros, empty texts and empty lists for the entries of files that lack them;
-    /// numbers of different width get the wider type; trees are decoded for that
+    /// arrays whose counter a tree uses have as many zeros as it says; numbers of different width get the wider type; trees
+    /// are decoded for that
     Union,
     /// Keep the fields that all files have, numbers as with union
     Intersect,

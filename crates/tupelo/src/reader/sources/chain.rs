@@ -245,23 +245,31 @@ impl Chain {
         parts.map(own).filter(|(_, own): &(usize, EntrySet)| own.len() > 0).collect()
     }
 
-    /// The lists with default values that share a counter with lists of a part: their places, and the counters.
-    fn counting(&self, own: &SourceSchema, fields: &[Field]) -> Vec<(usize, &Field)> {
+    /// Adds the counters of lists that a part lacks, where it counts other lists with them. Returns the places of such lists,
+    /// each with that of its counter.
+    fn add_counters<'f>(&'f self, own: &SourceSchema, wanted: &mut Vec<&'f Field>) -> HashMap<usize, usize> {
         let known = &self.inner.known;
-        let lacking = || {
-            let is_own = |name: &str| own.schema().fields.iter().any(|field| field.name == name);
-            fields.iter().enumerate().filter(move |(_, field)| !is_own(&field.name))
-        };
-        if known.policy != FieldPolicy::Defaults || lacking().next().is_none() {
-            return Vec::new();
+        let mut places = HashMap::new();
+        if known.policy != FieldPolicy::Defaults {
+            return places;
+        }
+        let names: HashSet<&str> = own.schema().fields.iter().map(|field| field.name.as_str()).collect();
+        let numbered = wanted.iter().enumerate().map(|(place, field)| (place, field.name.as_str()));
+        let lacking: Vec<(usize, &str)> = numbered.filter(|(_, name)| !names.contains(name)).collect();
+        if lacking.is_empty() {
+            return places;
         }
         let counters: HashMap<String, String> = known.schema.counters().into_iter().collect();
-        let own: HashSet<String> = own.counters().into_iter().map(|(_, counter)| counter).collect();
-        let counter = |(place, list): (usize, &Field)| {
-            let name = counters.get(&list.name).filter(|name| own.contains(*name))?;
-            Some((place, known.schema.schema().fields.iter().find(|field| field.name == *name)?))
-        };
-        lacking().filter_map(counter).collect()
+        let counting: HashSet<String> = own.counters().into_iter().map(|(_, counter)| counter).collect();
+        for (list_place, list) in lacking {
+            let Some(counter) = counters.get(list).filter(|counter| counting.contains(*counter)) else { continue };
+            let place = wanted.iter().position(|field| field.name == *counter).or_else(|| {
+                wanted.push(known.schema.schema().fields.iter().find(|field| field.name == *counter)?);
+                Some(wanted.len() - 1)
+            });
+            places.extend(place.map(|place| (list_place, place)));
+        }
+        places
     }
 
     /// The values of a part in the types of the chain.
@@ -274,9 +282,9 @@ impl Chain {
     ) -> Result<Vec<ArrayRef>> {
         let source = self.source(index)?;
         let decode = || {
-            let counting = self.counting(source.schema(), fields);
-            let counters = counting.iter().map(|(_, counter)| *counter);
-            let (places, selection) = own_fields(&*source, fields.iter().chain(counters))?;
+            let mut wanted: Vec<&Field> = fields.iter().collect();
+            let counters = self.add_counters(source.schema(), &mut wanted);
+            let (places, selection) = own_fields(&*source, wanted)?;
             let arrays = decode_selection(&*source, &selection, entries, options)?;
             let by_place: HashMap<usize, ArrayRef> = places.into_iter().zip(arrays).collect();
             let array = |(place, field): (usize, &Field)| {
@@ -287,8 +295,7 @@ impl Chain {
                 if self.inner.known.policy != FieldPolicy::Defaults {
                     return Ok(new_null_array(&data_type, entries.len() as usize));
                 }
-                let counter = counting.iter().position(|(list, _)| *list == place);
-                let zeros = match counter.and_then(|counter| by_place.get(&(fields.len() + counter))) {
+                let zeros = match counters.get(&place).and_then(|counter| by_place.get(counter)) {
                     Some(counts) => zeros_for(&data_type, counts).map_err(|e| e.in_field(&field.name))?,
                     None => None,
                 };

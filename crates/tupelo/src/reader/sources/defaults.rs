@@ -11,8 +11,8 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use tupelo_format::wire::Memory;
 
+use crate::Result;
 use crate::source::DEFAULT_MEMORY_BUDGET_BYTES;
-use crate::{Error, Result};
 
 /// The values of entries that lack a field of this type: nulls where it has them, and else zeros, empty texts and lists.
 pub(crate) fn default_values(data_type: &DataType, is_nullable: bool, len: usize) -> ArrayRef {
@@ -47,24 +47,21 @@ pub(super) fn zeros_for(data_type: &DataType, counts: &ArrayRef) -> Result<Optio
     let counts: Vec<usize> =
         counts.as_primitive::<Int64Type>().iter().map(|count| count.unwrap_or(0).try_into().unwrap_or(0)).collect();
     let total = counts.iter().try_fold(0_usize, |total, count| total.checked_add(*count)).unwrap_or(usize::MAX);
-    let item_bytes = default_items(1).to_data().get_slice_memory_size()?;
-    let what = format!("the default values of {total} items");
-    Memory::new(DEFAULT_MEMORY_BUDGET_BYTES).take(total.saturating_mul(item_bytes) as u64, &what)?;
-    let too_many = || Error::limit(format!("{total} items exceed the limit of a list, 2^31 - 1"));
+    // Records without members take none, but have offsets.
+    let item_bytes = default_items(1).to_data().get_slice_memory_size()?.max(1);
+    let bytes = total.saturating_mul(item_bytes) as u64;
+    Memory::new(DEFAULT_MEMORY_BUDGET_BYTES).take(bytes, format_args!("the default values of {total} items"))?;
     let (item, items) = (Arc::clone(item), default_items(total));
     Ok(Some(match data_type {
-        DataType::List(_) => {
-            i32::try_from(total).map_err(|_| too_many())?;
-            Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(counts), items, None))
-        }
+        DataType::List(_) => Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(counts), items, None)),
         _ => Arc::new(LargeListArray::new(item, OffsetBuffer::from_lengths(counts), items, None)),
     }))
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::Int32Array;
-    use arrow_schema::Field;
+    use arrow_array::{Int32Array, Int64Array};
+    use arrow_schema::{Field, Fields};
 
     use super::*;
     use crate::ErrorKind;
@@ -89,5 +86,11 @@ mod tests {
         let item = Arc::new(Field::new("item", DataType::Float64, false));
         let error = zeros_for(&DataType::LargeList(item), &counts).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        // Whose items take no memory.
+        let counts: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX; 3]));
+        let nothing = Arc::new(Field::new("item", DataType::Struct(Fields::empty()), false));
+        for list in [DataType::List(Arc::clone(&nothing)), DataType::LargeList(nothing)] {
+            assert_eq!(zeros_for(&list, &counts).unwrap_err().kind(), ErrorKind::Limit, "{list}");
+        }
     }
 }
