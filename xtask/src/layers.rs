@@ -80,7 +80,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-ttree",
         path: "crates/tupelo-ttree",
         uses: &["tupelo-format"],
-        rooms: &["streamer", "basket", "tree", "classes", "layout", "fields", "column", "write", "moved"],
+        rooms: &["streamer", "basket", "tree", "classes", "layout", "references", "fields", "column", "write", "moved"],
     },
     Crate {
         name: "tupelo",

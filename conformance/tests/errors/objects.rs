@@ -1,6 +1,6 @@
 //! What streamed objects and the layouts of their classes refuse: bytes that are made by hand.
 
-use tupelo_format::object::{self, Value};
+use tupelo_format::object::{self, EntryForm, Value};
 use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 use tupelo_format::wire::Memory;
 
@@ -109,9 +109,13 @@ pub(crate) fn what_objects_refuse() {
     let Value::Opaque(none) = none else { panic!("{none:?}") };
     assert_says(&none.reason, "reference to a missing object at 9");
     let alone = entry(&[0; 9], &StreamerInfos::default(), &Memory::unlimited())
-        .read_alone("Stranger", None)
+        .read(EntryForm::Alone("Stranger", None))
         .expect_err("no layout");
     assert_says(&alone.to_string(), "class Stranger is not in the streamer info");
+    let unknown = entry(&[0, 0, 0, 9, 0], &StreamerInfos::default(), &Memory::unlimited())
+        .references(EntryForm::Alone("Class*", None))
+        .expect_err("a byte too many");
+    assert_says(&unknown.to_string(), "a part of the object cannot be read");
     let mut index = StreamerInfos::default();
     let base = ClassInfo {
         name: "TVirtualIndex".into(),
@@ -130,8 +134,9 @@ pub(crate) fn what_objects_refuse() {
     let version = matrix.named("TMatrixTBase<double>").next().expect("a layout").version as u8;
     let empty = read(&[0, version], "TMatrixTSym<double>", &matrix).expect_err("no rows").to_string();
     assert_says(&empty, "TMatrixTSym<double> lacks a valid number of rows");
-    let unnamed =
-        entry(b"\x01\xff\0", &StreamerInfos::default(), &Memory::unlimited()).read_named().expect_err("no name");
+    let unnamed = entry(b"\x01\xff\0", &StreamerInfos::default(), &Memory::unlimited())
+        .read(EntryForm::Named)
+        .expect_err("no name");
     assert_says(&unnamed.to_string(), "the name of a class is not UTF-8");
     let long = counted(&[&[0, 1, 0]]);
     let error = read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();

@@ -52,6 +52,8 @@ pub struct Basket<'a> {
     /// Bytes between the place from which references between objects count, and the data.
     pub key_bytes: u16,
     positions: Option<Vec<u32>>,
+    /// Where entries were when they were written, if they were moved since.
+    origins: Option<Vec<u32>>,
     /// The numbers of values according to another branch, for each item of the entries that are read.
     pub(crate) counts: Vec<usize>,
 }
@@ -151,6 +153,11 @@ impl BasketHead {
         self.object_bytes.saturating_sub(self.last.saturating_sub(self.key_bytes.into()))
     }
 
+    /// Whether sizes of entries are stored instead of their positions.
+    pub(crate) fn stores_sizes(&self) -> bool {
+        self.features & GENERATED_OFFSETS != 0
+    }
+
     /// Bytes of the payload in the file.
     pub fn payload_bytes(&self) -> u32 {
         self.stored_bytes.saturating_sub(self.key_bytes.into())
@@ -176,23 +183,37 @@ impl BasketHead {
         let mut rest = Cursor::new(rest, border as u64);
         let positions = match rest.remaining() {
             0 => None,
-            _ => Some(self.positions(&mut rest, border, self.features & GENERATED_OFFSETS != 0)?),
+            _ => Some(self.positions(&mut rest, border, self.stores_sizes())?),
         };
-        Ok(Basket { data, entries: self.entries as usize, key_bytes: self.key_bytes, positions, counts: Vec::new() })
+        let origins = match rest.remaining() {
+            0 => None,
+            _ => Some(self.places(&mut rest, "original positions")?.collect()),
+        };
+        Ok(self.basket(data, positions, origins))
+    }
+
+    fn basket(self, data: &[u8], positions: Option<Vec<u32>>, origins: Option<Vec<u32>>) -> Basket<'_> {
+        let Self { entries, key_bytes, .. } = self;
+        Basket { data, entries: entries as usize, key_bytes, positions, origins, counts: Vec::new() }
+    }
+
+    /// A list with a place for each entry. It may have more items, which are skipped.
+    fn places<'a>(&self, cursor: &mut Cursor<'a>, what: &str) -> Result<impl Iterator<Item = u32> + use<'a>> {
+        let (count, wanted) = (cursor.u32_be()? as usize, self.entries as usize);
+        if count < wanted {
+            return Err(Error::corrupt(format!("expected the {what} of {wanted} entries, found {count}")));
+        }
+        let stored = cursor.take(wanted.saturating_mul(4))?.as_chunks().0;
+        cursor.take((count - wanted).saturating_mul(4).min(cursor.remaining()))?;
+        Ok(stored.iter().map(|bytes| u32::from_be_bytes(*bytes)))
     }
 
     /// The positions of the entries, from the start of the values. In the tree's own record they are never sizes.
     fn positions(&self, cursor: &mut Cursor<'_>, border: usize, are_sizes: bool) -> Result<Vec<u32>> {
-        let count = cursor.u32_be()? as usize;
-        let wanted = self.entries as usize;
-        if count < wanted {
-            return Err(Error::corrupt(format!("expected the positions of {wanted} entries, found {count}")));
-        }
-        let stored =
-            cursor.take(wanted.saturating_mul(4))?.as_chunks().0.iter().map(|bytes| u32::from_be_bytes(*bytes));
+        let stored = self.places(cursor, "positions")?;
         let key_bytes = u32::from(self.key_bytes);
         let mask = if self.flag > 20 && self.flag < 40 { !DISPLACEMENT } else { u32::MAX };
-        let mut positions = Vec::with_capacity(wanted + 1);
+        let mut positions = Vec::with_capacity(self.entries as usize + 1);
         match are_sizes {
             false => positions.extend(stored.map(|position| (position & mask).wrapping_sub(key_bytes))),
             // The first entry begins behind the key, whether that is stored or zero; then follow sizes.
@@ -218,11 +239,18 @@ impl<'a> Basket<'a> {
     /// A basket of entries without positions.
     #[cfg(test)]
     pub(crate) fn of(data: &'a [u8], entries: usize) -> Self {
-        Self { data, entries, key_bytes: 0, positions: None, counts: Vec::new() }
+        Self { data, entries, key_bytes: 0, positions: None, origins: None, counts: Vec::new() }
     }
 }
 
 impl Basket<'_> {
+    /// The same with other values of the same lengths.
+    #[must_use]
+    pub fn with_data(self, data: &[u8]) -> Basket<'_> {
+        let Self { entries, key_bytes, positions, origins, counts, .. } = self;
+        Basket { data, entries, key_bytes, positions, origins, counts }
+    }
+
     /// Whether the positions of the entries are known.
     pub fn has_positions(&self) -> bool {
         self.positions.is_some()
@@ -232,6 +260,20 @@ impl Basket<'_> {
     pub fn entry(&self, index: usize) -> Option<Range<usize>> {
         let positions = self.positions.as_ref()?;
         Some(*positions.get(index)? as usize..*positions.get(index + 1)? as usize)
+    }
+
+    /// Whether it is stored where the entries were when they were written.
+    pub(crate) fn has_origins(&self) -> bool {
+        self.origins.is_some()
+    }
+
+    /// Where an entry was when it was written, from the start of its key: the place from which references between its objects
+    /// count.
+    pub fn origin(&self, index: usize) -> Option<usize> {
+        match &self.origins {
+            Some(origins) => origins.get(index).map(|origin| *origin as usize),
+            None => Some(usize::from(self.key_bytes).saturating_add(self.entry(index)?.start)),
+        }
     }
 
     /// Where entries begin, and where the last of them ends, if the positions of the entries are known.
@@ -297,7 +339,13 @@ pub struct StoredEntries {
     data: Vec<u8>,
     /// Where entries begin, and where the last one ends; `None` if all have the same length.
     positions: Option<Vec<u32>>,
+    /// Where entries were when they were written, if references between their objects count from there.
+    origins: Option<Vec<u32>>,
+    /// Where these references are in the data, if that is known.
+    references: Option<Vec<u32>>,
     entries: usize,
+    /// Bytes of the key in front of the first one.
+    key_bytes: u16,
     /// What is added to the numbers of the processes of their objects.
     process_offset: u16,
 }
@@ -308,7 +356,7 @@ impl StoredEntries {
     /// # Errors
     /// As [`BasketHead::open`]; unsupported where the lengths of entries follow from other branches.
     pub fn of_record(head: BasketHead, payload: &[u8]) -> Result<Self> {
-        let is_generated = head.features & GENERATED_OFFSETS != 0;
+        let is_generated = head.stores_sizes();
         Self::of(&head.open(payload)?, is_generated, head.process_offset)
     }
 
@@ -326,8 +374,55 @@ impl StoredEntries {
         if basket.positions.is_none() && (is_generated || !is_whole) {
             return Err(Error::unsupported("the lengths of its entries are not stored"));
         }
-        let (data, positions) = (basket.data.to_vec(), basket.positions.clone());
-        Ok(Self { data, positions, entries: basket.entries, process_offset })
+        let Basket { entries, key_bytes, .. } = *basket;
+        let (positions, origins) = (basket.positions.clone(), basket.origins.clone());
+        let data = basket.data.to_vec();
+        Ok(Self { data, positions, origins, references: None, entries, key_bytes, process_offset })
+    }
+
+    /// Makes references between the objects of an entry right in other baskets, too: `find` returns where they are in the bytes
+    /// of an entry that was written at an origin. If it cannot, baskets say where their entries were. Entries without positions
+    /// have no references.
+    pub fn keep_references(&mut self, find: impl Fn(&[u8], usize) -> Result<Vec<usize>>) {
+        let Some(positions) = &self.positions else { return };
+        let origins = self.origins.get_or_insert_with(|| {
+            positions.iter().map(|position| position.saturating_add(self.key_bytes.into())).collect()
+        });
+        let bounds = positions.iter().zip(positions.iter().skip(1)).zip(origins);
+        let entry = |((start, end), origin): ((&u32, &u32), &mut u32)| {
+            let entry = self.data.get(*start as usize..*end as usize).unwrap_or_default();
+            let found = find(entry, *origin as usize)?;
+            Ok(found.into_iter().map(|place| start.saturating_add(place as u32)).collect::<Vec<_>>())
+        };
+        let found: Result<Vec<_>> = bounds.map(entry).collect();
+        self.references = found.ok().map(|found| {
+            let mut all = found.concat();
+            all.sort_unstable();
+            all
+        });
+    }
+
+    /// Where an entry was when it was written, if baskets must say that.
+    pub(crate) fn origin(&self, index: usize) -> Option<u32> {
+        self.origins.as_ref().filter(|_| self.references.is_none())?.get(index).copied()
+    }
+
+    /// Whether baskets must say where the entries were when they were written.
+    pub(crate) fn has_origins(&self) -> bool {
+        self.origins.is_some() && self.references.is_none()
+    }
+
+    /// Changes the references in the bytes of an entry that are now at an origin.
+    pub(crate) fn move_references(&self, index: usize, entry: &mut [u8], origin: u32) {
+        let (Some(references), Some(origins), Some(positions)) = (&self.references, &self.origins, &self.positions)
+        else {
+            return;
+        };
+        let (Some(start), Some(before)) = (positions.get(index), origins.get(index)) else { return };
+        let first = references.partition_point(|place| place < start);
+        let places = references.iter().skip(first).map(|place| (place - start) as usize);
+        let bytes = entry.len();
+        shift_references(entry, places.take_while(|place| *place < bytes), origin.wrapping_sub(*before));
     }
 
     /// Adds to the numbers of the processes of their objects.
@@ -367,6 +462,15 @@ impl StoredEntries {
     }
 }
 
+/// Adds to the references at some places in the bytes of an entry.
+pub(crate) fn shift_references(entry: &mut [u8], places: impl IntoIterator<Item = usize>, shift: u32) {
+    for place in places {
+        if let Some(word) = entry.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+            *word = u32::from_be_bytes(*word).wrapping_add(shift).to_be_bytes();
+        }
+    }
+}
+
 /// The sum of what two files add to the numbers of processes.
 pub(crate) fn added_processes(own: u16, more: u16) -> Result<u16> {
     own.checked_add(more).ok_or_else(|| Error::limit("the number of a process exceeds 65 535"))
@@ -392,17 +496,13 @@ pub fn open_embedded(bytes: &[u8]) -> Result<Basket<'_>> {
     let border = head.last.saturating_sub(head.key_bytes.into()) as usize;
     let must_generate = head.flag >= GENERATE;
     head.flag %= GENERATE;
-    let mut positions = None;
+    let (mut positions, mut origins) = (None, None);
     if !must_generate && head.flag != 0 && head.flag % 10 != 2 {
         if head.entries > 0 {
-            let mut counted = cursor.clone();
-            let count = counted.u32_be()? as usize;
-            positions = Some(head.positions(&mut cursor.clone(), border, false)?);
-            cursor.take(count.saturating_mul(4).saturating_add(4))?;
+            positions = Some(head.positions(&mut cursor, border, false)?);
         }
         if head.flag > 40 {
-            let count = cursor.u32_be()? as usize;
-            cursor.take(count.saturating_mul(4))?;
+            origins = Some(head.places(&mut cursor, "original positions")?.collect());
         }
     }
     let data = match head.flag {
@@ -412,5 +512,5 @@ pub fn open_embedded(bytes: &[u8]) -> Result<Basket<'_>> {
         }
         _ => &[],
     };
-    Ok(Basket { data, entries: head.entries as usize, key_bytes: head.key_bytes, positions, counts: Vec::new() })
+    Ok(head.basket(data, positions, origins))
 }

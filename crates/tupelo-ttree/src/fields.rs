@@ -47,6 +47,27 @@ pub enum FieldKind {
     },
 }
 
+/// Marks the branches of fields whose values have columns. The others are objects that are decoded one by one.
+pub(crate) fn mark_columns(fields: &[Field], marked: &mut [bool]) {
+    for field in fields {
+        let branch = match &field.kind {
+            FieldKind::Value { layout: ValueLayout::Opaque, .. } => None,
+            FieldKind::Value { branch, .. } => Some(*branch),
+            FieldKind::Record(members) => {
+                mark_columns(members, marked);
+                None
+            }
+            FieldKind::Collection { counts, items } => {
+                mark_columns(items, marked);
+                Some(*counts)
+            }
+        };
+        if let Some(marked) = branch.and_then(|branch| marked.get_mut(branch)) {
+            *marked = true;
+        }
+    }
+}
+
 impl Tree {
     /// The fields of the tree, and the branches that are not fields.
     ///

@@ -7,7 +7,7 @@ mod objects;
 
 use std::ops::Range;
 
-use tupelo_format::object::{self, Basic, Opaque, Packing, Type, Value};
+use tupelo_format::object::{self, Basic, EntryForm, Opaque, Packing, Type, Value};
 use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, POINTER};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
 use tupelo_format::wire::Memory;
@@ -264,6 +264,29 @@ pub fn member_type<'i>(branch: &Branch, classes: &Classes<'i>) -> Option<&'i str
     })
 }
 
+/// How the objects in the entries of a branch are streamed.
+pub fn form_of<'a, 'i: 'a>(branch: &'a Branch, classes: &Classes<'i>) -> Result<EntryForm<'a>> {
+    let member = branch.element.as_ref().and_then(|element| classes.member(branch, element));
+    match (&branch.element, member) {
+        (Some(element), Some(Member { class, element: member })) if element.id >= 0 && element.kind < 30 => {
+            Ok(EntryForm::Member(class, member))
+        }
+        (None, _) if branch.branch_class == "TBranchObject" => {
+            match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
+                true => Ok(EntryForm::Named),
+                false => Ok(EntryForm::Headed(&branch.class_name)),
+            }
+        }
+        (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => {
+            Ok(EntryForm::Headed(&branch.class_name))
+        }
+        (Some(element), _) if element.id < 0 => {
+            Ok(EntryForm::Alone(&branch.class_name, classes.of_branch(branch, element)))
+        }
+        _ => Err(Error::unsupported(format!("objects in branches of class {} are not supported", branch.branch_class))),
+    }
+}
+
 /// Decodes the entries of a branch as objects, whatever its layout is. Objects that cannot be decoded are a
 /// [`Value::Opaque`] with the reason.
 ///
@@ -277,23 +300,7 @@ pub fn objects(
     memory: &Memory,
 ) -> Result<Vec<Value>> {
     let infos = classes.infos();
-    let member = branch.element.as_ref().and_then(|element| classes.member(branch, element));
-    let read = |entry: object::Entry<'_>| match (&branch.element, &member) {
-        (Some(element), Some(Member { class, element: member })) if element.id >= 0 && element.kind < 30 => {
-            entry.read_member(class, member)
-        }
-        (None, _) if branch.branch_class == "TBranchObject" => {
-            match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
-                true => entry.read_named(),
-                false => entry.read_headed(&branch.class_name),
-            }
-        }
-        (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => entry.read_headed(&branch.class_name),
-        (Some(element), _) if element.id < 0 => {
-            entry.read_alone(&branch.class_name, classes.of_branch(branch, element))
-        }
-        _ => Err(Error::unsupported(format!("objects in branches of class {} are not supported", branch.branch_class))),
-    };
+    let form = form_of(branch, classes);
     let opaque = |bytes: &[u8], reason: Error| {
         let (class_name, reason) = (branch.class_name.clone(), reason.to_string());
         memory.take((bytes.len() + class_name.len() + reason.len()) as u64, "objects")?;
@@ -305,10 +312,11 @@ pub fn objects(
             (None, 1) => 0..basket.data.len(),
             (None, _) => return opaque(&[], Error::unsupported("entries of unknown length")),
         };
-        let origin = usize::from(basket.key_bytes).saturating_add(range.start);
+        let origin = basket.origin(index).unwrap_or(basket.key_bytes.into());
         let bytes = basket.data.get(range).unwrap_or_default();
         memory.take_items::<Value>(1, "objects")?;
-        match read(object::Entry { bytes, origin, infos, memory }) {
+        let entry = object::Entry { bytes, origin, infos, memory };
+        match form.clone().and_then(|form| entry.read(form)) {
             Err(error) if error.kind() == ErrorKind::Memory => Err(error),
             Err(reason) => opaque(bytes, reason),
             Ok(value) => Ok(value),

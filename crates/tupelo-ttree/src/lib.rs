@@ -16,6 +16,7 @@
 //! | [`tree`] | [`Tree`]: branches, leaves and where their baskets are |
 //! | [`classes`] | [`Classes`](classes::Classes): the members of classes that branches hold |
 //! | [`layout`] | [`ValueLayout`]: how the values of a branch are stored |
+//! | [`references`] | [`References`](references::References): references between the objects of an entry, wherever it is |
 //! | [`fields`] | [`Field`]: the branches of a tree as nested fields |
 //! | [`mod@column`] | [`Column`]: from bytes of entries to Arrow arrays |
 //! | [`mod@write`] | fields to branches, Arrow arrays to baskets, and the record of a tree |
@@ -31,6 +32,7 @@ pub mod column;
 pub mod fields;
 pub mod layout;
 pub mod moved;
+pub mod references;
 pub mod streamer;
 #[cfg(test)]
 mod tests;

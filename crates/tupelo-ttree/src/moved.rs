@@ -18,6 +18,7 @@ use tupelo_format::{Error, Result};
 pub use self::arrange::{BranchForm, Limits};
 pub use self::basket::MovedBasket;
 pub use self::index::MovedIndex;
+use crate::fields::{self, Field};
 use crate::tree::Tree;
 use crate::write::BasketPlace;
 use crate::write::record::{MIN_PLACES, list};
@@ -32,6 +33,8 @@ pub struct MovableTree {
     branches: Vec<usize>,
     /// Whether each branch is kept.
     kept: Vec<bool>,
+    /// Those of the branches whose values may have references that count from where an entry is, ascending.
+    placed: Vec<usize>,
 }
 
 /// What is new of a branch.
@@ -158,11 +161,18 @@ impl MovedTree {
 }
 
 impl MovableTree {
-    /// Reads the record of a tree behind a key of `key_bytes`, from which [`Tree::read`] made `tree`.
+    /// Reads the record of a tree behind a key of `key_bytes`, from which [`Tree::read`] made `tree`, and [`Tree::fields`] the
+    /// fields.
     ///
     /// # Errors
     /// Those of [`Traced::read`]; unsupported, with the reason, for a tree that cannot be moved.
-    pub fn read(tree: Tree, bytes: Vec<u8>, key_bytes: u16, infos: &StreamerInfos, memory: &Memory) -> Result<Self> {
+    pub fn read(
+        (tree, fields): (Tree, &[Field]),
+        bytes: Vec<u8>,
+        key_bytes: u16,
+        infos: &StreamerInfos,
+        memory: &Memory,
+    ) -> Result<Self> {
         let traced = Traced::read(bytes, key_bytes, &tree.class_name, infos, memory)?;
         let list = root(&traced).and_then(|root| root.member("fBranches")).map(|member| member.bytes.clone());
         let list = list.ok_or_else(|| Error::unsupported("the tree has no list of branches"))?;
@@ -182,7 +192,11 @@ impl MovableTree {
             )));
         }
         let kept = vec![true; branches.len()];
-        Ok(Self { tree, traced, branches, kept })
+        let mut has_columns = vec![false; branches.len()];
+        fields::mark_columns(fields, &mut has_columns);
+        let placed =
+            branches.iter().zip(has_columns).filter(|(_, has_columns)| !has_columns).map(|(it, _)| *it).collect();
+        Ok(Self { tree, traced, branches, kept, placed })
     }
 
     /// Keeps only the chosen branches, with all of their parts, what they are part of, and their counters.
@@ -216,6 +230,12 @@ impl MovableTree {
     /// Whether a branch is kept.
     pub fn is_kept(&self, index: usize) -> bool {
         self.kept.get(index).copied().unwrap_or(false)
+    }
+
+    /// Whether the values of a branch may have references that count from where an entry is: objects with the names of their
+    /// classes, and what cannot be decoded.
+    pub fn is_placed(&self, index: usize) -> bool {
+        self.branches.get(index).is_some_and(|record| self.placed.binary_search(record).is_ok())
     }
 
     /// Refuses what cannot be moved of the branches that are kept.

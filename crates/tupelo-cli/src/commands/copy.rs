@@ -213,7 +213,6 @@ impl Args {
         let (wanted, unwanted) = self.fields.chosen();
         self.baskets.apply(
             MoveOptions::default()
-                .with_unmovable_skipped(self.skip.is_given())
                 .with_compression(self.ntuple.given_compression())
                 .with_branches(wanted)
                 .without_branches(unwanted)
@@ -503,7 +502,7 @@ fn check_any(is_any: bool, left_out: &[String]) -> Result<(), Failure> {
     match left_out {
         [first, ..] if !is_any => {
             let nothing = Failure::new(format_args!("nothing can be written: {first}"));
-            Err(nothing.with_hint("--skip-unreadable leaves out single branches of trees where it can"))
+            Err(nothing.with_hint("--exclude leaves out single branches of trees"))
         }
         _ => Ok(()),
     }
@@ -516,7 +515,7 @@ fn check_lost(lost: &[String], skip: &SkipUnreadable, to: &str, console: &Consol
         return Ok(());
     }
     let incomplete = Failure::new(format_args!("{to} was written without what the warnings name"));
-    Err(incomplete.with_hint("--skip-unreadable accepts that, and leaves out single branches of trees where it can"))
+    Err(incomplete.with_hint("--skip-unreadable accepts that"))
 }
 
 /// Warns about what is not copied of whole files.

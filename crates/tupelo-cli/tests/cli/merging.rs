@@ -283,28 +283,15 @@ fn branches_are_chosen_by_their_class() {
     });
     assert!(0 < kept && kept < all / 2, "{kept} of {all} baskets");
     tupelo(&["verify", &out]).ok();
-    // Objects that are stored with their classes stay in their baskets: their branches are refused, or left out by name.
-    let arguments = ["copy", &tree, "-o", &out, "--force", "--auto-flush", "7", "--basket-bytes", "4kB"];
-    let before = std::fs::read(&out).expect("a file");
-    let refused = tupelo(&arguments).fails(1);
-    assert!(
-        refused.contains("nothing can be written: ") && refused.contains("stores objects with their classes"),
-        "{refused}"
-    );
-    assert!(refused.contains("hint: --skip-unreadable leaves out single branches"), "{refused}");
     // Options for branches are for all trees of a file.
     for option in [["--inherits", "xAOD::AuxContainerBase"], ["--branch-compression", "*Jets*=lz4:4"]] {
         let other = place.path("other.root");
         let unknown = tupelo(&["copy", &file, "-o", &other, option[0], option[1]]).fails(1);
         assert!(unknown.contains("hint: options for branches are for all trees; select one, as IN:"), "{unknown}");
     }
-    // Defect: a file without a tree was written.
-    assert!(std::fs::read(&out).expect("a file") == before);
-    let skipped = tupelo(&[&arguments[..], &["--skip-unreadable"]].concat());
-    assert!(skipped.stderr.contains("not copied: tree 'CollectionTree': branch '"), "{}", skipped.stderr);
-    skipped.ok();
-    let differences = tupelo(&["diff", &tree, &out, "--exclude", "*HLT*"]);
-    assert!(!differences.stdout.contains("entry"), "{}", differences.stdout);
+    // Defect: branches of objects that are stored with their classes were refused.
+    tupelo(&["copy", &tree, "-o", &out, "--force", "--auto-flush", "7", "--basket-bytes", "4kB"]).ok();
+    tupelo(&["diff", &tree, &out]).ok();
     tupelo(&["verify", &out]).ok();
 }
 

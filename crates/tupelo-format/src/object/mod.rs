@@ -35,9 +35,9 @@ pub use value::{Numbers, Object, Opaque, TracedMember, TracedObject, Value};
 
 use std::sync::Arc;
 
-use crate::Result;
-use crate::streamer::{ClassInfo, Element, StreamerInfos};
+use crate::streamer::{ClassInfo, Element, Marks, StreamerInfos};
 use crate::wire::Memory;
+use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.
 pub const MAX_DEPTH: u32 = 64;
@@ -88,42 +88,44 @@ pub struct Entry<'a> {
     pub memory: &'a Memory,
 }
 
-impl<'a> Entry<'a> {
-    fn reader(self) -> reader::Reader<'a> {
-        reader::Reader::new(self.bytes, self.origin, self.infos, self.memory)
-    }
+/// How the object in an entry of a branch is streamed.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryForm<'a> {
+    /// An object of a class without a head, or a container with one.
+    Alone(&'a str, Option<&'a Arc<ClassInfo>>),
+    /// An object with its head: of a class that is streamed by its own code.
+    Headed(&'a str),
+    /// An object that the name of its class precedes: of a branch of the old form (`TBranchObject`).
+    Named,
+    /// A member of a class.
+    Member(&'a ClassInfo, &'a Element),
+}
 
-    /// Reads an object of a class.
+impl Entry<'_> {
+    /// Reads the object.
     ///
     /// # Errors
     /// Those of [`read_behind_key`].
-    pub fn read_alone(self, class_name: &str, described: Option<&Arc<ClassInfo>>) -> Result<Value> {
-        self.reader().alone(class_name, described)
+    pub fn read(self, form: EntryForm<'_>) -> Result<Value> {
+        self.reader().entry(form)
     }
 
-    /// Reads an object with its head: of a class that is streamed by its own code.
+    /// The places of all words of the entry that refer to an object or a class in it, and so depend on the
+    /// [`origin`](Self::origin).
     ///
     /// # Errors
-    /// Those of [`read_behind_key`].
-    pub fn read_headed(self, class_name: &str) -> Result<Value> {
-        self.reader().class(class_name)
-    }
-
-    /// Reads an object that the name of its class precedes: of a branch of the old form (`TBranchObject`).
-    ///
-    /// # Errors
-    /// Those of [`read_behind_key`].
-    pub fn read_named(self) -> Result<Value> {
+    /// Those of [`read_behind_key`]; unsupported if a part of the entry cannot be read.
+    pub fn references(self, form: EntryForm<'_>) -> Result<Vec<usize>> {
         let mut reader = self.reader();
-        let name = reader.class_name()?;
-        reader.class(&name)
+        reader.stream.marks = Some(Marks::default());
+        reader.entry(form)?;
+        match (reader.opaque.is_empty() && reader.remaining() == 0, &reader.stream.marks) {
+            (true, Some(marks)) => Ok(marks.all_references().collect()),
+            _ => Err(Error::unsupported("a part of the object cannot be read")),
+        }
     }
 
-    /// Reads a member of a class.
-    ///
-    /// # Errors
-    /// Those of [`read_behind_key`].
-    pub fn read_member(self, class: &ClassInfo, member: &Element) -> Result<Value> {
-        self.reader().member(class, member)
+    fn reader(&self) -> reader::Reader<'_> {
+        reader::Reader::new(self.bytes, self.origin, self.infos, self.memory)
     }
 }

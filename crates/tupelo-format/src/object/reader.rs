@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::classes::{has_own_format, is_special, special_layout};
 use super::cpp::{self, Basic, Type};
 use super::value::{Numbers, Object, Opaque, TracedObject, Value};
-use super::{FREE_BYTES, FREE_WORK, MAX_DEPTH, MAX_EXPANSION, MAX_WORK};
+use super::{EntryForm, FREE_BYTES, FREE_WORK, MAX_DEPTH, MAX_EXPANSION, MAX_WORK};
 use crate::streamer::{
     ClassInfo, Counter, Element, ElementKind, Marks, Pointer, Streamed, StreamerInfos, Version, WHOLE_OBJECT,
 };
@@ -70,6 +70,19 @@ impl<'a> Reader<'a> {
         match self.remaining() {
             0 => Ok(value),
             rest => Err(Error::corrupt(format!("{rest} bytes follow the object of class {class_name}"))),
+        }
+    }
+
+    /// The object in an entry of a branch.
+    pub(super) fn entry(&mut self, form: EntryForm<'_>) -> Result<Value> {
+        match form {
+            EntryForm::Alone(name, described) => self.alone(name, described),
+            EntryForm::Headed(name) => self.class(name),
+            EntryForm::Named => {
+                let name = self.class_name()?;
+                self.class(&name)
+            }
+            EntryForm::Member(class, member) => self.member(class, member),
         }
     }
 

@@ -56,6 +56,11 @@ impl Marks {
         self.class_references.push((at, id));
     }
 
+    /// The places of all references, to objects and classes.
+    pub fn all_references(&self) -> impl Iterator<Item = usize> {
+        self.references.iter().chain(&self.class_references).map(|(at, _)| *at)
+    }
+
     /// Where the object begins that a reference at this place refers to, behind a key of `key_bytes`.
     pub fn target(&self, reference: usize, key_bytes: u16) -> Option<usize> {
         let found = self.references.binary_search_by_key(&reference, |(at, _)| *at).ok()?;

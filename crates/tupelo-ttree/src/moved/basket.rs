@@ -45,12 +45,19 @@ impl MovedBasket {
         let head = bytes.get(..head_bytes).ok_or_else(|| Error::corrupt("the key of a basket is incomplete"))?;
         let mut record = Buffer::from(head.to_vec());
         record.put(basket.data);
+        let count = u32::try_from(basket.entries).unwrap_or(u32::MAX);
         if basket.has_positions() {
-            let count = u32::try_from(basket.entries).unwrap_or(u32::MAX);
             record.u32_be(count.saturating_add(1));
             for index in 0..basket.entries {
                 let start = basket.entry(index).map_or(0, |entry| entry.start) as u32;
                 record.u32_be(start + u32::from(basket.key_bytes));
+            }
+            record.u32_be(0);
+        }
+        if basket.has_origins() {
+            record.u32_be(count.saturating_add(1));
+            for index in 0..basket.entries {
+                record.u32_be(basket.origin(index).unwrap_or(0) as u32);
             }
             record.u32_be(0);
         }
@@ -90,11 +97,12 @@ impl MovedBasket {
     }
 
     /// The same with a key of 64-bit offsets, and its record. Both records are without a codec, since the positions of values
-    /// count from the start of the key.
+    /// count from the start of the key. If [references](super::MovableTree::is_placed) may count from there, too, the record
+    /// says where the entries were.
     ///
     /// # Errors
     /// Corrupt where lengths contradict each other; limit for a key that would be too long.
-    pub fn with_big_key(self, record: &[u8]) -> Result<(Self, Vec<u8>)> {
+    pub fn with_big_key(self, record: &[u8], is_placed: bool) -> Result<(Self, Vec<u8>)> {
         let head = BasketHead::parse(&mut Cursor::new(record, 0))?;
         let (border, last) = (head.last() as usize, head.last());
         let key_bytes = head.key_bytes.checked_add(8).ok_or_else(|| Error::limit("the key of a basket is too long"))?;
@@ -106,12 +114,21 @@ impl MovedBasket {
         put(&mut new, KEY_BYTES, &key_bytes.to_be_bytes());
         let at = usize::from(key_bytes).saturating_sub(5);
         put(&mut new, at..at + 4, &(last + 8).to_be_bytes());
-        if let Some(positions) = new.get_mut(border + 8..).and_then(|rest| rest.get_mut(4..)) {
+        let behind = record.get(border..).unwrap_or_default();
+        let count = behind.first_chunk().map_or(0, |count| u32::from_be_bytes(*count)) as usize;
+        let has_origins = behind.len() > count.saturating_add(1).saturating_mul(4);
+        let positions = new.get_mut(border + 8..).and_then(|rest| rest.get_mut(4..));
+        if let Some(positions) = positions.filter(|_| !head.stores_sizes()) {
             for position in positions.chunks_exact_mut(4).take(head.entries as usize) {
                 if let Ok(bytes) = <[u8; 4]>::try_from(&*position) {
                     position.copy_from_slice(&u32::from_be_bytes(bytes).wrapping_add(8).to_be_bytes());
                 }
             }
+        }
+        if is_placed && !has_origins {
+            new.extend_from_slice(behind);
+            let object_bytes = new.len() - usize::from(key_bytes);
+            put(&mut new, OBJECT, &(object_bytes as u32).to_be_bytes());
         }
         Ok((Self { key_bytes, is_big: true, ..self }, new))
     }
@@ -196,12 +213,19 @@ mod tests {
         assert!(moved.fits(5) && !moved.fits(1 << 31) && of_record(&big).fits(1 << 40));
         let near = placed(moved, &small, 0x1234);
         assert_eq!((&near[..4], &near[18..22]), (&[0, 0, 0, 80][..], &[0, 0, 0x12, 0x34][..]));
-        let (longer, longer_record) = moved.with_big_key(&small).unwrap();
+        let (longer, longer_record) = moved.with_big_key(&small, false).unwrap();
         assert_eq!(longer_record[longer.key_bytes()..], big[longer.key_bytes()..]);
         let far = placed(longer, &longer_record, 1 << 40);
         assert_eq!(far, placed(of_record(&big), &big, 1 << 40));
         let expected = [&b"a"[..], b"bc", b""];
         assert_eq!(at_once(&near), expected);
         assert_eq!(at_once(&far), expected);
+        // References count from where the entries were.
+        let (basket, mut record) = moved.with_big_key(&small, true).unwrap();
+        basket.place(&mut record, 1 << 40);
+        assert_eq!(at_once(&record), expected);
+        let head = BasketHead::read(&record, 0).unwrap();
+        let opened = head.open(&record[usize::from(head.key_bytes)..]).unwrap();
+        assert_eq!([0, 1, 2].map(|entry| opened.origin(entry)), [Some(57), Some(58), Some(60)]);
     }
 }

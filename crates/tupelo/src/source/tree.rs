@@ -110,7 +110,8 @@ impl TreeSource {
         let key = &self.object.key;
         let bytes = self.file.attempt(|fetched| container::object_bytes(fetched, key))?;
         let memory = Memory::new(self.session().budget().left());
-        let movable = MovableTree::read(self.tree.clone(), bytes, key.key_bytes, &infos, &memory)?;
+        let read = (self.tree.clone(), self.fields.as_slice());
+        let movable = MovableTree::read(read, bytes, key.key_bytes, &infos, &memory)?;
         Ok((movable, infos))
     }
 

@@ -8,7 +8,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use bytes::Bytes;
 use tupelo_format::wire::Memory;
-use tupelo_ttree::Column;
+use tupelo_ttree::classes::Classes;
+use tupelo_ttree::references::References;
+use tupelo_ttree::{Column, ValueLayout};
 
 use super::{BasketDecoder, Leaf, counted, plain, plain_width, stored_bytes};
 use crate::decode::try_allocation;
@@ -140,6 +142,15 @@ impl BasketDecoder<'_> {
             }
             self.prepare(branch, part.basket, leaf.layout, &mut basket, expected, &part.entries)?;
             let memory = Memory::new(self.memory.left());
+            let detached = match leaf.layout {
+                // Equal objects have equal bytes, wherever they are.
+                ValueLayout::Opaque => References::of(self.branch(branch)?, &Classes::new(self.source.infos()))
+                    .detached(&basket, part.entries.clone(), &memory)
+                    .map(Some)?,
+                _ => None,
+            };
+            let data = detached.as_deref().unwrap_or(basket.data);
+            let basket = basket.with_data(data);
             counters.decode(|| column.read(leaf.layout, &basket, part.entries, &memory).map_err(Error::from))
         });
         read.map_err(|e| self.named(branch, basket, e))

@@ -49,10 +49,8 @@ impl TreeSample {
     /// The entries of all branches.
     pub(super) fn of_tree(read: &Read, tree: &Tree, pieces: &Pieces) -> Result<Self> {
         let name = name_of(tree.path()).to_owned();
-        let options = MoveOptions::default()
-            .with_compression(Some(Compression::NONE))
-            .with_entries(pieces.ranges.clone())
-            .with_unmovable_skipped(true);
+        let options =
+            MoveOptions::default().with_compression(Some(Compression::NONE)).with_entries(pieces.ranges.clone());
         let file = MemoryFile::new();
         let left_out = moved(tree, &file, &name, options)?;
         let source = Source::Tree(opened(&file, &name)?);

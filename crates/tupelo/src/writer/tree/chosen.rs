@@ -24,7 +24,6 @@ pub struct MoveOptions {
     entries: Option<Vec<Range<u64>>>,
     basket_bytes: Option<u32>,
     auto_flush: Option<u64>,
-    skips_unmovable: bool,
 }
 
 impl MoveOptions {
@@ -105,18 +104,6 @@ impl MoveOptions {
         }
         self.auto_flush = Some(entries);
         Ok(self)
-    }
-
-    /// Leaves out branches whose entries cannot be moved to other baskets, and names them in
-    /// [`MovedTreeWriter::left_out`](super::MovedTreeWriter::left_out). By default they are an error.
-    #[must_use]
-    pub fn with_unmovable_skipped(mut self, skips: bool) -> Self {
-        self.skips_unmovable = skips;
-        self
-    }
-
-    pub(super) fn skips_unmovable(&self) -> bool {
-        self.skips_unmovable
     }
 
     /// Whether entries are moved to other baskets.
@@ -201,7 +188,7 @@ impl MoveOptions {
 }
 
 /// Keeps the wanted branches of a tree that are not unwanted, nor parts of unwanted ones.
-pub(super) fn keep(tree: &mut MovableTree, wanted: &[bool], mut unwanted: Vec<bool>) -> Result<()> {
+fn keep(tree: &mut MovableTree, wanted: &[bool], mut unwanted: Vec<bool>) -> Result<()> {
     for (index, branch) in tree.tree.branches.iter().enumerate() {
         if let Some(parent) = branch.parent {
             unwanted[index] |= unwanted[parent];

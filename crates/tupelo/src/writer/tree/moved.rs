@@ -41,8 +41,6 @@ pub struct MovedTreeWriter {
     pub(super) moved_entries: u64,
     index: IndexOfTrees,
     has_references: bool,
-    /// Branches that are left out of the last tree.
-    pub(super) unmovable: Vec<String>,
     /// Why nothing more can be written.
     closed: Option<String>,
 }
@@ -55,6 +53,8 @@ struct Basket {
     entries: Range<u64>,
     /// The codec of its branch.
     codec: Compression,
+    /// Whether references between its objects may count from where an entry is.
+    is_placed: bool,
     /// Its record; `None` if it is in the record of the tree.
     range: Option<BlobRange>,
     stored: Stored,
@@ -82,6 +82,7 @@ struct Moving {
     record_bytes: usize,
     object_bytes: u32,
     codec: Compression,
+    is_placed: bool,
 }
 
 impl MovedTreeWriter {
@@ -104,7 +105,6 @@ impl MovedTreeWriter {
             moved_entries: 0,
             index: IndexOfTrees::default(),
             has_references: false,
-            unmovable: Vec::new(),
             closed: None,
         })
     }
@@ -140,9 +140,7 @@ impl MovedTreeWriter {
     pub fn left_out(&self) -> Vec<String> {
         let index = self.index.left_out().filter(|_| !self.new.keeps_index());
         let references = self.has_references.then(|| "its table of references between objects (TRef)".to_owned());
-        let parts = index.into_iter().chain(references);
-        let branch = |path: &String| format!("branch '{path}', whose baskets cannot be divided");
-        parts.chain(self.unmovable.iter().map(branch)).collect()
+        index.into_iter().chain(references).collect()
     }
 
     /// Writes the tree itself, which becomes visible when its file is finished.
@@ -180,9 +178,6 @@ impl MovedTreeWriter {
         let (mut movable, infos) = movable.map_err(|error| tree.context(error))?;
         let chosen = self.options.choose(&mut movable, &infos).and_then(|()| Ok(movable.check()?));
         chosen.map_err(|error| tree.context(error))?;
-        if self.options.recuts() {
-            self.choose_movable(tree, &mut movable).map_err(|error| tree.context(error))?;
-        }
         match &self.first {
             None => {
                 let record = &movable.tree;
@@ -400,7 +395,7 @@ fn read(tree: &Tree, group: &[Basket], names: &[Named], codecs: &[Option<Compres
 
 /// The basket with a key that holds places behind 2 GiB.
 fn with_big_key<'a>(moving: Moving, record: &[u8]) -> Result<(Moving, Cow<'a, [u8]>)> {
-    let (basket, record) = moving.basket.with_big_key(&unpacked(&moving, record)?)?;
+    let (basket, record) = moving.basket.with_big_key(&unpacked(&moving, record)?, moving.is_placed)?;
     let record = packed(moving.codec, basket, &record)?;
     Ok((Moving { basket, ..moving }, record.into()))
 }
@@ -439,7 +434,8 @@ fn groups(tree: &MovableTree, source: &TreeSource) -> Result<Vec<Vec<Basket>>> {
             let range = source.range(branch, number);
             let range = range.map_err(|error| named(error.within(format!("basket {number}"))))?;
             let (entries, stored) = (place.entries.clone(), place.stored.clone());
-            all.push(Basket { branch: index, number, entries, codec: codec_of(branch), range, stored });
+            let (codec, is_placed) = (codec_of(branch), tree.is_placed(index));
+            all.push(Basket { branch: index, number, entries, codec, is_placed, range, stored });
         }
     }
     all.sort_by_key(|basket| (basket.range.is_none(), basket.range));
@@ -488,5 +484,6 @@ fn moving(place: &Basket, basket: MovedBasket, record_bytes: usize, object_bytes
         record_bytes,
         object_bytes,
         codec: place.codec,
+        is_placed: place.is_placed,
     }
 }

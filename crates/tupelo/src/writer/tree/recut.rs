@@ -5,12 +5,14 @@ use std::iter::once;
 use std::ops::{ControlFlow, Range};
 
 use tupelo_format::compression::{self, Compression};
+use tupelo_format::wire::Memory;
+use tupelo_ttree::Branch;
 use tupelo_ttree::basket::{BasketHead, StoredEntries};
-use tupelo_ttree::fields::{Field, FieldKind};
+use tupelo_ttree::classes::Classes;
 use tupelo_ttree::moved::MovableTree;
+use tupelo_ttree::references::References;
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket};
-use tupelo_ttree::{Branch, ValueLayout};
 
 use super::moved::MovedTreeWriter;
 use super::options::codec_of;
@@ -28,6 +30,8 @@ const BASKET_BYTES: u32 = 32_000;
 struct Recut {
     branch: usize,
     name: String,
+    /// Whether references between its objects may count from where an entry is.
+    is_placed: bool,
     codec: Compression,
     basket_bytes: usize,
     open: OpenBasket,
@@ -52,20 +56,6 @@ fn baskets_of(branch: &Branch, entries: &EntrySet) -> Vec<usize> {
     numbered.filter(|(_, place)| entries.meets(&place.entries)).map(|(number, _)| number).collect()
 }
 
-/// The branches whose entries have places in them that count from the start of their basket.
-fn placed_branches(fields: &[Field]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut next: Vec<&Field> = fields.iter().collect();
-    while let Some(field) = next.pop() {
-        match &field.kind {
-            FieldKind::Value { branch, layout: ValueLayout::Opaque } => found.push(*branch),
-            FieldKind::Value { .. } => {}
-            FieldKind::Record(members) | FieldKind::Collection { items: members, .. } => next.extend(members),
-        }
-    }
-    found
-}
-
 /// The chosen entries of each new cluster.
 fn clusters(source: &TreeSource, chosen: &EntrySet, auto_flush: Option<u64>) -> Vec<EntrySet> {
     let clusters: Vec<EntrySet> = match auto_flush {
@@ -79,30 +69,6 @@ fn clusters(source: &TreeSource, chosen: &EntrySet, auto_flush: Option<u64>) -> 
 }
 
 impl MovedTreeWriter {
-    /// Refuses, or leaves out, branches of objects that are stored with their classes, whose places count from the start of
-    /// their basket.
-    pub(super) fn choose_movable(&mut self, tree: &Tree, movable: &mut MovableTree) -> Result<()> {
-        let placed: Vec<usize> =
-            placed_branches(tree.source().fields()).into_iter().filter(|index| movable.is_kept(*index)).collect();
-        let paths: Vec<String> = placed.iter().map(|index| movable.tree.path(*index)).collect();
-        if paths.is_empty() {
-            return Ok(());
-        }
-        if !self.options.skips_unmovable() {
-            let others = match paths.len() {
-                1 => String::new(),
-                count => format!(" and {} more", count - 1),
-            };
-            let what = "stores objects with their classes, whose baskets cannot be divided";
-            return Err(Error::unsupported(format!("branch '{}'{others} {what}", paths[0])));
-        }
-        let branches = movable.tree.branches.len();
-        let kept: Vec<bool> = (0..branches).map(|index| movable.is_kept(index)).collect();
-        super::chosen::keep(movable, &kept, (0..branches).map(|index| placed.contains(&index)).collect())?;
-        self.unmovable = paths;
-        Ok(())
-    }
-
     /// Moves the chosen entries of a tree; false if `progress` ended the work.
     pub(super) fn recut(
         &mut self,
@@ -152,6 +118,7 @@ impl MovedTreeWriter {
             Ok(Recut {
                 branch: index,
                 name: branch.name.clone(),
+                is_placed: movable.is_placed(index),
                 codec: codec.unwrap_or_else(|| codec_of(branch)),
                 basket_bytes: basket_bytes as usize,
                 open: OpenBasket::of_stored(&self.new.name, &branch.name)?,
@@ -210,6 +177,11 @@ impl MovedTreeWriter {
             };
             let mut entries = open().map_err(&named)?;
             entries.add_process_offset(process_offset).map_err(|error| named(error.into()))?;
+            if let Some(branch) = branch.filter(|_| group.get(place).is_some_and(|recut| recut.is_placed)) {
+                let references = References::of(branch, &Classes::new(source.infos()));
+                let memory = || Memory::new(source.session().budget().left());
+                entries.keep_references(|bytes, origin| references.find(bytes, origin, &memory()));
+            }
             Ok((place, number, entries))
         })?;
         let mut opened = opened.into_iter().peekable();
