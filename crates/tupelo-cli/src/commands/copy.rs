@@ -160,8 +160,7 @@ const DECODING: [&str; 27] = [
 impl Args {
     /// Whether options need entries of trees decoded.
     fn decodes(&self) -> bool {
-        let is_changed = self.condition.has_columns() || !self.renaming.is_empty() || self.union;
-        is_changed || self.ntuple.has_sizes() || !self.splitting.is_empty()
+        self.for_ntuples().next().is_some()
     }
 
     /// Whether only some entries are copied.
@@ -196,16 +195,38 @@ impl Args {
         ]
     }
 
+    /// The options for ntuples that are given.
+    fn for_ntuples(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let given = [
+            (
+                "--define",
+                self.condition.has_columns(),
+                "`tupelo export` writes its entries again, also with --define; `tupelo import` makes an ntuple",
+            ),
+            ("--rename", !self.renaming.is_empty(), "`tupelo import` makes an ntuple of a tree, with --rename"),
+            ("--union", self.union, "`tupelo merge --mode union` adds branches that some files lack"),
+            (
+                "--split-entries and --split-bytes",
+                !self.splitting.is_empty(),
+                "copy ranges of entries one by one with --entries",
+            ),
+            (
+                "--page-bytes and --cluster-bytes",
+                self.ntuple.has_sizes(),
+                "--basket-bytes and --auto-flush are for trees; `tupelo import` makes an ntuple",
+            ),
+        ];
+        given.into_iter().filter(|(_, is_given, _)| *is_given).map(|(option, _, hint)| (option, hint))
+    }
+
     /// Refuses options that need entries of trees decoded.
     fn check_trees(&self) -> Result<(), Failure> {
-        if !self.decodes() {
-            return Ok(());
+        match self.for_ntuples().next() {
+            Some((option, hint)) => {
+                Err(Failure::usage(format_args!("{option} cannot be used with trees")).with_hint(hint))
+            }
+            None => Ok(()),
         }
-        let what = "--define, --rename, --union, --split-entries, --split-bytes and sizes of pages and clusters do not apply to \
-                    trees";
-        let hint = "`tupelo export` writes its entries again, also with --define; `tupelo import` makes an ntuple of them, \
-                    also with --rename";
-        Err(Failure::usage(what).with_hint(hint))
     }
 
     /// How trees are copied.

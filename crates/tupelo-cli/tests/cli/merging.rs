@@ -259,6 +259,15 @@ fn entries_of_trees_are_moved_to_other_baskets() {
     tupelo(&["copy", &tree, &tree, "-o", &out, "-f", "--entries", "400:600", "--auto-flush", "70"]).ok();
     let both = [dump(&tree, &["--entries", "400:"]), dump(&tree, &["--entries", ":100"])].concat();
     assert_eq!(dump(&out, &[]), both);
+    for (option, value, hint) in [
+        ("--split-entries", "10", "one by one with --entries"),
+        ("--page-bytes", "10kB", "--basket-bytes and --auto-flush are for trees"),
+        ("--rename", "MET_pt=met", "`tupelo import`"),
+    ] {
+        let refused = tupelo(&["copy", &tree, "-o", &out, "-f", option, value]).fails(2);
+        assert!(refused.contains("cannot be used with trees") && refused.contains(hint), "{refused}");
+        assert!(refused.contains(option), "{refused}");
+    }
     for (option, value) in [("--basket-bytes", "0"), ("--auto-flush", "0"), ("--branch-compression", "x")] {
         tupelo(&["copy", "-o", &out, "-f", &tree, option, value]).fails(2);
     }

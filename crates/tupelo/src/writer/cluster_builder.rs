@@ -36,6 +36,8 @@ const FIRST_RATIO: f64 = 0.5;
 pub struct WriteProgress {
     /// Entries.
     pub entries: u64,
+    /// Those of them that existed before.
+    pub entries_before: u64,
     /// Clusters.
     pub clusters: u64,
     /// Bytes of pages as stored, checksums included.

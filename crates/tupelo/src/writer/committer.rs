@@ -180,6 +180,7 @@ impl Committer {
         let version = [version.epoch, version.major, version.minor, version.patch];
         committer.format_version = committer.format_version.max(version);
         committer.progress.entries = ntuple.entries();
+        committer.progress.entries_before = ntuple.entries();
         committer.progress.clusters = ntuple.clusters();
         committer.checkpoint.clusters = committer.progress.clusters;
         committer.superseded.push(Stored::Envelope(old.footer_blob));

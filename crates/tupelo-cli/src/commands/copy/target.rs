@@ -18,7 +18,7 @@ use crate::formats::Format;
 use crate::inputs::Inputs;
 use crate::interrupt::{Interrupt, abort};
 use crate::parse::{Bytes, Checkpoint};
-use crate::table::{bytes, things};
+use crate::table::{bytes, count, things};
 
 /// How to store an ntuple.
 #[derive(Debug, clap::Args)]
@@ -380,15 +380,14 @@ impl Target {
     }
 }
 
-/// Prints a summary of a written ntuple.
+/// Prints a summary of what was written of an ntuple or a tree.
 pub(crate) fn summarise(name: &str, written: &WriteProgress, console: &Console) {
-    console.note(&format!(
-        "{name}: {} in {}, {} in {}",
-        things(written.entries, "entry"),
-        things(written.clusters, "cluster"),
-        bytes(written.unpacked_bytes),
-        bytes(written.stored_bytes)
-    ));
+    let WriteProgress { entries, entries_before, clusters, unpacked_bytes, stored_bytes } = *written;
+    let entries = match entries_before {
+        0 => format!("{} in {}", things(entries, "entry"), things(clusters, "cluster")),
+        before => format!("{} added to {}", things(entries.saturating_sub(before), "entry"), count(before)),
+    };
+    console.note(&format!("{name}: {entries}, {} in {}", bytes(unpacked_bytes), bytes(stored_bytes)));
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, Float32Array, LargeListArray, RecordBatch, StructArray};
+use arrow_buffer::OffsetBuffer;
 use arrow_select::concat::concat_batches;
 use tupelo_format::compression::Compression;
 use tupelo_storage::objects::ObjectMemory;
@@ -14,6 +16,7 @@ use tupelo_format::descriptor::ColumnId;
 use super::*;
 use crate::dataset::FieldPolicy;
 use crate::reader::{File, Table};
+use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::writer::tests::{nested, nested_schema, open};
 use crate::writer::{Mapping, ObjectOptions};
 
@@ -104,4 +107,49 @@ fn columns_go_on_where_they_ended() {
     assert!(error.contains("begins at element 4 in cluster 1, expected element 3"), "{error}");
     let mut continuity = Continuity::default();
     assert!(continuity.go_on(0, first, 0..10).is_ok() && continuity.go_on(2, first, 15..20).is_ok());
+}
+
+/// ROOT up to 6.34 spells types as its dictionaries do, later versions by the rules of the format.
+#[test]
+fn types_in_older_spellings_are_the_same() {
+    let part = |number: &str, class: &str| {
+        let x = Field::new("x", number, Kind::Primitive(Primitive::Float));
+        let item = Field::new("_0", class, Kind::Record(vec![x.clone()]));
+        let list = Field::new("list", format!("std::vector<{class}>"), Kind::Collection(Box::new(item)));
+        let target = MemoryFile::new();
+        let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "x.root").unwrap();
+        let mut ntuple = file.ntuple("events", &Schema { fields: vec![x, list] }, WriteOptions::default()).unwrap();
+        let numbers = || Arc::new(Float32Array::from(vec![1.5, -2.0])) as ArrayRef;
+        let items = StructArray::try_from(vec![("x", numbers())]).unwrap();
+        let member = Arc::new(arrow_schema::Field::new("_0", items.data_type().clone(), false));
+        let list = LargeListArray::new(member, OffsetBuffer::new(vec![0, 0, 2].into()), Arc::new(items), None);
+        ntuple.write(&RecordBatch::try_from_iter([("x", numbers()), ("list", Arc::new(list))]).unwrap()).unwrap();
+        ntuple.finish().unwrap();
+        file.finish().unwrap();
+        let ntuple = open(&target);
+        assert_eq!(ntuple.schema().fields[1].type_name, format!("std::vector<{class}>"));
+        Table::from(ntuple)
+    };
+    let tables =
+        [part("float", "Box<std::uint32_t,std::vector<float>>"), part("Float_t", "Box<UInt_t,vector<Float_t> >")];
+    for order in [[0, 1], [1, 0]] {
+        for policy in [FieldPolicy::Common, FieldPolicy::Union, FieldPolicy::Defaults] {
+            let tables = order.map(|number: usize| tables[number].clone());
+            let chain = Table::chain(2, 1, policy, move |number| Ok(Some(tables[number].clone()))).unwrap();
+            let target = MemoryFile::new();
+            let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "x.root").unwrap();
+            let options = WriteOptions::default();
+            let copied =
+                copy(chain.read_all(), &file, "events", options, Pages::Keep, &mut |_| ControlFlow::Continue(()));
+            // Decoded entries would be in one cluster.
+            assert_eq!(copied.unwrap().unwrap().written.clusters, 2);
+            file.finish().unwrap();
+            let copied = all(&Table::from(open(&target)));
+            let numbers = Float32Array::from(vec![1.5, -2.0, 1.5, -2.0]);
+            assert_eq!(copied.column(0).as_primitive(), &numbers);
+            let list = copied.column(1).as_list::<i64>();
+            assert_eq!(list.value_offsets(), [0, 0, 2, 2, 4]);
+            assert_eq!(list.values().as_struct().column(0).as_primitive(), &numbers);
+        }
+    }
 }

@@ -214,5 +214,9 @@ fn refused<E: From<Error>>(abandoned: Result<()>, error: Error, path: &str) -> R
         return Err(error.into());
     }
     abandoned?;
-    Ok(Some(MergedTree { written: None, left_out: vec![Skipped::new(path, error.to_string())] }))
+    let reason = match error.file() {
+        Some(file) => format!("{file}: {}", error.reason()),
+        None => error.reason(),
+    };
+    Ok(Some(MergedTree { written: None, left_out: vec![Skipped::new(path, reason)] }))
 }

@@ -424,6 +424,7 @@ impl TreeWriter {
         self.closed = Some("the tree is finished".to_owned());
         Ok(WriteProgress {
             entries: self.entries,
+            entries_before: 0,
             clusters: self.clusters,
             stored_bytes: self.stored_bytes(),
             unpacked_bytes: self.written.iter().map(|written| written.bytes[0]).sum(),

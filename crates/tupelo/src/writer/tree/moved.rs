@@ -319,7 +319,7 @@ impl MovedTreeWriter {
         self.closed = Some("the tree is finished".to_owned());
         let bytes = |which: usize| self.new.branches.iter().filter_map(|it| it.bytes.get(which)).sum();
         let (entries, clusters) = (self.new.entries, self.clusters);
-        Ok(WriteProgress { entries, clusters, unpacked_bytes: bytes(0), stored_bytes: bytes(1) })
+        Ok(WriteProgress { entries, entries_before: 0, clusters, unpacked_bytes: bytes(0), stored_bytes: bytes(1) })
     }
 
     #[cold]
