@@ -63,7 +63,7 @@ def test_merged_trees_have_the_entries_of_their_files(tmp_path: Path, summary: l
     summary.append(f"{merged} real trees merged, and equal to their files one after the other")
 
 
-NOT_RECUT = re.compile(f"{NOT_MERGED.pattern}|are not stored")
+NOT_RECUT = re.compile(f"{NOT_MERGED.pattern}|references between its objects cannot be moved: a part")
 """Why the entries of trees are not moved to other baskets."""
 
 
@@ -445,3 +445,28 @@ def test_objects_keep_their_classes_in_other_baskets(tmp_path: Path) -> None:
     for options in ([], ["--auto-flush", "5"]):
         run("copy", circular, "-o", again, "--force", *options)
         assert root(READ_OBJECTS, again).splitlines() == last, options
+
+
+def test_parts_of_split_vectors_are_left_out_alone(tmp_path: Path) -> None:
+    """Defect: the branch that counts the items of the other parts brought all parts with it, damaged ones too."""
+    path, out = tmp_path / "in.root", tmp_path / "out.root"
+    hits = [[{"x": number, "y": 0.5 * item} for item in range(number % 4)] for number in range(60)]
+    with tupelo.recreate(path, compression="none") as file:
+        file.mktree("t", {"hits": hits}, jagged="vector")
+    kept = [[{"x": item["x"]} for item in items] for items in hits]
+    run("copy", path, "-o", out, "--exclude", "hits.y")
+    assert tupelo.open(f"{out}:t").arrays()["hits"].tolist() == kept
+    run("verify", out)
+    # A basket that claims more bytes than it has.
+    regions = json.loads(run("layout", path, "--json"))["regions"]
+    offset = next(region["offset"] for region in regions if region.get("name") == "hits.y")
+    data = bytearray(path.read_bytes())
+    data[offset + 6 : offset + 10] = (1 << 20).to_bytes(4, "big")
+    path.write_bytes(data)
+    done = subprocess.run(
+        [str(TUPELO), "verify", f"{path}:t", "--salvage", str(out), "--force"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "hits.y" in done.stdout + done.stderr
+    run("verify", out)
+    assert tupelo.open(f"{out}:t").arrays()["hits"].tolist() == kept

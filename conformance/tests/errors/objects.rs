@@ -112,10 +112,15 @@ pub(crate) fn what_objects_refuse() {
         .read(EntryForm::Alone("Stranger", None))
         .expect_err("no layout");
     assert_says(&alone.to_string(), "class Stranger is not in the streamer info");
-    let unknown = entry(&[0, 0, 0, 9, 0], &StreamerInfos::default(), &Memory::unlimited())
-        .references(EntryForm::Alone("Class*", None))
-        .expect_err("a byte too many");
-    assert_says(&unknown.to_string(), "a part of the object cannot be read");
+    for (bytes, what) in [
+        (&[0, 0, 0, 9, 0][..], "a part of the object cannot be read"),
+        (&[0, 0, 0, 9], "a reference leads out of the entry"),
+    ] {
+        let refused = entry(bytes, &StreamerInfos::default(), &Memory::unlimited())
+            .references(EntryForm::Alone("Class*", None))
+            .expect_err(what);
+        assert_says(&refused.to_string(), what);
+    }
     let mut index = StreamerInfos::default();
     let base = ClassInfo {
         name: "TVirtualIndex".into(),

@@ -315,21 +315,25 @@ impl Basket<'_> {
     /// # Errors
     /// Corrupt if the numbers of entries or bytes differ.
     pub fn set_lengths(&mut self, lengths: impl IntoIterator<Item = usize>) -> Result<()> {
-        let mut positions = vec![0];
-        let mut end = 0_usize;
-        for length in lengths {
-            end = end.saturating_add(length);
-            if end > self.data.len() {
-                break;
-            }
-            positions.push(end as u32);
-        }
-        if end != self.data.len() || positions.len() != self.entries + 1 {
-            let what = format!("{} entries need {end} bytes, found {} in the basket", self.entries, self.data.len());
-            return Err(Error::corrupt(what));
-        }
-        self.positions = Some(positions);
+        self.positions = Some(positions_of(lengths, self.entries, self.data.len())?);
         Ok(())
+    }
+}
+
+/// Where entries with these lengths begin, and where the last one ends: at the end of `bytes`.
+fn positions_of(lengths: impl IntoIterator<Item = usize>, entries: usize, bytes: usize) -> Result<Vec<u32>> {
+    let mut positions = vec![0];
+    let mut end = 0_usize;
+    for length in lengths {
+        end = end.saturating_add(length);
+        if end > bytes {
+            break;
+        }
+        positions.push(end as u32);
+    }
+    match end == bytes && positions.len() == entries + 1 {
+        true => Ok(positions),
+        false => Err(Error::corrupt(format!("{entries} entries need {end} bytes, found {bytes} in the basket"))),
     }
 }
 
@@ -341,9 +345,11 @@ pub struct StoredEntries {
     positions: Option<Vec<u32>>,
     /// Where entries were when they were written, if references between their objects count from there.
     origins: Option<Vec<u32>>,
-    /// Where these references are in the data, if that is known.
-    references: Option<Vec<u32>>,
+    /// Where these references are in the data, ascending.
+    references: Vec<u32>,
     entries: usize,
+    /// Whether the positions are not stored, although the lengths may differ.
+    lacks_lengths: bool,
     /// Bytes of the key in front of the first one.
     key_bytes: u16,
     /// What is added to the numbers of the processes of their objects.
@@ -354,10 +360,9 @@ impl StoredEntries {
     /// The entries of a basket with its decompressed payload.
     ///
     /// # Errors
-    /// As [`BasketHead::open`]; unsupported where the lengths of entries follow from other branches.
+    /// As [`BasketHead::open`].
     pub fn of_record(head: BasketHead, payload: &[u8]) -> Result<Self> {
-        let is_generated = head.stores_sizes();
-        Self::of(&head.open(payload)?, is_generated, head.process_offset)
+        Ok(Self::of(&head.open(payload)?, head.stores_sizes(), head.process_offset))
     }
 
     /// The same of a basket in the tree's own record.
@@ -366,61 +371,69 @@ impl StoredEntries {
     /// As [`StoredEntries::of_record`].
     pub fn of_embedded(bytes: &[u8]) -> Result<Self> {
         let (head, _) = embedded(bytes)?;
-        Self::of(&open_embedded(bytes)?, head.flag >= GENERATE, head.process_offset)
+        Ok(Self::of(&open_embedded(bytes)?, head.flag >= GENERATE, head.process_offset))
     }
 
-    fn of(basket: &Basket<'_>, is_generated: bool, process_offset: u16) -> Result<Self> {
-        let is_whole = basket.data.len().checked_rem(basket.entries).is_none_or(|rest| rest == 0);
-        if basket.positions.is_none() && (is_generated || !is_whole) {
-            return Err(Error::unsupported("the lengths of its entries are not stored"));
-        }
-        let Basket { entries, key_bytes, .. } = *basket;
+    fn of(basket: &Basket<'_>, is_generated: bool, process_offset: u16) -> Self {
+        let Basket { data, entries, key_bytes, .. } = *basket;
         let (positions, origins) = (basket.positions.clone(), basket.origins.clone());
-        let data = basket.data.to_vec();
-        Ok(Self { data, positions, origins, references: None, entries, key_bytes, process_offset })
+        let is_whole = data.len().checked_rem(entries).is_none_or(|rest| rest == 0);
+        let lacks_lengths = positions.is_none() && (is_generated || !is_whole);
+        let data = data.to_vec();
+        Self { data, positions, origins, references: Vec::new(), entries, lacks_lengths, key_bytes, process_offset }
     }
 
-    /// Makes references between the objects of an entry right in other baskets, too: `find` returns where they are in the bytes
-    /// of an entry that was written at an origin. If it cannot, baskets say where their entries were. Entries without positions
-    /// have no references.
-    pub fn keep_references(&mut self, find: impl Fn(&[u8], usize) -> Result<Vec<usize>>) {
-        let Some(positions) = &self.positions else { return };
+    /// Whether the lengths of the entries are not stored: they must be set.
+    pub fn lacks_lengths(&self) -> bool {
+        self.lacks_lengths
+    }
+
+    /// Sets the lengths of the entries in bytes; `None` if all are the same.
+    ///
+    /// # Errors
+    /// Corrupt if the numbers of entries or bytes differ.
+    pub fn set_lengths(&mut self, lengths: Option<Vec<usize>>) -> Result<()> {
+        let (entries, bytes) = (self.entries, self.data.len());
+        match lengths {
+            Some(lengths) => self.positions = Some(positions_of(lengths, entries, bytes)?),
+            None if bytes.checked_rem(entries).is_some_and(|rest| rest > 0) => {
+                let what = format!("basket of {bytes} bytes does not match {entries} entries of the same length");
+                return Err(Error::corrupt(what));
+            }
+            None => {}
+        }
+        self.lacks_lengths = false;
+        Ok(())
+    }
+
+    /// Finds the references between the objects of each entry, which count from where it is: `find` returns where they are,
+    /// ascending, in the bytes of an entry that was written at an origin. Entries without positions have no references.
+    ///
+    /// # Errors
+    /// Those of `find`, for an entry in which classes are named.
+    pub fn find_references(&mut self, find: impl Fn(&[u8], usize) -> Result<Vec<usize>>) -> Result<()> {
+        let Some(positions) = &self.positions else { return Ok(()) };
         let origins = self.origins.get_or_insert_with(|| {
             positions.iter().map(|position| position.saturating_add(self.key_bytes.into())).collect()
         });
-        let bounds = positions.iter().zip(positions.iter().skip(1)).zip(origins);
-        let entry = |((start, end), origin): ((&u32, &u32), &mut u32)| {
+        for ((start, end), origin) in positions.iter().zip(positions.iter().skip(1)).zip(origins) {
             let entry = self.data.get(*start as usize..*end as usize).unwrap_or_default();
-            let found = find(entry, *origin as usize)?;
-            Ok(found.into_iter().map(|place| start.saturating_add(place as u32)).collect::<Vec<_>>())
-        };
-        let found: Result<Vec<_>> = bounds.map(entry).collect();
-        self.references = found.ok().map(|found| {
-            let mut all = found.concat();
-            all.sort_unstable();
-            all
-        });
-    }
-
-    /// Where an entry was when it was written, if baskets must say that.
-    pub(crate) fn origin(&self, index: usize) -> Option<u32> {
-        self.origins.as_ref().filter(|_| self.references.is_none())?.get(index).copied()
-    }
-
-    /// Whether baskets must say where the entries were when they were written.
-    pub(crate) fn has_origins(&self) -> bool {
-        self.origins.is_some() && self.references.is_none()
+            let found = match find(entry, *origin as usize) {
+                // References are to objects behind pointers, whose classes are named.
+                Err(_) if !names_class(entry) => continue,
+                found => found?,
+            };
+            self.references.extend(found.into_iter().map(|place| start.saturating_add(place as u32)));
+        }
+        Ok(())
     }
 
     /// Changes the references in the bytes of an entry that are now at an origin.
     pub(crate) fn move_references(&self, index: usize, entry: &mut [u8], origin: u32) {
-        let (Some(references), Some(origins), Some(positions)) = (&self.references, &self.origins, &self.positions)
-        else {
-            return;
-        };
+        let (Some(origins), Some(positions)) = (&self.origins, &self.positions) else { return };
         let (Some(start), Some(before)) = (positions.get(index), origins.get(index)) else { return };
-        let first = references.partition_point(|place| place < start);
-        let places = references.iter().skip(first).map(|place| (place - start) as usize);
+        let first = self.references.partition_point(|place| place < start);
+        let places = self.references.iter().skip(first).map(|place| (place - start) as usize);
         let bytes = entry.len();
         shift_references(entry, places.take_while(|place| *place < bytes), origin.wrapping_sub(*before));
     }
@@ -460,6 +473,12 @@ impl StoredEntries {
         };
         self.data.get(start..end).filter(|_| index < self.entries)
     }
+}
+
+/// Whether a class may be named in streamed bytes, for an object behind a pointer: all bits set, and a name.
+pub(crate) fn names_class(bytes: &[u8]) -> bool {
+    let is_named = |window: &[u8]| matches!(window, [0xff, 0xff, 0xff, 0xff, first] if first.is_ascii_alphabetic() || *first == b'_');
+    bytes.windows(5).any(is_named)
 }
 
 /// Adds to the references at some places in the bytes of an entry.

@@ -19,7 +19,7 @@ pub use self::arrange::{BranchForm, Limits};
 pub use self::basket::MovedBasket;
 pub use self::index::MovedIndex;
 use crate::fields::{self, Field};
-use crate::tree::Tree;
+use crate::tree::{Branch, Tree};
 use crate::write::BasketPlace;
 use crate::write::record::{MIN_PLACES, list};
 
@@ -33,8 +33,9 @@ pub struct MovableTree {
     branches: Vec<usize>,
     /// Whether each branch is kept.
     kept: Vec<bool>,
-    /// Those of the branches whose values may have references that count from where an entry is, ascending.
-    placed: Vec<usize>,
+    /// The same of all branches of the record, in its order, and whether their values may have references that count from where
+    /// an entry is.
+    stored: Vec<(usize, bool)>,
 }
 
 /// What is new of a branch.
@@ -194,9 +195,8 @@ impl MovableTree {
         let kept = vec![true; branches.len()];
         let mut has_columns = vec![false; branches.len()];
         fields::mark_columns(fields, &mut has_columns);
-        let placed =
-            branches.iter().zip(has_columns).filter(|(_, has_columns)| !has_columns).map(|(it, _)| *it).collect();
-        Ok(Self { tree, traced, branches, kept, placed })
+        let stored = branches.iter().zip(has_columns).map(|(branch, has_columns)| (*branch, !has_columns)).collect();
+        Ok(Self { tree, traced, branches, kept, stored })
     }
 
     /// Keeps only the chosen branches, with all of their parts, what they are part of, and their counters.
@@ -206,12 +206,20 @@ impl MovableTree {
     pub fn keep(&mut self, chosen: impl Fn(usize) -> bool) -> Result<()> {
         let mut kept = vec![false; self.branches.len()];
         let mut next: Vec<usize> = (0..self.branches.len()).filter(|&index| chosen(index)).collect();
+        let mut counters = Vec::new();
+        let mut keep = |index: usize| {
+            let branch = self.tree.branches.get(index)?;
+            let is_new = !std::mem::replace(kept.get_mut(index)?, true);
+            is_new.then_some(branch)
+        };
         while let Some(index) = next.pop() {
-            let (Some(kept), Some(branch)) = (kept.get_mut(index), self.tree.branches.get(index)) else { continue };
-            if !std::mem::replace(kept, true) {
-                next.extend_from_slice(&branch.children);
-                next.extend(branch.leaves.iter().filter_map(|leaf| leaf.counter).map(|(counter, _)| counter));
-            }
+            let Some(branch) = keep(index) else { continue };
+            next.extend_from_slice(&branch.children);
+            counters.extend(branch.counters());
+        }
+        // Its other parts need not be kept with a counter of items.
+        while let Some(index) = counters.pop() {
+            counters.extend(keep(index).into_iter().flat_map(Branch::counters));
         }
         if self.tree.class_name != "TTree" && kept.contains(&false) {
             return Err(Error::unsupported(format!("branches of a {} cannot be left out", self.tree.class_name)));
@@ -235,7 +243,13 @@ impl MovableTree {
     /// Whether the values of a branch may have references that count from where an entry is: objects with the names of their
     /// classes, and what cannot be decoded.
     pub fn is_placed(&self, index: usize) -> bool {
-        self.branches.get(index).is_some_and(|record| self.placed.binary_search(record).is_ok())
+        self.number_in_file(index).and_then(|number| self.stored.get(number)).is_some_and(|(_, is_placed)| *is_placed)
+    }
+
+    /// The number that a branch has in its own file.
+    pub fn number_in_file(&self, index: usize) -> Option<usize> {
+        let record = self.branches.get(index)?;
+        self.stored.binary_search_by_key(record, |(stored, _)| *stored).ok()
     }
 
     /// Refuses what cannot be moved of the branches that are kept.

@@ -26,10 +26,11 @@ impl<'a> References<'a> {
         Self { form: form_of(branch, classes), infos: classes.infos() }
     }
 
-    /// Where references are in the bytes of an entry that was written at an origin: words of four bytes.
+    /// Where references are in the bytes of an entry that was written at an origin: words of four bytes, ascending.
     ///
     /// # Errors
-    /// Unsupported, corrupt, limit or memory if the entry, or a part of it, cannot be read.
+    /// Unsupported, corrupt, limit or memory if the entry, or a part of it, cannot be read, and for references to what is
+    /// outside of it.
     pub fn find(&self, bytes: &[u8], origin: usize, memory: &Memory) -> Result<Vec<usize>> {
         Entry { bytes, origin, infos: self.infos, memory }.references(self.form.clone()?)
     }
@@ -111,21 +112,26 @@ mod tests {
         let elsewhere = [(500, "first"), (700, "second"), (900, "3")];
         for (entries, origins) in [(own, None), (elsewhere, Some([500, 700, 900]))] {
             let mut entries = stored(&entries, origins.as_ref().map(<[u32; 3]>::as_slice));
-            let mut unread = entries.clone();
-            entries.keep_references(|bytes, origin| {
+            let found = entries.find_references(|bytes, origin| {
                 assert_eq!(target(bytes), origin + 4);
                 Ok(vec![0])
             });
+            found.unwrap();
             let all = moved(&entries);
             assert_eq!(all.iter().map(|(entry, _)| &entry[4..]).collect::<Vec<_>>(), [&b"second"[..], b"3"]);
             assert_eq!(all.iter().map(|(_, origin)| *origin as u32).collect::<Vec<_>>(), [key_bytes, key_bytes + 10]);
             assert!(all.iter().all(|(entry, origin)| target(entry) == origin + 4), "{all:?}");
-            // What cannot be read keeps its bytes, and says where it was.
-            unread.keep_references(|_, _| Err(Error::unsupported("a class")));
-            let all = moved(&unread);
-            let before = origins.map_or([key_bytes + 9, key_bytes + 19], |origins| [origins[1], origins[2]]);
-            assert_eq!(all.iter().map(|(_, origin)| *origin as u32).collect::<Vec<_>>(), before);
-            assert!(all.iter().all(|(entry, origin)| target(entry) == origin + 4), "{all:?}");
         }
+    }
+
+    #[test]
+    fn entries_that_cannot_be_read_are_moved_if_they_name_no_class() {
+        let refused = |_: &[u8], _| Err(Error::unsupported("a class"));
+        let mut unread = stored(&[(1, "first"), (2, "second")], None);
+        unread.find_references(refused).unwrap();
+        assert_eq!(moved(&unread)[0].0, [&6_u32.to_be_bytes()[..], b"second"].concat());
+        // An object behind a pointer: others may refer to it.
+        let mut named = stored(&[(1, "first"), (u32::MAX - 4, "TNamed")], None);
+        assert_eq!(named.find_references(refused).unwrap_err().to_string(), "a class");
     }
 }

@@ -168,6 +168,11 @@ impl Stored {
 }
 
 impl Branch {
+    /// The branches that count the values of its leaves.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
+        self.leaves.iter().filter_map(|leaf| leaf.counter).map(|(branch, _)| branch)
+    }
+
     /// Whether its baskets are in a separate file.
     pub fn is_elsewhere(&self) -> bool {
         !self.file_name.is_empty()

@@ -21,7 +21,7 @@ use tupelo::dataset::find;
 use tupelo::ops::copy::{Copied, CopyOptions, copy, extend};
 use tupelo::ops::merge::MissingBranches;
 use tupelo::ops::{comes_with_trees, inspect};
-use tupelo::reader::{Location, Read, TREE_CLASSES};
+use tupelo::reader::{Location, Object, Read, TREE_CLASSES};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter, MoveOptions, Remedy};
@@ -208,7 +208,7 @@ impl Args {
             (
                 "--split-entries and --split-bytes",
                 !self.splitting.is_empty(),
-                "copy ranges of entries one by one with --entries",
+                "copy ranges of entries one by one with --entries, or make an ntuple with `tupelo import`",
             ),
             (
                 "--page-bytes and --cluster-bytes",
@@ -557,22 +557,27 @@ fn warn_left(args: &Args, locations: &[Location], carried: &HashSet<String>, con
 fn warn_not_copied(file: &File, takes_trees: bool, carried: &HashSet<String>, console: &Console) {
     // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
-    let mut left = objects.iter().filter(|object| {
+    let mut left: Vec<_> = objects.iter().collect();
+    left.retain(|object| {
         let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
         let is_of_trees = (is_tree || comes_with_trees(&object.class_name)) && takes_trees;
         let is_entries = object.class_name == NTUPLE_CLASS || is_of_trees;
         let is_copied = object.is_newest && (is_entries || !is_tree && carried.contains(&object.path));
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
+    // Trees have entries: each is named.
+    let is_other = |object: &&Object| !TREE_CLASSES.contains(&object.class_name.as_str());
+    left.sort_by_key(is_other);
+    let listed = left.iter().filter(|object| !is_other(object)).count().max(MAX_LISTED);
     let named: Vec<_> = left
-        .by_ref()
-        .take(MAX_LISTED)
+        .iter()
+        .take(listed)
         .map(|object| {
             let (path, class) = (cut(&object.path, MAX_NAME), cut(&object.class_name, MAX_NAME));
             format!("'{path};{}' ({class})", object.cycle)
         })
         .collect();
-    let more = match left.count() as u64 {
+    let more = match left.len().saturating_sub(listed) as u64 {
         0 => String::new(),
         more => format!(" and {} more", crate::table::count(more)),
     };

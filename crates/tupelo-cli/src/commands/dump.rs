@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         },
     };
     let Choice { fields, range } = &args.choice;
-    let (read, skipped) = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
+    let (read, mut skipped) = args.files.sources.read(&table, fields, &args.condition, (range, None), console)?;
     let read = read.with_binary_strings(binary);
     let count = read.count();
     let (output, pending) = Output::open(target, &inputs)?;
@@ -105,8 +105,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         Format::Arrow => fill(ArrowSink::new(&read.arrow_schema(), container, output)?, read, &mut progress),
         Format::Parquet => {
-            // These have no values: nothing is lost.
-            let read = without_empty_records(read, console)?;
+            let (read, lists) = without_empty_records(read, console)?;
+            skipped += lists;
             let sink = ParquetSink::new(&read, args.files.sources.reading.memory_budget.0, output)?;
             fill(sink, read, &mut progress)
         }

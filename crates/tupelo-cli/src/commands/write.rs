@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use tupelo::schema::Schema;
 use tupelo::{FileWriter, Result, Storage};
 
-use super::copy::target::{Destination, NtupleOptions, Target, summarise};
+use super::copy::target::{Destination, NtupleOptions, Operand, Target, summarise};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -59,7 +59,7 @@ pub trait Events {
 
 pub(crate) fn run(events: &impl Events, console: &Console) -> std::result::Result<(), Failure> {
     let OutputOptions { output, ntuple: options, target, .. } = events.output();
-    let target = target.positional();
+    let target = target.operand(Operand::Only);
     let to = target.locate(output, None)?;
     let schema = events.schema()?;
     let name = to.ntuple_name().unwrap_or(events.ntuple());

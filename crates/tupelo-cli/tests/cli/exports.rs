@@ -154,7 +154,11 @@ fn parquet_supports_events_of_atlas() {
     };
     let place = Place::new();
     let (input, out) = (format!("{}:EventData", file.display()), place.path("out.parquet"));
-    let run = tupelo(&["dump", &input, "--entries", ":5", "-o", &out]);
+    // Defect: the status was 0, although the lengths of lists are lost.
+    let lost = tupelo(&["dump", &input, "--fields", "AnalysisElectrons*", "-o", &out]).fails(1);
+    assert!(lost.contains("lists of records without members: 'AnalysisElectrons'"), "{lost}");
+    assert!(lost.contains("was written without 1 field") && lost.contains("--skip-unreadable"), "{lost}");
+    let run = tupelo(&["dump", &input, "--entries", ":5", "-o", &out, "--skip-unreadable"]);
     assert!(run.stderr.contains("warning: omitted") && run.stderr.contains("'EventInfoAux:'"), "{}", run.stderr);
     run.ok();
     let (names, entries) = content(&out);

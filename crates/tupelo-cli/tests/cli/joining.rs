@@ -77,6 +77,11 @@ fn entries_are_added_in_place() {
     let (out, rest) = (place.path("out.root"), place.path("rest.root"));
     tupelo(&["copy", &all, &out, "--entries", ":1000"]).ok();
     tupelo(&["copy", &all, &rest, "--entries", "1000:"]).ok();
+    // Output and inputs are easily confused where the output comes first.
+    for command in ["merge", "join"] {
+        let refused = tupelo(&[command, &out, &rest]).fails(2);
+        assert!(refused.contains("the output comes before the inputs"), "{refused}");
+    }
     let appended = tupelo(&["append", &out, &rest]);
     // Defect: all entries were named beside the bytes that were added.
     assert!(appended.stderr.contains(" entries added to 1 000, "), "{}", appended.stderr);

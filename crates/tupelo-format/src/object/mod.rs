@@ -111,18 +111,21 @@ impl Entry<'_> {
     }
 
     /// The places of all words of the entry that refer to an object or a class in it, and so depend on the
-    /// [`origin`](Self::origin).
+    /// [`origin`](Self::origin); ascending.
     ///
     /// # Errors
-    /// Those of [`read_behind_key`]; unsupported if a part of the entry cannot be read.
+    /// Those of [`read_behind_key`]; unsupported if a part of the entry cannot be read, and for references to what is outside of
+    /// it.
     pub fn references(self, form: EntryForm<'_>) -> Result<Vec<usize>> {
         let mut reader = self.reader();
         reader.stream.marks = Some(Marks::default());
         reader.entry(form)?;
-        match (reader.opaque.is_empty() && reader.remaining() == 0, &reader.stream.marks) {
-            (true, Some(marks)) => Ok(marks.all_references().collect()),
-            _ => Err(Error::unsupported("a part of the object cannot be read")),
+        if !reader.opaque.is_empty() || reader.remaining() > 0 {
+            return Err(Error::unsupported("a part of the object cannot be read"));
         }
+        let marks = reader.stream.marks.take().unwrap_or_default();
+        let all = self.origin..self.origin.saturating_add(self.bytes.len());
+        marks.references_within(all).ok_or_else(|| Error::unsupported("a reference leads out of the entry"))
     }
 
     fn reader(&self) -> reader::Reader<'_> {

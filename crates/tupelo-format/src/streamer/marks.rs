@@ -1,5 +1,7 @@
 //! The words in streamed objects that depend on the places of others.
 
+use std::ops::Range;
+
 /// Set in a byte count, to tell it from a class version.
 pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
 /// "The name of the class follows", in place of a reference to an earlier mention.
@@ -56,9 +58,16 @@ impl Marks {
         self.class_references.push((at, id));
     }
 
-    /// The places of all references, to objects and classes.
-    pub fn all_references(&self) -> impl Iterator<Item = usize> {
-        self.references.iter().chain(&self.class_references).map(|(at, _)| *at)
+    /// The places of all references, to objects and classes, ascending; `None` if one is to something outside of a range of
+    /// positions, which count as references do.
+    pub fn references_within(&self, positions: Range<usize>) -> Option<Vec<usize>> {
+        let all = self.references.iter().chain(&self.class_references);
+        let is_within = |id: usize| id.checked_sub(MAP_OFFSET).is_some_and(|position| positions.contains(&position));
+        let mut places: Vec<usize> = all.map(|(at, id)| is_within(*id).then_some(*at)).collect::<Option<_>>()?;
+        places.sort_unstable();
+        // What is read a second time is marked again.
+        places.dedup();
+        Some(places)
     }
 
     /// Where the object begins that a reference at this place refers to, behind a key of `key_bytes`.

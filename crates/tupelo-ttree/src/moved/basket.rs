@@ -5,7 +5,7 @@ use std::ops::Range;
 use tupelo_format::wire::{Buffer, Cursor};
 use tupelo_format::{Error, Result};
 
-use crate::basket::{BIG, BasketHead, PROCESS_SHIFT, added_processes, open_embedded};
+use crate::basket::{BIG, BasketHead, PROCESS_SHIFT, added_processes, names_class, open_embedded};
 
 /// A basket that was read, and can be written at another place. Its record is key, head and payload.
 #[derive(Debug, Clone, Copy)]
@@ -97,15 +97,20 @@ impl MovedBasket {
     }
 
     /// The same with a key of 64-bit offsets, and its record. Both records are without a codec, since the positions of values
-    /// count from the start of the key. If [references](super::MovableTree::is_placed) may count from there, too, the record
-    /// says where the entries were.
+    /// count from the start of the key.
     ///
     /// # Errors
-    /// Corrupt where lengths contradict each other; limit for a key that would be too long.
+    /// Corrupt where lengths contradict each other; limit for a key that would be too long; unsupported if references
+    /// [may count](super::MovableTree::is_placed) from there, too.
     pub fn with_big_key(self, record: &[u8], is_placed: bool) -> Result<(Self, Vec<u8>)> {
         let head = BasketHead::parse(&mut Cursor::new(record, 0))?;
         let (border, last) = (head.last() as usize, head.last());
         let key_bytes = head.key_bytes.checked_add(8).ok_or_else(|| Error::limit("the key of a basket is too long"))?;
+        if is_placed && names_class(record.get(head.key_bytes.into()..border).unwrap_or_default()) {
+            let what =
+                "its objects refer to places from the start of their basket, whose key is too short behind 2 GiB";
+            return Err(Error::unsupported(what));
+        }
         let split = OFFSETS + 8;
         let mut new = record.get(..OFFSETS).unwrap_or_default().to_vec();
         new.extend_from_slice(&[0; 16]);
@@ -114,9 +119,6 @@ impl MovedBasket {
         put(&mut new, KEY_BYTES, &key_bytes.to_be_bytes());
         let at = usize::from(key_bytes).saturating_sub(5);
         put(&mut new, at..at + 4, &(last + 8).to_be_bytes());
-        let behind = record.get(border..).unwrap_or_default();
-        let count = behind.first_chunk().map_or(0, |count| u32::from_be_bytes(*count)) as usize;
-        let has_origins = behind.len() > count.saturating_add(1).saturating_mul(4);
         let positions = new.get_mut(border + 8..).and_then(|rest| rest.get_mut(4..));
         if let Some(positions) = positions.filter(|_| !head.stores_sizes()) {
             for position in positions.chunks_exact_mut(4).take(head.entries as usize) {
@@ -124,11 +126,6 @@ impl MovedBasket {
                     position.copy_from_slice(&u32::from_be_bytes(bytes).wrapping_add(8).to_be_bytes());
                 }
             }
-        }
-        if is_placed && !has_origins {
-            new.extend_from_slice(behind);
-            let object_bytes = new.len() - usize::from(key_bytes);
-            put(&mut new, OBJECT, &(object_bytes as u32).to_be_bytes());
         }
         Ok((Self { key_bytes, is_big: true, ..self }, new))
     }
@@ -163,9 +160,13 @@ fn put(bytes: &mut [u8], place: Range<usize>, new: &[u8]) {
 mod tests {
     use super::*;
 
-    /// A basket of the entries `a`, `bc` and `` with a key of 32-bit offsets.
+    /// A basket of the entries `a`, `bc` and `` with a key of 32-bit or 64-bit offsets.
     fn basket(is_big: bool) -> (Vec<u8>, Vec<u8>) {
-        let (key_bytes, data) = (if is_big { 65 } else { 57 }, b"abc");
+        basket_of([b"a", b"bc", b""], is_big)
+    }
+
+    fn basket_of(entries: [&[u8]; 3], is_big: bool) -> (Vec<u8>, Vec<u8>) {
+        let (key_bytes, data) = (if is_big { 65 } else { 57 }, entries.concat());
         let mut head = Buffer::new();
         head.u32_be(0);
         head.u16_be(if is_big { 1004 } else { 4 });
@@ -185,7 +186,8 @@ mod tests {
         head.u8(0);
         let mut object = Buffer::from(data.to_vec());
         object.u32_be(4);
-        [0, 1, 3].iter().for_each(|start| object.u32_be(start + u32::from(key_bytes)));
+        let starts = [0, entries[0].len() as u32, (entries[0].len() + entries[1].len()) as u32];
+        starts.iter().for_each(|start| object.u32_be(start + u32::from(key_bytes)));
         object.u32_be(0);
         assert_eq!(head.len(), usize::from(key_bytes));
         (head.into_vec(), object.into_vec())
@@ -220,12 +222,12 @@ mod tests {
         let expected = [&b"a"[..], b"bc", b""];
         assert_eq!(at_once(&near), expected);
         assert_eq!(at_once(&far), expected);
-        // References count from where the entries were.
-        let (basket, mut record) = moved.with_big_key(&small, true).unwrap();
-        basket.place(&mut record, 1 << 40);
-        assert_eq!(at_once(&record), expected);
-        let head = BasketHead::read(&record, 0).unwrap();
-        let opened = head.open(&record[usize::from(head.key_bytes)..]).unwrap();
-        assert_eq!([0, 1, 2].map(|entry| opened.origin(entry)), [Some(57), Some(58), Some(60)]);
+        // References in objects would be wrong. Without the name of a class there are none.
+        assert!(moved.with_big_key(&small, true).is_ok());
+        let (head, object) = basket_of([b"a", b"\xff\xff\xff\xffH", b""], false);
+        let named = [head, object].concat();
+        assert!(of_record(&named).with_big_key(&named, false).is_ok());
+        let refused = of_record(&named).with_big_key(&named, true).unwrap_err().to_string();
+        assert!(refused.contains("its objects refer to places"), "{refused}");
     }
 }

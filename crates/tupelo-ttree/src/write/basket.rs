@@ -22,8 +22,6 @@ pub struct OpenBasket {
     data: Vec<u8>,
     /// Where entries begin in the data, if their lengths differ.
     positions: Vec<u32>,
-    /// Where entries were when they were written, if references between their objects count from there.
-    origins: Vec<u32>,
     entries: u32,
     /// Bytes of every entry; `None` if they differ.
     entry_bytes: Option<usize>,
@@ -35,7 +33,7 @@ pub struct OpenBasket {
 /// A full basket.
 #[derive(Debug, Clone)]
 pub struct FinishedBasket {
-    /// Values, then positions of entries, then where these were before if they were moved.
+    /// Values, then positions of entries.
     pub object: Vec<u8>,
     /// Number of entries.
     pub entries: u32,
@@ -55,8 +53,7 @@ impl OpenBasket {
     }
 
     fn empty(entry_bytes: Option<usize>, key_bytes: u16) -> Self {
-        let (data, positions, origins) = Default::default();
-        Self { data, positions, origins, entries: 0, entry_bytes, key_bytes, process_offset: 0 }
+        Self { data: Vec::new(), positions: Vec::new(), entries: 0, entry_bytes, key_bytes, process_offset: 0 }
     }
 
     /// An empty basket of a branch, for entries as they are stored in other baskets.
@@ -79,11 +76,9 @@ impl OpenBasket {
         basket_bytes: usize,
     ) -> Result<(usize, bool)> {
         let form = (stored.entry_bytes(), stored.process_offset());
-        let is_other =
-            (self.entry_bytes, self.process_offset) != form || self.origins.is_empty() == stored.has_origins();
         if self.entries == 0 {
             (self.entry_bytes, self.process_offset) = form;
-        } else if is_other {
+        } else if (self.entry_bytes, self.process_offset) != form {
             return Ok((0, true));
         }
         let room = basket_bytes.saturating_sub(self.key_bytes.into());
@@ -100,7 +95,6 @@ impl OpenBasket {
             if self.entry_bytes.is_none() {
                 self.positions.push(start as u32);
             }
-            self.origins.extend(stored.origin(index));
             self.entries += 1;
             if self.data.len() + 8 * self.positions.len() + entry.len() >= room && !self.data.is_empty() {
                 return Ok((taken + 1, true));
@@ -168,21 +162,14 @@ impl OpenBasket {
 
     /// Ends the basket and begins the next one.
     pub fn finish(&mut self) -> FinishedBasket {
-        let (data, positions, origins) = Default::default();
-        let next = Self { data, positions, origins, entries: 0, ..*self };
-        let Self { data, positions, origins, entries, entry_bytes, key_bytes, process_offset } =
-            std::mem::replace(self, next);
+        let next = Self { data: Vec::new(), positions: Vec::new(), entries: 0, ..*self };
+        let Self { data, positions, entries, entry_bytes, key_bytes, process_offset } = std::mem::replace(self, next);
         let data_bytes = data.len() as u32;
         let mut object = Buffer::from(data);
         if entry_bytes.is_none() {
             object.u32_be(entries + 1);
             positions.iter().for_each(|position| object.u32_be(position + u32::from(key_bytes)));
             // ROOT has room for one more and leaves it at zero.
-            object.u32_be(0);
-        }
-        if !origins.is_empty() {
-            object.u32_be(entries + 1);
-            origins.iter().for_each(|origin| object.u32_be(*origin));
             object.u32_be(0);
         }
         FinishedBasket { object: object.into_vec(), entries, key_bytes, data_bytes, entry_bytes, process_offset }

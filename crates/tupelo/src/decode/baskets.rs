@@ -90,6 +90,21 @@ pub(crate) fn basket_objects(
     Ok(values)
 }
 
+/// The bytes of each entry of a basket that does not store them, where they follow from another branch; `None` if all entries
+/// have the same number.
+pub(crate) fn basket_lengths(source: &TreeSource, branch: usize, basket: usize) -> Result<Option<Vec<usize>>> {
+    let (memory, counters) = (source.request_memory(), Counters::default());
+    let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
+    match layouts_of(source.fields()).get(&branch) {
+        Some(ValueLayout::Rest(item)) => {
+            let entries = decoder.place(branch, basket)?.entries.clone();
+            decoder.lengths(branch, basket, item, (entries.end - entries.start) as usize).map(Some)
+        }
+        Some(layout) if layout.fixed_bytes().is_some() => Ok(None),
+        _ => Err(Error::unsupported("the lengths of its entries are not stored")),
+    }
+}
+
 /// The layouts of all branches that have values.
 pub(crate) fn layouts_of(fields: &[TreeField]) -> HashMap<usize, &ValueLayout> {
     let mut all = HashMap::new();

@@ -29,7 +29,8 @@ use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Metadata, RequestMemory};
 use crate::{Error, Result, pool};
 pub(crate) use baskets::{
-    BasketCheck, basket_objects, branches_of, check_baskets, decode_baskets, estimated_bytes, layouts_of, unreadable,
+    BasketCheck, basket_lengths, basket_objects, branches_of, check_baskets, decode_baskets, estimated_bytes,
+    layouts_of, unreadable,
 };
 use fetch::Fetcher;
 use level::{Job, Target};

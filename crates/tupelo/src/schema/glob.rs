@@ -24,7 +24,12 @@ impl Glob {
         }
         // The separator of globset is a slash.
         let slashed = pattern.replace(separator, "/");
-        match GlobBuilder::new(&slashed).literal_separator(separator == '/').backslash_escape(false).build() {
+        match GlobBuilder::new(&slashed)
+            .literal_separator(separator == '/')
+            .backslash_escape(false)
+            .empty_alternates(true)
+            .build()
+        {
             Ok(glob) => Ok(Some(Self { matcher: glob.compile_matcher(), separator })),
             Err(error) => Err(Error::invalid_argument(format!("'{pattern}' is not a valid pattern: {error}"))),
         }
@@ -44,4 +49,18 @@ pub fn escaped(name: &str) -> String {
     name.chars()
         .flat_map(|c| if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') { vec!['[', c, ']'] } else { vec![c] })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_may_be_empty() {
+        for (pattern, names) in [("run{,2}.root", ["run.root", "run2.root"]), ("a{b,}", ["ab", "a"])] {
+            let glob = Glob::new(pattern, '/').unwrap().unwrap();
+            assert!(names.iter().all(|name| glob.is_match(name)), "{pattern}");
+            assert!(!glob.is_match("run3.root") && !glob.is_match("ac"), "{pattern}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use tupelo::object::Value as ObjectValue;
 use tupelo::ops::diff::{
     AttributeSetDifferenceKind, Difference, FieldDifference, FieldDifferenceKind, MetadataDifference, Tolerance, diff,
 };
-use tupelo::reader::{Paired, Read};
+use tupelo::reader::{Location, Paired, Read};
 use tupelo::schema::Schema;
 
 use super::super::{Opened, Selecting, policy};
@@ -117,7 +117,8 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
     let is_equal = found.is_empty() && unpaired == [0, 0];
     if is_equal && unread + unread_too > 0 {
         let fields = things(unread.max(unread_too) as u64, "field");
-        let what = format_args!("nothing differs, but {fields} cannot be read and were not compared");
+        let were = if fields.starts_with("1 ") { "was" } else { "were" };
+        let what = format_args!("nothing differs, but {fields} cannot be read and {were} not compared");
         return Err(Failure::new(what).with_hint("--exclude FIELDS compares the others"));
     }
     if is_equal {
@@ -129,11 +130,30 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
 
 fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
     let locations = find(&[input.to_owned()], args.reading.storage()?)?;
+    if let [first, ..] = locations.as_slice() {
+        check_single(args, first)?;
+    }
     let skipping = Skipping::default();
     let table = args.reading.chain(&locations, policy(true), Opened::default(), &skipping, console)?;
     skipping.finish(locations.len(), console)?;
     console.warn_of(&table);
     Ok(table)
+}
+
+/// Refuses a file with an ntuple and trees: only the ntuple would be compared.
+fn check_single(args: &Args, location: &Location) -> Result<(), Failure> {
+    if location.object.is_some() {
+        return Ok(());
+    }
+    let file = args.reading.open_uncounted(location)?;
+    match (file.ntuple_names()?.as_slice(), file.tree_names()?.as_slice()) {
+        ([ntuple], [tree, ..]) => {
+            let file = file.name();
+            let what = format_args!("{file} has the ntuple '{ntuple}' and the tree '{tree}'; name the one to compare");
+            Err(Failure::usage(what).with_hint(format!("{file}:{ntuple} is the ntuple, {file}:{tree} the tree")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is compared, and the number of fields that cannot be read. A field that only one side has need not be in the other.

@@ -9,7 +9,7 @@ use tupelo::reader::{Location, Unmatched};
 
 use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
-use super::target::{NtupleOptions, Target, summarise};
+use super::target::{NtupleOptions, Operand, Target, summarise};
 use super::{Written, check_lost, join_failure, without_cycle, write};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let name = to.ntuple_name().unwrap_or_else(|| without_cycle(table.path())).to_owned();
     let is_own_target = inputs.contain(&to);
     let mut summary = None;
-    args.target.positional().write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.operand(Operand::First).write(&to, &inputs, storage, |writer, interrupt| {
         let names = std::iter::once(name.as_str());
         let destinations = args.target.destinations(writer, names, (&to, is_own_target))?;
         for destination in destinations {

@@ -15,7 +15,7 @@ use super::super::{Condition, EntryRange, Fields, Selecting, warn_of_repeated};
 use super::check_any;
 use super::jobs::{Job, JobSearch, check_single};
 use super::operands::Skipping;
-use super::target::{NtupleOptions, Target, summarise};
+use super::target::{NtupleOptions, Operand, Target, summarise};
 use super::trees::{Baskets, TreeHow, TreeJobs};
 use super::write;
 use crate::console::Console;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let skipped: usize = chosen.iter().map(|it| it.skipped.len()).sum();
     let mut left_out: Vec<String> = Vec::new();
     let mut summaries = Vec::new();
-    args.target.positional().write(&to, &inputs, storage, |writer, interrupt| {
+    args.target.operand(Operand::First).write(&to, &inputs, storage, |writer, interrupt| {
         // Their keys must be in the first 2 GiB.
         let files = &listed.with_objects;
         let mut has_objects = false;

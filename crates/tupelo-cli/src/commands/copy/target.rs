@@ -117,9 +117,18 @@ pub(crate) struct Target {
     /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
-    /// Whether the output is a positional argument of its own, so that `-o` is not needed.
+    /// Which positional argument of its own the output is, so that `-o` is not needed.
     #[arg(skip)]
-    is_positional: bool,
+    operand: Option<Operand>,
+}
+
+/// Which positional argument an output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// The one before the inputs.
+    First,
+    /// The only one.
+    Only,
 }
 
 /// How an ntuple is added to a file.
@@ -134,15 +143,7 @@ pub(crate) enum Destination {
 impl Target {
     /// An existing file to which something is added.
     pub(crate) fn adding() -> Self {
-        Self {
-            append: true,
-            force: false,
-            name: None,
-            extend: true,
-            new_cycle: false,
-            mapping: None,
-            is_positional: false,
-        }
+        Self { append: true, force: false, name: None, extend: true, new_cycle: false, mapping: None, operand: None }
     }
 
     /// Whether an existing file may be added to.
@@ -293,16 +294,21 @@ impl Target {
             },
         }
         Err(Failure::usage(format_args!("{name} exists")).with_hint(match (to.local_path(), can_append) {
-            (Some(_), true) if self.is_positional => "--force replaces it; --append adds to it".to_owned(),
-            (Some(_), true) => format!("--force -o {name} replaces it; --append adds to it"),
+            (Some(_), true) => match self.operand {
+                Some(Operand::First) => {
+                    "--force replaces it; --append adds to it; the output comes before the inputs".to_owned()
+                }
+                Some(Operand::Only) => "--force replaces it; --append adds to it".to_owned(),
+                None => format!("--force -o {name} replaces it; --append adds to it"),
+            },
             (Some(_), false) => format!("--force -o {name} replaces it"),
             (None, _) => "--force replaces it".to_owned(),
         }))
     }
 
     /// The target of a command whose output is a positional argument of its own.
-    pub(crate) fn positional(&self) -> Self {
-        Self { is_positional: true, ..self.clone() }
+    pub(crate) fn operand(&self, operand: Operand) -> Self {
+        Self { operand: Some(operand), ..self.clone() }
     }
 
     /// Whether entries are added to an existing ntuple.

@@ -21,15 +21,12 @@ use tupelo::writer::{EntrySink, WriteProgress};
 use super::COLUMNAR_BATCH_BYTES;
 use crate::console::{Console, Output};
 use crate::failure::Failure;
-use crate::table::count;
 
 /// Maximum number of entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
 /// A row group takes at most this fraction of the memory budget. More row groups would be inefficient: each has
 /// its own dictionaries, and half a kilobyte of metadata for each column.
 const GROUP_PART_OF_BUDGET: u64 = 4;
-/// Maximum number of omitted fields in a warning.
-const MAX_NAMED: usize = 50;
 /// Maximum number of encoded fields that wait to be written, for each thread.
 const WAITING_FIELDS: usize = 4;
 
@@ -102,28 +99,29 @@ impl EntrySink for ParquetSink {
     }
 }
 
-/// Omits records without members, which Parquet does not support, and records of only such records. They have no
-/// values.
-pub(crate) fn without_empty_records(read: Read, console: &Console) -> Result<Read, Failure> {
-    let mut paths = Vec::new();
+/// Omits records without members, which Parquet does not support, and lists of them. Also returns the number of lists, whose
+/// lengths are lost; the others have no values.
+pub(crate) fn without_empty_records(read: Read, console: &Console) -> Result<(Read, usize), Failure> {
+    let mut omitted = Vec::new();
     for field in read.arrow_schema().fields() {
-        empty_records(field, field.name().clone(), &mut paths);
+        empty_records(field, field.name().clone(), &mut omitted);
     }
-    if paths.is_empty() {
-        return Ok(read);
+    if omitted.is_empty() {
+        return Ok((read, 0));
     }
-    let mut named: Vec<_> = paths.iter().take(MAX_NAMED).map(|path| format!("'{path}'")).collect();
-    if paths.len() > MAX_NAMED {
-        named.push(format!("and {} more", count((paths.len() - MAX_NAMED) as u64)));
+    let (lists, records): (Vec<_>, Vec<_>) = omitted.into_iter().partition(|(_, is_list)| *is_list);
+    for (what, fields) in [("records", &records), ("lists of records", &lists)] {
+        let named: Vec<_> = fields.iter().map(|(path, _)| format!("'{path}'")).collect();
+        if !named.is_empty() {
+            let named = named.join(", ");
+            console.warn(&format!("omitted, because Parquet does not support {what} without members: {named}"));
+        }
     }
-    let named = named.join(", ");
-    console.warn(&format!(
-        "omitted, because Parquet does not support records (or lists of records) without members: {named}"
-    ));
-    let read = read.without(paths)?;
+    let count = lists.len();
+    let read = read.without(records.into_iter().chain(lists).map(|(path, _)| path).collect::<Vec<_>>())?;
     match read.arrow_schema().fields().is_empty() {
         true => Err(Failure::usage("Parquet supports none of the fields").with_hint("use --format arrow")),
-        false => Ok(read),
+        false => Ok((read, count)),
     }
 }
 
@@ -249,12 +247,22 @@ fn is_empty_record(field: &Field) -> bool {
     matches!(innermost(field), DataType::Struct(members) if members.iter().all(|member| is_empty_record(member)))
 }
 
-/// Collects the paths of records without values at or below a field.
-fn empty_records(field: &Field, path: String, paths: &mut Vec<String>) {
+/// Collects the paths of records without values at or below a field, and whether they are in lists.
+fn empty_records(field: &Field, path: String, found: &mut Vec<(String, bool)>) {
     if is_empty_record(field) {
-        paths.push(path);
+        found.push((path, has_lengths(field)));
     } else if let DataType::Struct(members) = innermost(field) {
-        members.iter().for_each(|member| empty_records(member, format!("{path}.{}", member.name()), paths));
+        members.iter().for_each(|member| empty_records(member, format!("{path}.{}", member.name()), found));
+    }
+}
+
+/// Whether there is a list in a record without values.
+fn has_lengths(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::LargeList(_) => true,
+        DataType::FixedSizeList(item, _) => has_lengths(item),
+        DataType::Struct(members) => members.iter().any(|member| has_lengths(member)),
+        _ => false,
     }
 }
 

@@ -16,10 +16,11 @@ use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket};
 
 use super::moved::MovedTreeWriter;
 use super::options::codec_of;
+use crate::decode::basket_lengths;
 use crate::plan::EntrySet;
 use crate::reader::Tree;
 use crate::source::{BlobRange, TreeSource, check_record};
-use crate::{Error, Result, pool};
+use crate::{Error, ErrorKind, Result, pool};
 
 /// Stored bytes of baskets whose entries are moved together.
 const GROUP_BYTES: u64 = 16 << 20;
@@ -29,6 +30,7 @@ const BASKET_BYTES: u32 = 32_000;
 /// A branch whose entries are moved.
 struct Recut {
     branch: usize,
+    number_in_file: usize,
     name: String,
     /// Whether references between its objects may count from where an entry is.
     is_placed: bool,
@@ -117,6 +119,7 @@ impl MovedTreeWriter {
             let basket_bytes = self.options.basket_bytes().or(movable.basket_bytes(index)).unwrap_or(BASKET_BYTES);
             Ok(Recut {
                 branch: index,
+                number_in_file: movable.number_in_file(index).unwrap_or(index),
                 name: branch.name.clone(),
                 is_placed: movable.is_placed(index),
                 codec: codec.unwrap_or_else(|| codec_of(branch)),
@@ -176,11 +179,17 @@ impl MovedTreeWriter {
                 tree.context(error.within(format!("basket {number}")).within(format!("branch '{name}'")))
             };
             let mut entries = open().map_err(&named)?;
+            if entries.lacks_lengths() {
+                let in_file = group.get(place).map_or(0, |recut| recut.number_in_file);
+                let lengths = basket_lengths(source, in_file, number).map_err(&named)?;
+                entries.set_lengths(lengths).map_err(|error| named(error.into()))?;
+            }
             entries.add_process_offset(process_offset).map_err(|error| named(error.into()))?;
             if let Some(branch) = branch.filter(|_| group.get(place).is_some_and(|recut| recut.is_placed)) {
                 let references = References::of(branch, &Classes::new(source.infos()));
                 let memory = || Memory::new(source.session().budget().left());
-                entries.keep_references(|bytes, origin| references.find(bytes, origin, &memory()));
+                let found = entries.find_references(|bytes, origin| references.find(bytes, origin, &memory()));
+                found.map_err(|error| named(not_moved(error.into())))?;
             }
             Ok((place, number, entries))
         })?;
@@ -260,6 +269,14 @@ impl Recut {
             }
         }
         Ok(())
+    }
+}
+
+/// The error for an entry with objects that name their classes, and cannot be read.
+fn not_moved(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Limit => error,
+        _ => Error::unsupported(format!("references between its objects cannot be moved: {}", error.reason())),
     }
 }
 
