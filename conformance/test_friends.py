@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,13 @@ def test_friends_are_joined_as_in_root(values: list[list[float]], tmp_path: Path
     )
     run("join", tmp_path / "two.root", f"{FOLDER}/a.root:events", "--friends")
     run("diff", tmp_path / "one.root", tmp_path / "two.root")
+    # Defect: the error did not say whose friend the missing file is.
+    alone = tmp_path / "a.root"
+    shutil.copy(FOLDER / "a.root", alone)
+    shutil.copy(FOLDER / "b.root", tmp_path)
+    with pytest.raises(tupelo.MissingFileError, match=r"friend 'm' of .*a\.root"):
+        tupelo.open(f"{alone}:events").with_friends()
+    command = [str(TUPELO), "dump", f"{alone}:events", "--friends"]
+    refused = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert f"friend 'm' of {alone}" in refused.stderr

@@ -182,7 +182,8 @@ impl Table {
     pub fn with_friends(&self, mut open: impl FnMut(&Location) -> Result<Self>) -> Result<Self> {
         let mut joined = self.clone();
         for (alias, location) in self.tree().map(Tree::friends).unwrap_or_default() {
-            let friend = open(&location)?;
+            let friend =
+                open(&location).map_err(|error| error.within(format!("friend '{alias}' of {}", self.file_name())))?;
             let index = friend.tree().and_then(|tree| tree.metadata().index.clone());
             let sides = [(String::new(), joined), (format!("{alias}_"), friend)];
             joined = match index {
