@@ -456,6 +456,10 @@ def test_parts_of_split_vectors_are_left_out_alone(tmp_path: Path) -> None:
     kept = [[{"x": item["x"]} for item in items] for items in hits]
     run("copy", path, "-o", out, "--exclude", "hits.y")
     assert tupelo.open(f"{out}:t").arrays()["hits"].tolist() == kept
+    uproot = pytest.importorskip("uproot")
+    with uproot.open(f"{out}:t") as tree:
+        assert tree.arrays().fields == ["hits.x"]
+        assert tree["hits.x"].array().tolist() == [[item["x"] for item in items] for items in hits]
     run("verify", out)
     # A basket that claims more bytes than it has.
     regions = json.loads(run("layout", path, "--json"))["regions"]
