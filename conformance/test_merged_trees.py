@@ -10,9 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import uproot
 from panel import REAL_DATA, TUPELO, report, root_error, run
 
 import tupelo
+
+
+def root(script: str, *arguments: object) -> str:
+    """What a script of ROOT prints."""
+    command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def real_trees() -> list[Path]:
@@ -187,11 +194,6 @@ def test_root_finds_entries_by_the_index_of_merged_trees(tmp_path: Path) -> None
     """The index of several trees, whose branches have another order, and that of chosen entries."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-
-    def root(program: str, argument: Path) -> str:
-        command = [sys.executable, "-W", "ignore", "-c", program, str(argument)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
     root(INDEXED, tmp_path)
     parts = [str(tmp_path / f"i{number}.root") for number in (2, 1)]
     out = tmp_path / "out.root"
@@ -316,36 +318,35 @@ def test_references_between_objects_are_kept(tmp_path: Path) -> None:
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
 
-    def root(script: str, *arguments: object) -> list[str]:
-        command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    def words(script: str, *arguments: object) -> list[str]:
+        return root(script, *arguments).split()
 
     files = [tmp_path / f"{number}.root" for number in (1, 2, 3)]
     for count, file in enumerate(files, start=5):
-        root(WRITE_REFERENCES, file, count)
-    assert root(COUNT_REFERENCES, files[0]) == ["5", "5", "1", "1"]
+        words(WRITE_REFERENCES, file, count)
+    assert words(COUNT_REFERENCES, files[0]) == ["5", "5", "1", "1"]
     out, both = tmp_path / "out.root", tmp_path / "both.root"
     for options in ([], ["--compression", "lz4:4"], ["--auto-flush", "2"], ["--basket-bytes", "100"]):
         run("copy", f"{files[0]}:R", "-o", out, "--force", *options)
-        assert root(COUNT_REFERENCES, out) == ["5", "5", "1", "1"], options
+        assert words(COUNT_REFERENCES, out) == ["5", "5", "1", "1"], options
     run("merge", "--force", out, *files)
-    assert root(COUNT_REFERENCES, out) == ["18", "18", "3", "3"]
+    assert words(COUNT_REFERENCES, out) == ["18", "18", "3", "3"]
     # ROOT's own merger adds to the numbers of processes in the keys of baskets.
-    root(MERGE, both, *files[:2])
-    assert root(COUNT_REFERENCES, both) == ["11", "11", "2", "2"]
+    words(MERGE, both, *files[:2])
+    assert words(COUNT_REFERENCES, both) == ["11", "11", "2", "2"]
     run("copy", both, "-o", out, "--force")
-    assert root(COUNT_REFERENCES, out) == ["11", "11", "2", "2"]
+    assert words(COUNT_REFERENCES, out) == ["11", "11", "2", "2"]
     run("merge", "--force", out, files[2], both, files[0])
-    found, entries, identities, different = root(COUNT_REFERENCES, out)
+    found, entries, identities, different = words(COUNT_REFERENCES, out)
     assert (found, entries, different) == ("23", "23", "3"), identities
     run("repack", out)
-    assert root(COUNT_REFERENCES, out)[:2] == ["23", "23"]
+    assert words(COUNT_REFERENCES, out)[:2] == ["23", "23"]
     for options in (["--auto-flush", "7"], ["--basket-bytes", "400"], ["--compression", "none"]):
         run("copy", both, "-o", out, "--force", *options)
-        assert root(COUNT_REFERENCES, out) == ["11", "11", "2", "2"], options
+        assert words(COUNT_REFERENCES, out) == ["11", "11", "2", "2"], options
     chosen = tmp_path / "chosen.root"
     run("copy", files[2], both, "-o", f"{chosen}:R", "--force", "--entries", "2:15", "--basket-bytes", "400")
-    found, entries, _, different = root(COUNT_REFERENCES, chosen)
+    found, entries, _, different = words(COUNT_REFERENCES, chosen)
     assert (found, entries, different) == ("13", "13", "3")
 
 
@@ -406,11 +407,6 @@ def test_objects_keep_their_classes_in_other_baskets(tmp_path: Path) -> None:
     """Defect: branches of objects that name their classes were refused where entries were moved to other baskets."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-    uproot = pytest.importorskip("uproot")
-
-    def root(script: str, *arguments: object) -> str:
-        command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def titles(path: Path) -> list[list[str]]:
         with uproot.open(f"{path}:t") as tree:
@@ -456,7 +452,6 @@ def test_parts_of_split_vectors_are_left_out_alone(tmp_path: Path) -> None:
     kept = [[{"x": item["x"]} for item in items] for items in hits]
     run("copy", path, "-o", out, "--exclude", "hits.y")
     assert tupelo.open(f"{out}:t").arrays()["hits"].tolist() == kept
-    uproot = pytest.importorskip("uproot")
     with uproot.open(f"{out}:t") as tree:
         assert tree.arrays().fields == ["hits.x"]
         assert tree["hits.x"].array().tolist() == [[item["x"] for item in items] for items in hits]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tupelo_format::object::{self, Type};
+use tupelo_format::object::{self, Basic, Type};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::type_name::TypeName;
 use tupelo_format::wire::Memory;
@@ -47,25 +47,24 @@ pub enum FieldKind {
     },
 }
 
-/// Marks the branches of fields whose values have columns. The others are objects that are decoded one by one.
-pub(crate) fn mark_columns(fields: &[Field], marked: &mut [bool]) {
-    for field in fields {
-        let branch = match &field.kind {
-            FieldKind::Value { layout: ValueLayout::Opaque, .. } => None,
-            FieldKind::Value { branch, .. } => Some(*branch),
-            FieldKind::Record(members) => {
-                mark_columns(members, marked);
-                None
-            }
+/// How numbers of items are stored.
+pub static COUNT: ValueLayout = ValueLayout::Number(Basic::I32, None);
+
+/// The layouts of all branches that have values, by the numbers of the branches.
+pub fn layouts(fields: &[Field]) -> HashMap<usize, &ValueLayout> {
+    let mut all = HashMap::new();
+    let mut add = Vec::from_iter(fields);
+    while let Some(field) = add.pop() {
+        match &field.kind {
+            FieldKind::Value { branch, layout } => drop(all.insert(*branch, layout)),
+            FieldKind::Record(members) => add.extend(members),
             FieldKind::Collection { counts, items } => {
-                mark_columns(items, marked);
-                Some(*counts)
+                all.insert(*counts, &COUNT);
+                add.extend(items);
             }
-        };
-        if let Some(marked) = branch.and_then(|branch| marked.get_mut(branch)) {
-            *marked = true;
         }
     }
+    all
 }
 
 impl Tree {

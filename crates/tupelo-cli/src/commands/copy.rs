@@ -160,7 +160,7 @@ const DECODING: [&str; 27] = [
 impl Args {
     /// Whether options need entries of trees decoded.
     fn decodes(&self) -> bool {
-        self.for_ntuples().next().is_some()
+        self.for_ntuples().is_some()
     }
 
     /// Whether only some entries are copied.
@@ -178,50 +178,38 @@ impl Args {
         !self.decodes() && !self.selects() && !self.target.extends()
     }
 
-    /// The options that only ntuples and trees have, and whether they are given.
-    fn for_entries(&self) -> [(&'static str, bool); 11] {
+    /// The options that only ntuples and trees have, whether they are given, and for those that trees do not have what to use
+    /// instead.
+    fn for_entries(&self) -> [(&'static str, bool, Option<&'static str>); 11] {
+        let defined = "`tupelo export` writes its entries again, also with --define; `tupelo import` makes an ntuple";
+        let split = "copy ranges of entries one by one with --entries, or make an ntuple with `tupelo import`";
+        let sizes = "--basket-bytes and --auto-flush are for trees; `tupelo import` makes an ntuple";
+        let renamed = "`tupelo import` makes an ntuple of a tree, with --rename";
+        let united = "`tupelo merge --mode union` adds branches that some files lack";
         [
-            ("--fields or --exclude", !self.fields.is_empty()),
-            ("--entries", !self.range.is_whole()),
-            ("--cut", self.condition.has_cut()),
-            ("--define", self.condition.has_columns()),
-            ("--rename", !self.renaming.is_empty()),
-            ("--union", self.union),
-            ("--inherits", !self.inherits.is_empty()),
-            ("--basket-bytes, --auto-flush, --branch-compression or --split-level", !self.baskets.is_empty()),
-            ("--split-entries or --split-bytes", !self.splitting.is_empty()),
-            ("--page-bytes or --cluster-bytes", self.ntuple.has_sizes()),
-            ("--extend", self.target.extends()),
+            ("--fields or --exclude", !self.fields.is_empty(), None),
+            ("--entries", !self.range.is_whole(), None),
+            ("--cut", self.condition.has_cut(), None),
+            ("--define", self.condition.has_columns(), Some(defined)),
+            ("--rename", !self.renaming.is_empty(), Some(renamed)),
+            ("--union", self.union, Some(united)),
+            ("--inherits", !self.inherits.is_empty(), None),
+            ("--basket-bytes, --auto-flush, --branch-compression or --split-level", !self.baskets.is_empty(), None),
+            ("--split-entries or --split-bytes", !self.splitting.is_empty(), Some(split)),
+            ("--page-bytes or --cluster-bytes", self.ntuple.has_sizes(), Some(sizes)),
+            ("--extend", self.target.extends(), None),
         ]
     }
 
-    /// The options for ntuples that are given.
-    fn for_ntuples(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let given = [
-            (
-                "--define",
-                self.condition.has_columns(),
-                "`tupelo export` writes its entries again, also with --define; `tupelo import` makes an ntuple",
-            ),
-            ("--rename", !self.renaming.is_empty(), "`tupelo import` makes an ntuple of a tree, with --rename"),
-            ("--union", self.union, "`tupelo merge --mode union` adds branches that some files lack"),
-            (
-                "--split-entries and --split-bytes",
-                !self.splitting.is_empty(),
-                "copy ranges of entries one by one with --entries, or make an ntuple with `tupelo import`",
-            ),
-            (
-                "--page-bytes and --cluster-bytes",
-                self.ntuple.has_sizes(),
-                "--basket-bytes and --auto-flush are for trees; `tupelo import` makes an ntuple",
-            ),
-        ];
-        given.into_iter().filter(|(_, is_given, _)| *is_given).map(|(option, _, hint)| (option, hint))
+    /// The first option that is given and that trees do not have, and what to use instead.
+    fn for_ntuples(&self) -> Option<(&'static str, &'static str)> {
+        let given = self.for_entries().into_iter().filter(|(_, is_given, _)| *is_given);
+        given.filter_map(|(option, _, instead)| Some((option, instead?))).next()
     }
 
     /// Refuses options that need entries of trees decoded.
     fn check_trees(&self) -> Result<(), Failure> {
-        match self.for_ntuples().next() {
+        match self.for_ntuples() {
             Some((option, hint)) => {
                 Err(Failure::usage(format_args!("{option} cannot be used with trees")).with_hint(hint))
             }
@@ -557,18 +545,18 @@ fn warn_left(args: &Args, locations: &[Location], carried: &HashSet<String>, con
 fn warn_not_copied(file: &File, takes_trees: bool, carried: &HashSet<String>, console: &Console) {
     // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
+    let is_tree = |object: &Object| TREE_CLASSES.contains(&object.class_name.as_str());
     let mut left: Vec<_> = objects.iter().collect();
     left.retain(|object| {
-        let is_tree = TREE_CLASSES.contains(&object.class_name.as_str());
+        let is_tree = is_tree(object);
         let is_of_trees = (is_tree || comes_with_trees(&object.class_name)) && takes_trees;
         let is_entries = object.class_name == NTUPLE_CLASS || is_of_trees;
         let is_copied = object.is_newest && (is_entries || !is_tree && carried.contains(&object.path));
         !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
     // Trees have entries: each is named.
-    let is_other = |object: &&Object| !TREE_CLASSES.contains(&object.class_name.as_str());
-    left.sort_by_key(is_other);
-    let listed = left.iter().filter(|object| !is_other(object)).count().max(MAX_LISTED);
+    left.sort_by_key(|object| !is_tree(object));
+    let listed = left.iter().filter(|object| is_tree(object)).count().max(MAX_LISTED);
     let named: Vec<_> = left
         .iter()
         .take(listed)

@@ -5,7 +5,6 @@ mod columns;
 mod counters;
 mod probe;
 
-use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use tupelo_format::wire::Memory;
 use tupelo_ttree::basket::{BasketHead, open_embedded};
 use tupelo_ttree::classes::Classes;
 use tupelo_ttree::column::{MAX_EMPTY_ITEMS, left_out, swap};
-use tupelo_ttree::fields::{Field as TreeField, FieldKind};
+use tupelo_ttree::fields::{COUNT, Field as TreeField, FieldKind};
 use tupelo_ttree::tree::{BasketPlace, Stored};
 use tupelo_ttree::{Basket, Branch, ValueLayout, layout};
 
@@ -91,11 +90,16 @@ pub(crate) fn basket_objects(
 }
 
 /// The bytes of each entry of a basket that does not store them, where they follow from another branch; `None` if all entries
-/// have the same number.
-pub(crate) fn basket_lengths(source: &TreeSource, branch: usize, basket: usize) -> Result<Option<Vec<usize>>> {
+/// have the same number. The branch has values of a layout, if it is known.
+pub(crate) fn basket_lengths(
+    source: &TreeSource,
+    branch: usize,
+    layout: Option<&ValueLayout>,
+    basket: usize,
+) -> Result<Option<Vec<usize>>> {
     let (memory, counters) = (source.request_memory(), Counters::default());
     let decoder = BasketDecoder { source, memory: &memory, cache: TreeCache::default(), counters: &counters, depth: 0 };
-    match layouts_of(source.fields()).get(&branch) {
+    match layout {
         Some(ValueLayout::Rest(item)) => {
             let entries = decoder.place(branch, basket)?.entries.clone();
             decoder.lengths(branch, basket, item, (entries.end - entries.start) as usize).map(Some)
@@ -103,23 +107,6 @@ pub(crate) fn basket_lengths(source: &TreeSource, branch: usize, basket: usize) 
         Some(layout) if layout.fixed_bytes().is_some() => Ok(None),
         _ => Err(Error::unsupported("the lengths of its entries are not stored")),
     }
-}
-
-/// The layouts of all branches that have values.
-pub(crate) fn layouts_of(fields: &[TreeField]) -> HashMap<usize, &ValueLayout> {
-    let mut all = HashMap::new();
-    let mut add = Vec::from_iter(fields);
-    while let Some(field) = add.pop() {
-        match &field.kind {
-            FieldKind::Value { branch, layout } => drop(all.insert(*branch, layout)),
-            FieldKind::Record(members) => add.extend(members),
-            FieldKind::Collection { counts, items } => {
-                all.insert(*counts, &COUNT);
-                add.extend(items);
-            }
-        }
-    }
-    all
 }
 
 /// Bytes that the values of fields take in memory for a number of entries, judged by the sizes of their branches.
@@ -160,8 +147,6 @@ enum Form {
     Collection(FieldRef, Fields, Vec<Form>),
     Counts(FieldRef, usize),
 }
-
-static COUNT: ValueLayout = ValueLayout::Number(Basic::I32, None);
 
 impl Form {
     fn of<'f>(field: &'f TreeField, data_type: &DataType, leaves: &mut Vec<Leaf<'f>>) -> Result<Self> {

@@ -30,7 +30,7 @@ use crate::source::{Metadata, RequestMemory};
 use crate::{Error, Result, pool};
 pub(crate) use baskets::{
     BasketCheck, basket_lengths, basket_objects, branches_of, check_baskets, decode_baskets, estimated_bytes,
-    layouts_of, unreadable,
+    unreadable,
 };
 use fetch::Fetcher;
 use level::{Job, Target};

@@ -119,8 +119,8 @@ impl SingleObjects {
     }
 
     /// Refuses options that are for entries, if nothing else is copied.
-    pub(super) fn check_options(&self, given: &[(&str, bool)]) -> Result<(), Failure> {
-        let Some(((_, first), (option, _))) = self.chosen.first().zip(given.iter().find(|(_, is_given)| *is_given))
+    pub(super) fn check_options(&self, given: &[(&str, bool, Option<&str>)]) -> Result<(), Failure> {
+        let Some(((_, first), (option, ..))) = self.chosen.first().zip(given.iter().find(|(_, is_given, _)| *is_given))
         else {
             return Ok(());
         };

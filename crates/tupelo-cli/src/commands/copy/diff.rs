@@ -116,8 +116,8 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
     }
     let is_equal = found.is_empty() && unpaired == [0, 0];
     if is_equal && unread + unread_too > 0 {
-        let fields = things(unread.max(unread_too) as u64, "field");
-        let were = if fields.starts_with("1 ") { "was" } else { "were" };
+        let unread = unread.max(unread_too);
+        let (fields, were) = (things(unread as u64, "field"), if unread == 1 { "was" } else { "were" });
         let what = format_args!("nothing differs, but {fields} cannot be read and {were} not compared");
         return Err(Failure::new(what).with_hint("--exclude FIELDS compares the others"));
     }
@@ -131,7 +131,7 @@ fn compare(args: &Args, console: &Console) -> Result<bool, Failure> {
 fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
     let locations = find(&[input.to_owned()], args.reading.storage()?)?;
     if let [first, ..] = locations.as_slice() {
-        check_single(args, first)?;
+        check_named(args, first)?;
     }
     let skipping = Skipping::default();
     let table = args.reading.chain(&locations, policy(true), Opened::default(), &skipping, console)?;
@@ -141,7 +141,7 @@ fn open(args: &Args, input: &str, console: &Console) -> Result<Table, Failure> {
 }
 
 /// Refuses a file with an ntuple and trees: only the ntuple would be compared.
-fn check_single(args: &Args, location: &Location) -> Result<(), Failure> {
+fn check_named(args: &Args, location: &Location) -> Result<(), Failure> {
     if location.object.is_some() {
         return Ok(());
     }

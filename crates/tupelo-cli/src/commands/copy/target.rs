@@ -117,17 +117,17 @@ pub(crate) struct Target {
     /// SIZE), page-group (a column of a cluster), cluster (not in DAOS), or auto [default: auto]
     #[arg(long, value_name = "MAPPING")]
     mapping: Option<Mapping>,
-    /// Which positional argument of its own the output is, so that `-o` is not needed.
+    /// The position of the output in commands that take it as an argument, without `-o`.
     #[arg(skip)]
     operand: Option<Operand>,
 }
 
-/// Which positional argument an output is.
+/// The position of an output among the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
-    /// The one before the inputs.
+    /// Before the inputs.
     First,
-    /// The only one.
+    /// There are no inputs.
     Only,
 }
 

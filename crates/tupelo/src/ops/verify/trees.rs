@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 
 use tupelo_format::container::{self, Object};
 use tupelo_format::open::{self, ANCHOR_CLASS, PRE_RELEASE_CLASS};
-use tupelo_ttree::ValueLayout;
 use tupelo_ttree::tree::TREE_CLASSES;
+use tupelo_ttree::{ValueLayout, fields};
 
 use super::{Damage, FETCH_BYTES, Report};
-use crate::decode::{BasketCheck, check_baskets, layouts_of};
+use crate::decode::{BasketCheck, check_baskets};
 use crate::ops::batches;
 use crate::reader::{self, File};
 use crate::source::TreeSource;
@@ -69,7 +69,7 @@ pub(super) fn check(
 
 fn tree(source: &TreeSource, name: &str, report: &mut Report, progress: &mut dyn FnMut(u64)) -> Result<()> {
     let tree = source.tree();
-    let layouts: HashMap<usize, &ValueLayout> = layouts_of(source.fields());
+    let layouts: HashMap<usize, &ValueLayout> = fields::layouts(source.fields());
     let whole = |what: String| Damage { tree: name.to_owned(), ..Damage::whole("", what) };
     for (number, refused) in source.refused().iter().enumerate() {
         let what = format!("branch '{}' is not decoded: {}", refused.path, refused.reason);
@@ -135,7 +135,7 @@ pub(in crate::ops) fn check_tree(
     found: &mut dyn FnMut(&BasketCheck<'_>, Result<()>),
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<bool> {
-    let layouts = layouts_of(source.fields());
+    let layouts = fields::layouts(source.fields());
     let mut checks = Vec::new();
     for (index, branch) in source.tree().branches.iter().enumerate() {
         if source.open_other(branch).is_err() {

@@ -430,11 +430,11 @@ fn groups(tree: &MovableTree, source: &TreeSource) -> Result<Vec<Vec<Basket>>> {
     for (index, branch) in tree.tree.branches.iter().enumerate().filter(|(index, _)| tree.is_kept(*index)) {
         let named = |error: Error| error.within(format!("branch '{}'", tree.tree.path(index)));
         source.open_other(branch).map_err(named)?;
+        let (codec, is_placed) = (codec_of(branch), tree.is_placed(index));
         for (number, place) in branch.baskets.iter().enumerate().filter(|(_, place)| !place.entries.is_empty()) {
             let range = source.range(branch, number);
             let range = range.map_err(|error| named(error.within(format!("basket {number}"))))?;
             let (entries, stored) = (place.entries.clone(), place.stored.clone());
-            let (codec, is_placed) = (codec_of(branch), tree.is_placed(index));
             all.push(Basket { branch: index, number, entries, codec, is_placed, range, stored });
         }
     }

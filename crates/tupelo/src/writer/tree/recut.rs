@@ -6,13 +6,13 @@ use std::ops::{ControlFlow, Range};
 
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::wire::Memory;
-use tupelo_ttree::Branch;
 use tupelo_ttree::basket::{BasketHead, StoredEntries};
 use tupelo_ttree::classes::Classes;
 use tupelo_ttree::moved::MovableTree;
 use tupelo_ttree::references::References;
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket};
+use tupelo_ttree::{Branch, ValueLayout, fields};
 
 use super::moved::MovedTreeWriter;
 use super::options::codec_of;
@@ -28,9 +28,11 @@ const GROUP_BYTES: u64 = 16 << 20;
 const BASKET_BYTES: u32 = 32_000;
 
 /// A branch whose entries are moved.
-struct Recut {
+struct Recut<'t> {
     branch: usize,
     number_in_file: usize,
+    /// How its values are stored, if that is known.
+    layout: Option<&'t ValueLayout>,
     name: String,
     /// Whether references between its objects may count from where an entry is.
     is_placed: bool,
@@ -80,7 +82,7 @@ impl MovedTreeWriter {
         process_offset: u16,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<bool> {
-        let mut branches = self.begin_branches(movable)?;
+        let mut branches = self.begin_branches(tree, movable)?;
         let clusters = clusters(tree.source(), chosen, self.options.auto_flush());
         let mut done = 0;
         for cluster in &clusters {
@@ -111,15 +113,18 @@ impl MovedTreeWriter {
     }
 
     /// The branches that have baskets.
-    fn begin_branches(&self, movable: &MovableTree) -> Result<Vec<Recut>> {
+    fn begin_branches<'t>(&self, tree: &'t Tree, movable: &MovableTree) -> Result<Vec<Recut<'t>>> {
+        let layouts = fields::layouts(tree.source().fields());
         let codecs = self.options.codecs(movable)?;
         let own = movable.tree.branches.iter().enumerate().zip(codecs);
         let own = own.filter(|((index, branch), _)| movable.is_kept(*index) && branch.entries > 0);
         own.map(|((index, branch), codec)| {
             let basket_bytes = self.options.basket_bytes().or(movable.basket_bytes(index)).unwrap_or(BASKET_BYTES);
+            let number_in_file = movable.number_in_file(index).unwrap_or(index);
             Ok(Recut {
                 branch: index,
-                number_in_file: movable.number_in_file(index).unwrap_or(index),
+                number_in_file,
+                layout: layouts.get(&number_in_file).copied(),
                 name: branch.name.clone(),
                 is_placed: movable.is_placed(index),
                 codec: codec.unwrap_or_else(|| codec_of(branch)),
@@ -137,7 +142,7 @@ impl MovedTreeWriter {
         &mut self,
         tree: &Tree,
         movable: &MovableTree,
-        group: &mut [Recut],
+        group: &mut [Recut<'_>],
         cluster: &EntrySet,
         process_offset: u16,
     ) -> Result<u64> {
@@ -162,7 +167,8 @@ impl MovedTreeWriter {
             .map(|(place, number, range)| (place, number, range.and_then(|range| Some((range.start, records.next()?)))))
             .collect();
         let opened = pool::map(tasks, bytes, |(place, number, record)| {
-            let branch = group.get(place).and_then(|recut| movable.tree.branches.get(recut.branch));
+            let recut = group.get(place).ok_or_else(|| Error::corrupt("the branch was not chosen"))?;
+            let branch = movable.tree.branches.get(recut.branch);
             let stored = branch.and_then(|branch| Some(&branch.baskets.get(number)?.stored));
             let open = || match (&record, stored) {
                 (Some((offset, record)), _) => {
@@ -175,17 +181,15 @@ impl MovedTreeWriter {
                 _ => Err(Error::corrupt("the basket was not read")),
             };
             let named = |error: Error| {
-                let name = group.get(place).map_or("", |recut| recut.name.as_str());
-                tree.context(error.within(format!("basket {number}")).within(format!("branch '{name}'")))
+                tree.context(error.within(format!("basket {number}")).within(format!("branch '{}'", recut.name)))
             };
             let mut entries = open().map_err(&named)?;
             if entries.lacks_lengths() {
-                let in_file = group.get(place).map_or(0, |recut| recut.number_in_file);
-                let lengths = basket_lengths(source, in_file, number).map_err(&named)?;
+                let lengths = basket_lengths(source, recut.number_in_file, recut.layout, number).map_err(&named)?;
                 entries.set_lengths(lengths).map_err(|error| named(error.into()))?;
             }
             entries.add_process_offset(process_offset).map_err(|error| named(error.into()))?;
-            if let Some(branch) = branch.filter(|_| group.get(place).is_some_and(|recut| recut.is_placed)) {
+            if let Some(branch) = branch.filter(|_| recut.is_placed) {
                 let references = References::of(branch, &Classes::new(source.infos()));
                 let memory = || Memory::new(source.session().budget().left());
                 let found = entries.find_references(|bytes, origin| references.find(bytes, origin, &memory()));
@@ -220,7 +224,7 @@ impl MovedTreeWriter {
     }
 
     /// Compresses and writes full baskets. Returns the bytes that were written.
-    fn put_full(&mut self, group: &[Recut], full: Vec<(usize, u64, FinishedBasket)>) -> Result<u64> {
+    fn put_full(&mut self, group: &[Recut<'_>], full: Vec<(usize, u64, FinishedBasket)>) -> Result<u64> {
         let bytes = full.iter().map(|(.., basket)| basket.object.len() as u64).sum();
         let sealed = pool::map(full, bytes, |(place, first_entry, basket)| {
             let codec = group.get(place).map_or(Compression::DEFAULT, |recut| recut.codec);
@@ -254,7 +258,7 @@ impl MovedTreeWriter {
     }
 }
 
-impl Recut {
+impl Recut<'_> {
     /// Appends entries of the basket that was read last.
     fn append(&mut self, mut entries: Range<usize>, mut full: impl FnMut(u64, FinishedBasket)) -> Result<()> {
         let Some((_, stored)) = &self.read else { return Err(Error::corrupt("the basket was not read")) };
