@@ -136,6 +136,55 @@ def test_rounded_encodings_are_not_mixed(tmp_path: Path, summary: list[str]) -> 
     summary.append(f"{len(found)} pairs of encodings of floating-point numbers merged, read by root")
 
 
+PROMOTED = {
+    "number": ("std::int32_t", "std::uint32_t", [-1, 2], [2**32 - 1, 0]),
+    "small": ("std::int8_t", "std::uint16_t", [-128, 127], [0, 65535]),
+    "float": ("float", "double", [0.5, -2.0], [0.1, 1e300]),
+    "list": ("std::vector<std::int32_t>", "std::vector<std::uint32_t>", [[-1], []], [[2**31, 1], [7]]),
+    "lists": (
+        "std::vector<std::vector<std::int32_t>>",
+        "std::vector<std::vector<std::int64_t>>",
+        [[[1, 2], [-3]], []],
+        [[[2**40]], [[], [4]]],
+    ),
+    "array": ("std::array<std::int16_t,2>", "std::array<std::uint16_t,2>", [[-1, 2], [3, 4]], [[65535, 1], [5, 6]]),
+    "pair": (
+        "std::pair<std::int32_t,float>",
+        "std::pair<std::int64_t,float>",
+        [(-1, 1.5), (2, 2.5)],
+        [(2**40, 0.5)] * 2,
+    ),
+    "maybe": ("std::optional<std::int32_t>", "std::optional<std::int64_t>", [None, 7], [2**40, None]),
+}
+"""Types of numbers in two files, and their values."""
+
+
+@pytest.mark.parametrize("tool", ["root", "uproot"])
+def test_promoted_numbers_are_read_by_others(tool: str, tmp_path: Path, summary: list[str]) -> None:
+    """Defect: a vector of vectors kept the narrower type in its name."""
+    if tool == "root" and (error := root_error()):
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    files = [tmp_path / "one.root", tmp_path / "other.root"]
+    for number, path in enumerate(files):
+        with tupelo.recreate(path) as out:
+            ntuple = out.mkrntuple("n", {name: types[number] for name, types in PROMOTED.items()})
+            ntuple.extend({name: types[2 + number] for name, types in PROMOTED.items()})
+    orders = {"up": files, "down": files[::-1]}
+    jobs = []
+    for name, order in orders.items():
+        out = tmp_path / f"{name}.root"
+        run("merge", "-q", str(out), *map(str, order), "--mode", "union")
+        jobs.append({"file": str(out), "ntuple": "n"})
+        read = tupelo.open(f"{out}:n").arrays(library="ak").to_list()
+        parts = [entry for path in order for entry in tupelo.open(f"{path}:n").arrays(library="ak").to_list()]
+        assert read == parts
+    found = {}
+    for job, dump in zip(jobs, judge(tool, jobs, "promoted"), strict=True):
+        found[job["file"]] = dump.messages + agree(tupelo_dump(f"{job['file']}:n", "promoted"), dump)
+    report(found)
+    summary.append(f"{len(PROMOTED)} types of numbers merged to wider ones, read by {tool}")
+
+
 @pytest.fixture(scope="module")
 def widened() -> dict[str, tuple[str, Path]]:
     """Real ntuples, and files with the first half of their fields to which the others were added."""

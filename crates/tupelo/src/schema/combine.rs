@@ -1,7 +1,6 @@
 //! The fields of several sources as those of one.
 
 use std::collections::{BTreeSet, HashMap};
-use std::mem::discriminant;
 
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;
@@ -254,32 +253,14 @@ fn combined(
         }
         Box::new(Difference { path, own: names.0, other: names.1 })
     };
-    // Values that one source stores more exactly are not those of another encoding.
-    let encoding = own.encoding.filter(|_| own.encoding == other.encoding);
-    let with = |kind: Kind| {
-        let representations = match own.is_stored_like(other) {
-            true => representations(own, other),
-            false => own.representations.clone(),
-        };
-        Field { kind, encoding, representations, ..own.clone() }
-    };
-    // The type of a collection has that of its items in its name.
-    let items = [own, other].map(Field::children);
-    if let [[ours], [theirs]] = items
-        && discriminant(&own.kind) == discriminant(&other.kind)
-        && let (Kind::Primitive(narrow), Kind::Primitive(wide)) = (&ours.kind, &theirs.kind)
-        && wide.holds(*narrow)
-        && own.length() == other.length()
-    {
-        return Ok(Field { name: own.name.clone(), ..other.clone() });
-    }
     let mut item = |own: &Field, other: &Field| combined(own, other, policy, path, missing).map(Box::new);
     let kind = match (&own.kind, &other.kind) {
         (Kind::Optional(ours), Kind::Optional(theirs)) => Kind::Optional(item(ours, theirs)?),
         (Kind::Optional(ours), _) => Kind::Optional(item(ours, other)?),
         (_, Kind::Optional(theirs)) => {
-            let inner = item(own, theirs)?;
-            return Ok(Field { name: own.name.clone(), kind: Kind::Optional(inner), ..other.clone() });
+            let kind = Kind::Optional(item(own, theirs)?);
+            let type_name = other.type_name_of(&kind).ok_or_else(differ)?;
+            return Ok(Field { name: own.name.clone(), type_name, kind, ..other.clone() });
         }
         (Kind::Wrapper(ours), Kind::Wrapper(theirs)) => Kind::Wrapper(item(ours, theirs)?),
         (Kind::Collection(ours), Kind::Collection(theirs) | Kind::Map(theirs)) => Kind::Collection(item(ours, theirs)?),
@@ -296,10 +277,15 @@ fn combined(
             let both = pairs.map(|(own, other)| combined(own, other, policy, &format!("{path}.{}", own.name), missing));
             Kind::Tuple(both.collect::<Result<_, _>>()?)
         }
-        (Kind::Primitive(ours), Kind::Primitive(theirs)) if theirs.holds(*ours) => {
-            return Ok(Field { name: own.name.clone(), ..other.clone() });
-        }
-        (Kind::Primitive(ours), Kind::Primitive(theirs)) if ours.holds(*theirs) => own.kind.clone(),
+        (Kind::Primitive(ours), Kind::Primitive(theirs)) => match ours.common(*theirs) {
+            Some(common) if common == *ours => own.kind.clone(),
+            Some(common) if common == *theirs => return Ok(Field { name: own.name.clone(), ..other.clone() }),
+            Some(common) => {
+                let wider = Field::new(own.name.clone(), common.type_name(), Kind::Primitive(common));
+                return Ok(Field { description: own.description.clone(), hidden: own.hidden, ..wider });
+            }
+            None => return Err(differ()),
+        },
         (Kind::Streamer, Kind::Streamer) if own.type_name != other.type_name => return Err(differ()),
         (Kind::Variant(ours), Kind::Variant(theirs)) if ours.len() == theirs.len() => {
             // A variant is only itself with all its alternatives as they are.
@@ -310,7 +296,20 @@ fn combined(
         (ours, theirs) if ours == theirs => own.kind.clone(),
         _ => return Err(differ()),
     };
-    Ok(with(kind))
+    let type_name = match own.type_name_of(&kind) {
+        Some(name) => name,
+        // A class may have other items in another version.
+        None if own.type_name == other.type_name => own.type_name.clone(),
+        None => return Err(differ()),
+    };
+    let type_alias = if type_name == own.type_name { own.type_alias.clone() } else { String::new() };
+    // Values that one source stores more exactly are not those of another encoding.
+    let encoding = own.encoding.filter(|_| own.encoding == other.encoding);
+    let representations = match own.is_stored_like(other) {
+        true => representations(own, other),
+        false => own.representations.clone(),
+    };
+    Ok(Field { type_name, type_alias, encoding, representations, kind, ..own.clone() })
 }
 
 /// The members that records have in common; `None` if there is none, or not all and all are wanted.
@@ -356,12 +355,36 @@ impl Primitive {
             _ => false,
         }
     }
+
+    /// The narrowest type with all values of both.
+    fn common(self, other: Self) -> Option<Self> {
+        let holds = |wide: Self, own: Self| wide == own || wide.holds(own);
+        let types = [self, other, Self::Int16, Self::Int32, Self::Int64];
+        types.into_iter().find(|&wide| holds(wide, self) && holds(wide, other))
+    }
 }
 
 impl Field {
-    /// Number of items of an array.
-    fn length(&self) -> Option<u64> {
-        if let Kind::Array { size, .. } = self.kind { Some(size) } else { None }
+    /// The name of its type with other subfields. `None` where the name does not tell the types of subfields that differ.
+    fn type_name_of(&self, kind: &Kind) -> Option<String> {
+        let arguments = |kind: &Kind| {
+            let fields: &[Self] = match kind {
+                Kind::Map(pair) => pair.children(),
+                Kind::Collection(item) | Kind::Optional(item) | Kind::Array { item, .. } | Kind::Wrapper(item) => {
+                    std::slice::from_ref(item)
+                }
+                Kind::Tuple(fields) | Kind::Variant(fields) => fields,
+                // The name of a class stays when members change.
+                _ => &[],
+            };
+            fields.iter().map(|field| field.type_name.as_str()).collect::<Vec<_>>().join(",")
+        };
+        let (before, after) = (arguments(&self.kind), arguments(kind));
+        if before == after || self.type_name.is_empty() {
+            return Some(self.type_name.clone());
+        }
+        let (template, rest) = self.type_name.split_once('<')?;
+        Some(format!("{template}<{after}{}", rest.strip_prefix(&before)?))
     }
 
     /// Whether numbers in a field have another type than those of the combined field.

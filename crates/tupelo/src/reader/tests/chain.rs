@@ -8,8 +8,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Float32Array, Int32Array, Int64Array, LargeListArray, LargeStringArray, RecordBatch, StringArray,
-    StructArray,
+    StructArray, UInt32Array, UInt64Array,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field as ArrowField};
 
 use super::super::{Read, Table};
@@ -262,6 +263,38 @@ fn narrower_numbers_are_read_in_the_wider_type() {
         let cut = table.read(["x"]).unwrap().with_where(&"x > 2".parse().unwrap()).unwrap().to_batch().unwrap();
         assert_eq!(cut.num_rows(), 2);
     }
+}
+
+#[test]
+fn numbers_with_and_without_sign_are_read_in_a_type_that_holds_both() {
+    let nested = |numbers: ArrayRef| -> ArrayRef {
+        let list = |items: ArrayRef| -> ArrayRef {
+            let item = Arc::new(ArrowField::new("item", items.data_type().clone(), false));
+            let offsets = OffsetBuffer::from_lengths([items.len()]);
+            Arc::new(LargeListArray::new(item, offsets, items, None))
+        };
+        list(list(numbers))
+    };
+    let signed: ArrayRef = Arc::new(Int32Array::from(vec![-1, 2]));
+    let unsigned: ArrayRef = Arc::new(UInt32Array::from(vec![u32::MAX]));
+    for order in [[0, 1], [1, 0]] {
+        let all = [signed.clone(), unsigned.clone()].map(|numbers| vec![("x", nested(numbers))]);
+        let (_folder, paths) = files(order.iter().map(|&file| all[file].clone()).collect());
+        let table = chain(&paths, FieldPolicy::Common).unwrap();
+        let schema = table.schema();
+        let fields = std::iter::successors(schema.fields.first(), |field| field.children().first());
+        let types: Vec<_> = fields.map(|field| field.type_name.as_str()).collect();
+        assert_eq!(types, ["std::vector<std::vector<std::int64_t>>", "std::vector<std::int64_t>", "std::int64_t"]);
+        let batch = table.read_all().to_batch().unwrap();
+        let inner = batch.column(0).as_list::<i64>().values().as_list::<i64>().values().clone();
+        let mut expected = [vec![-1, 2], vec![i64::from(u32::MAX)]];
+        expected.rotate_left(order[0]);
+        assert_eq!(inner.as_primitive::<Int64Type>().values().to_vec(), expected.concat());
+    }
+    let wide: ArrayRef = Arc::new(UInt64Array::from(vec![1]));
+    let (_folder, paths) = files(vec![vec![("x", signed)], vec![("x", wide)]]);
+    let error = chain(&paths, FieldPolicy::Common).unwrap().read(["x"]).unwrap_err();
+    assert!(error.to_string().contains("field 'x' has type std::uint64_t"), "{error}");
 }
 
 #[test]
