@@ -264,6 +264,7 @@ def test_one_field_and_one_expression_of_a_collection(ntuple: tupelo.Ntuple, dat
     [
         ([], {}, "a histogram needs at least one expression"),
         ([3], {}, "expected expressions as strings, not 3"),
+        ([["x", "n"]], {}, r"expected expressions as strings, .*; pass them separately: hist\('x', 'y'\)"),
         (["x"], {"bins": 0}, "the axis of 'x' needs at least one bin, not 0"),
         (["x"], {"bins": True}, "the axis of 'x' needs at least one bin, not True"),
         (["x"], {"bins": [1, 1]}, "bins of 'x': expected a number, increasing edges, or an axis"),
@@ -271,7 +272,7 @@ def test_one_field_and_one_expression_of_a_collection(ntuple: tupelo.Ntuple, dat
         (["x"], {"range": (1, 1)}, "range of 'x': expected \\(lower edge, upper edge\\)"),
         (["x"], {"range": (0, np.inf)}, "range of 'x': expected"),
         (["x"], {"range": 5}, "range of 'x': expected .*, not 5"),
-        (["x", "n"], {"range": (0, 1)}, "range of 'x': expected .*, not 0"),
+        (["x", "n"], {"range": (0, 1)}, "range of 'x': expected .*, for several axes a list of such pairs, not 0"),
         (["x", "n"], {"bins": [1, 2, 3]}, "got bins for 3 axes, expected 2"),
         (["jets.pt", "hits"], {"range": [(0, 1)] * 2}, "'jets.pt' and 'hits' have different numbers of items"),
         (["x"], {"range": (0, 1), "weight": "name"}, "'name' has the type string; expected numbers"),
@@ -285,6 +286,18 @@ def test_invalid_arguments_are_rejected(
 ) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match=text):
         ntuple.hist(*expressions, **options)
+
+
+@pytest.mark.parametrize("values", [[np.finfo("f8").max] * 2, [-np.finfo("f8").max, 6.0, np.finfo("f8").max]])
+def test_values_that_are_too_far_apart_need_a_range(values: list[float]) -> None:
+    with tupelo.recreate("far.root") as file:
+        file["Events"] = {"x": values}
+    events = tupelo.open("far.root:Events")
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match=r"range of 'x': the values from .* need limits; give a range"
+    ):
+        events.hist("x")
+    assert events.hist("x", range=(0, 10), bins=2).values().tolist() == [0, float(6.0 in values)]
 
 
 def test_unknown_fields_are_reported(ntuple: tupelo.Ntuple) -> None:

@@ -1,9 +1,10 @@
 """SQL over files by their names: `tupelo.sql`, and the command `tupelo sql`."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import duckdb
 import numpy as np
@@ -43,7 +44,6 @@ def test_tables_are_files() -> None:
     assert rows(query) == [(0.5, 7.25), (0.25, 12.0)]
     query = "with t as (from 'run1.root') select (select max(run) from 'run2.root:Events'), count(*) from t, t as u"
     assert rows(query) == [(2, 4)]
-    assert rows("from 'run1.root' limit 1; select sum(x) from 'run2.root'") == [(3,)]
     assert rows("describe 'run1.root'")[0][:2] == ("run", "BIGINT")
 
 
@@ -166,11 +166,9 @@ def test_remote_files(server: Server) -> None:
         ("select * from 'f.root'", tupelo.InvalidArgumentError, "Scores"),
         ("select * from 'run1.root:Events/x'", tupelo.InvalidArgumentError, "is not an ntuple or a tree"),
         ("select * from 'f.root:Scores' a, 'F.root:Scores' b", tupelo.UnsupportedError, "are one name in SQL"),
-        (
-            "copy (from 'run1.root' join 'run2.root' using (x)) to 'x.csv'",
-            tupelo.UnsupportedError,
-            r"does not find the tables of .*; give them by name: sql\(query, events=ntuple\)",
-        ),
+        ("select 1; select 2", tupelo.UnsupportedError, "only the last statement of a query may return rows"),
+        ("", tupelo.InvalidArgumentError, "the query is empty"),
+        (" ; -- nothing", tupelo.InvalidArgumentError, "the query is empty"),
         ("selec", duckdb.ParserException, "syntax error"),
         ("select zz from 'run1.root'", duckdb.BinderException, "zz"),
         ("insert into nowhere from 'run1.root'", duckdb.CatalogException, "nowhere"),
@@ -180,6 +178,154 @@ def test_remote_files(server: Server) -> None:
 def test_errors(query: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         tupelo.sql(query)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create or replace temp view v as from {}",
+        "pivot {} on run using sum(x)",
+        "copy (from {} join (select 1 as x) using (x)) to 'x.csv'",
+    ],
+)
+@pytest.mark.parametrize("exists", [True, False])
+def test_tables_that_duckdb_does_not_list_are_given_by_name(statement: str, exists: bool) -> None:
+    name = "run1.root" if exists else "run1.root:Events"
+    advice = r"is not opened: .*WITH instead of a view, PIVOT … ON column IN .* by name: sql\(query, events=ntuple\)"
+    with pytest.raises(tupelo.UnsupportedError, match=f"'{name}' {advice}"):
+        tupelo.sql(statement.format(f"'{name}'"))
+    tupelo.sql(statement.format("events"), events=tupelo.open(name))
+    done = command(statement.format(f"'{name}'"))
+    assert done.returncode == 1
+    assert "WITH instead of a view" in done.stderr
+    assert "sql(" not in done.stderr
+
+
+def test_what_replaces_these_statements() -> None:
+    assert rows("with v as (from 'run1.root') select sum(x) from v") == [(3,)]
+    assert rows("pivot 'run1.root' on x in (1, 2) using count(*)") == [(1, 1, 1)]
+    tupelo.sql("copy (select a.x from 'run1.root' a join 'run2.root' b on a.x = b.x) to 'x.parquet'")
+    assert pq.read_table("x.parquet").num_rows == 2
+
+
+@pytest.fixture
+def _columns_that_differ_in_case() -> None:
+    with tupelo.recreate("case.root") as file:
+        file["Events"] = {"x": [1, 2], "X": [10, 20], "y": [5, 6], "é": [1, 1], "É": [3, 3]}
+
+
+@pytest.mark.usefixtures("_columns_that_differ_in_case")
+@pytest.mark.filterwarnings("error")
+def test_columns_that_differ_in_case_are_chosen_by_their_spelling() -> None:
+    """Regression: DuckDB gave the first one."""
+    assert rows("""select max("X") from 'case.root'""") == [(20,)]
+    assert rows("select max(x), max(Y) from 'case.root'") == [(2, 6)]
+    assert rows("select max(e.X) from 'case.root' e where e.y = 5") == [(10,)]
+    # DuckDB ignores the case of ASCII letters only.
+    assert rows("select max(é), max(É) from 'case.root'") == [(1, 3)]
+    assert rows("select count(*) from 'case.root'") == [(2,)]
+    for query in (
+        """select max(x), max("X") from 'case.root'""",
+        "select 1 from 'case.root' join 'run1.root' using (x, X)",
+    ):
+        message = (
+            r"case\.root: columns 'x' and 'X' are one name .*; or select one: sql\(query, events=ntuple\.dataset\("
+        )
+        with pytest.raises(tupelo.UnsupportedError, match=message):
+            tupelo.sql(query)
+    events = tupelo.open("case.root:Events")
+    assert isinstance(events, tupelo.Ntuple)
+    assert rows("select max(x) from events", events=events.dataset(["X"])) == [(20,)]
+    both = events.dataset(["x", "other"], aliases={"other": "X"})
+    assert rows("select max(x), max(other) from events", events=both) == [(2, 20)]
+
+
+@pytest.mark.usefixtures("_columns_that_differ_in_case")
+def test_a_spelling_that_no_column_has_is_an_error() -> None:
+    with tupelo.recreate("cases.root") as file:
+        file["Events"] = {"aB": [1], "Ab": [2]}
+    with pytest.raises(tupelo.UnsupportedError, match="columns 'aB' and 'Ab' are one name in SQL"):
+        tupelo.sql("select ab from 'cases.root'")
+
+
+@pytest.mark.usefixtures("_columns_that_differ_in_case")
+def test_all_columns_that_differ_in_case_are_renamed_with_a_warning() -> None:
+    message = "columns 'x' and 'X' are one name in SQL, and DuckDB calls the second 'X_1'; .*; or rename one: sql"
+    with pytest.warns(tupelo.TupeloWarning, match=message) as caught:
+        relation = tupelo.sql("select * from 'case.root'")
+    assert relation.columns == ["x", "X_1", "y", "é", "É"]
+    assert [warning.filename for warning in caught] == [__file__]
+    done = command("select * exclude (é, É) from 'case.root'", "--format", "csv")
+    assert done.stdout == "x,X_1,y\n1,10,5\n2,20,6\n"
+    assert done.stderr.endswith("calls the second 'X_1'; name the columns in the query instead of '*'\n")
+
+
+def test_files_are_given_as_their_names() -> None:
+    assert rows("select count(*) from events", events=tupelo.open("run1.root")) == [(2,)]
+    with pytest.raises(tupelo.InvalidArgumentError, match="Scores"):
+        tupelo.sql("select 1", events=tupelo.open("f.root"))
+
+
+@pytest.mark.parametrize("table", [None, [1], "run1.root", object()])
+def test_other_objects_are_refused(table: object) -> None:
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match=r"table 'events': expected an ntuple, .* not (None|an object of)"
+    ):
+        tupelo.sql("select * from events", events=table)
+
+
+def test_relations_of_other_calls_are_refused() -> None:
+    relation = tupelo.sql("select x from 'run1.root'")
+    with pytest.raises(tupelo.InvalidArgumentError, match="not an object of the class DuckDBPyRelation"):
+        tupelo.sql("select * from events", events=relation)
+    assert rows("select * from events", events=relation.arrow()) == [(1,), (2,)]
+
+
+def test_rows_are_returned_by_the_last_statement() -> None:
+    try:
+        query = "create table first_runs as from 'run1.root'; select sum(a.x), count(*) from first_runs a, 'run2.root'"
+        assert rows(query) == [(6, 4)]
+    finally:
+        duckdb.sql("drop table first_runs")
+
+
+def test_variants_are_refused() -> None:
+    with tupelo.recreate("v.root") as file:
+        kinds = {"v": "std::variant<std::int32_t,std::string>", "x": "int"}
+        kinds["w"] = f"std::vector<{kinds['v']}>"
+        with file.mkrntuple("Events", kinds) as writer:
+            writer.extend({"v": [1, "a"], "x": [1, 2], "w": [[], [2, "b"]]})
+    for query, names in {
+        "select * from 'v.root'": "'v' and 'w'",
+        "select * exclude (v) from 'v.root'": "'v' and 'w'",
+        "select v from 'v.root'": "'v'",
+        "select x from 'v.root' where len(w) = 1": "'w'",
+    }.items():
+        message = rf"v\.root: {names}: DuckDB does not read variants; leave them out: \* exclude \("
+        with pytest.raises(tupelo.UnsupportedError, match=message):
+            tupelo.sql(query)
+    assert rows("select * exclude (v, W) from 'v.root'") == [(1,), (2,)]
+    assert rows("select * exclude (e.v, w) from 'v.root' e") == [(1,), (2,)]
+    assert rows("select count(*), max(x) from 'v.root'") == [(2, 2)]
+    assert rows("select count(*) from 'v.root'") == [(2,)]
+    tupelo.sql("copy (select x from 'v.root') to 'x.parquet'")
+    assert pq.read_table("x.parquet").column_names == ["x"]
+    with pytest.raises(duckdb.Error, match="DuckDB does not read variants"):
+        tupelo.sql("copy (select v from 'v.root') to 'x.parquet'")
+
+
+def test_fields_that_some_files_lack() -> None:
+    with tupelo.recreate("run3.root") as file:
+        file["Events"] = {"run": [3], "x": [1], "y": [1.5]}
+    query = "select sum(x) from 'run*.root'"
+    message = r"some files lack: y.*: sql\(query, events=tupelo\.open\(…, fields='union'\)\)"
+    with pytest.warns(tupelo.TupeloWarning, match=message) as caught:
+        assert rows(query) == [(7,)]
+    assert [warning.filename for warning in caught] == [__file__]
+    done = command(query, "--format", "csv")
+    assert "some files lack: y" in done.stderr
+    assert "union" not in done.stderr
+    assert rows("select max(y) from events", events=tupelo.open("run*.root", fields="union")) == [(1.5,)]
 
 
 def test_duckdb_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +386,34 @@ def test_the_command_writes_files(extension: str) -> None:
     assert sorted(one.name for one in Path().iterdir() if "it" in one.name) == [path]
 
 
+def test_numbers_in_json_lines_that_are_not_finite_are_texts() -> None:
+    values = [1.5, float("nan"), float("inf"), -float("inf"), None]
+    records = [{"a": value, 'b"c': [value, 2]} for value in values]
+    table = pa.table(
+        {
+            "real": pa.array(values, pa.float64()),
+            "lists": pa.array([[[value], []] for value in values], pa.list_(pa.list_(pa.float32()))),
+            "arrays": pa.array([[value, 0] for value in values], pa.list_(pa.float64(), 2)),
+            "records": pa.array([*records[:4], None], pa.struct({"a": pa.float64(), 'b"c': pa.list_(pa.float64())})),
+            "number": pa.array([1, 2, 3, 4, None]),
+        }
+    )
+    pq.write_table(table, "reals.parquet")
+    done = command("from 'reals.parquet'", "--format", "jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+
+    def refuse(text: str) -> NoReturn:
+        raise AssertionError(text)
+
+    read = [json.loads(line, parse_constant=refuse) for line in done.stdout.splitlines()]
+    for value, entry in zip([1.5, "NaN", "Infinity", "-Infinity", None], read, strict=True):
+        assert entry["real"] == value
+        assert entry["lists"] == [[value], []]
+        assert entry["arrays"] == [value, 0]
+        assert entry["records"] == (None if value is None else {"a": value, 'b"c': [value, 2]})
+    assert [entry["number"] for entry in read] == [1, 2, 3, 4, None]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -248,6 +422,8 @@ def test_the_command_writes_files(extension: str) -> None:
         (["from 'run1.root'", "-o", "run1.root", "--format", "csv"], 2, "run1.root would not be a ROOT file"),
         (["from 'run1.root'", "--format", "xml"], 2, "invalid value 'xml'"),
         (["selec"], 1, "tupelo: error: Parser Error"),
+        (["", "-o", "x.csv"], 1, "tupelo: error: the query is empty"),
+        (["select 1; select 2"], 1, "tupelo: error: only the last statement"),
         (["from 'nope.root'"], 1, "tupelo: error: cannot open nope.root"),
         (["from 'run1.root'", "-o", "nowhere/x.csv"], 1, "nowhere/x.csv"),
         (["from 'run1.root'", "-o", "nowhere/x.arrow"], 1, "nowhere/x.arrow"),

@@ -296,3 +296,17 @@ def test_projected_fields_cannot_be_filled() -> None:
         with pytest.raises(tupelo.InvalidArgumentError, match="unknown: 'other'"):
             file["E"].extend({"jets": jets, "a": [1, 2], "other": [1, 2]})
         file["E"].extend({"jets": jets, "a": [1, 2]})
+
+
+def test_a_file_says_whose_methods_are_missing() -> None:
+    with tupelo.recreate("methods.root") as out:
+        out["dir/Events"] = out["Scores"] = {"x": [1]}
+    file = tupelo.open("methods.root")
+    message = r"no attribute '{0}'; .* file\['dir/Events'\]\.{0}; it contains \['dir/Events', 'Scores'\]"
+    for name in "dataset", "arrays":
+        with pytest.raises(AttributeError, match=message.format(name)):
+            getattr(file, name)
+    for name in "num_entries", "datasets", "_core_", "__array__":
+        assert not hasattr(file, name)
+    file.close()
+    assert not hasattr(file, "dataset")

@@ -1,5 +1,6 @@
 """Entries that a filter of Arrow cannot keep, by the zone maps of ntuples."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,8 @@ from pyarrow.fs import LocalFileSystem
 from .. import _core
 from ..fields import _select
 
+_NAN = re.compile(r"\bnan\b", re.IGNORECASE)
+"""A filter with such a literal, or a column of this name."""
 _GROUP = 64
 """So many zones are judged together first."""
 
@@ -24,7 +27,8 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     """
     computed = {name for name, _ in piece.computed}
     fields = [field for field in schema if field.name not in computed and not field.nullable and _has_zones(field.type)]
-    if not fields or piece.schema is not None:
+    # Arrow takes the negation of a comparison with NaN for false where it knows bounds.
+    if not fields or piece.schema is not None or _NAN.search(str(filter)):
         yield piece
         return
     zones = core.zones(piece, [field.name for field in fields])
@@ -71,6 +75,8 @@ def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
         return
     if pa.types.is_integer(field.type):
         limits = np.iinfo(field.type.to_pandas_dtype())
+        if low > limits.max or high < limits.min:
+            return
         low = limits.min if low <= limits.min else int(np.floor(low))
         high = limits.max if high >= limits.max else int(np.ceil(high))
     else:

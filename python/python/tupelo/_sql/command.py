@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from ..errors import Error, TupeloWarning
-from .query import sql
+from .json_lines import columns_as_json
+from .query import sql, without_python
 
 _COPY = {"csv": "format csv, header true", "jsonl": "format json", "parquet": "format parquet"}
 """How DuckDB writes a format."""
@@ -54,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Error, ImportError, OSError, pa.ArrowException) as error:
-        return _fail(str(error), _FAILED)
+        return _fail(without_python(str(error)), _FAILED)
     except Exception as error:
         if str(error) == "Query interrupted":
             return _fail("interrupted", _INTERRUPTED)
@@ -125,7 +126,8 @@ def _write_arrow(reader: Any, output: str | None) -> None:
 
 def _copy(relation: Any, path: str, format: str) -> None:
     quoted = path.replace("'", "''")
-    relation.query("result", f"copy result to '{quoted}' ({_COPY[format]})")
+    columns = columns_as_json(relation) if format == "jsonl" else "*"
+    relation.query("result", f"copy (select {columns} from result) to '{quoted}' ({_COPY[format]})")
 
 
 @contextmanager
@@ -161,7 +163,7 @@ def _stdout() -> BinaryIO:
 
 
 def _show_warning(message: object, *_: object, **__: object) -> None:
-    print(f"tupelo: warning: {message}", file=sys.stderr)
+    print(f"tupelo: warning: {without_python(str(message))}", file=sys.stderr)
 
 
 def _fail(text: str, status: int) -> int:

@@ -165,7 +165,10 @@ class Request:
             raise InvalidArgumentError("a histogram needs at least one expression")
         for expression in (*self.wanted, *([] if self.cut is None else [self.cut])):
             if not isinstance(expression, str):
-                raise InvalidArgumentError(f"expected expressions as strings, not {short_repr(expression)}")
+                raise InvalidArgumentError(
+                    f"expected expressions as strings, not {short_repr(expression)}"
+                    + ("; pass them separately: hist('x', 'y')" if isinstance(expression, list | tuple) else "")
+                )
 
     @property
     def wanted(self) -> list[str]:
@@ -436,7 +439,7 @@ def _find_limits(
             values = values[np.isfinite(values)]
             if len(values):
                 extremes[expression, cut] = min(low, values.min()), max(high, values.max())
-    limits = {key: _limits_from_extremes(float(low), float(high)) for key, (low, high) in extremes.items()}
+    limits = {key: _limits_from_extremes(float(low), float(high), key[0]) for key, (low, high) in extremes.items()}
 
     def measured(dimension: Dimension, request: Request) -> Dimension:
         if not dimension.is_open:
@@ -446,11 +449,16 @@ def _find_limits(
     return [[measured(one, request) for one in own] for request, own in zip(requests, dimensions, strict=True)]
 
 
-def _limits_from_extremes(low: float, high: float) -> tuple[float, float]:
+def _limits_from_extremes(low: float, high: float, expression: str) -> tuple[float, float]:
     if low > high:
         return 0.0, 1.0
-    half = max(0.5, abs(low) * MIN_RELATIVE_WIDTH)
-    return (low, high) if low < high else (low - half, high + half)
+    half = max(0.5, abs(low) * MIN_RELATIVE_WIDTH) if low == high else 0.0
+    limits = low - half, high + half
+    if not np.isfinite(limits[1] - limits[0]):
+        raise InvalidArgumentError(
+            f"range of {short_repr(expression)}: the values from {low} to {high} need limits; give a range"
+        )
+    return limits
 
 
 def _per_axis(given: Any, expressions: Sequence[str], what: str) -> list[Any]:
@@ -502,7 +510,8 @@ def _limits(limits: Any, expression: str) -> tuple[float, float] | None:
         low = high = np.nan
     if not (low < high and np.isfinite(high - low)):
         raise InvalidArgumentError(
-            f"range of {short_repr(expression)}: expected (lower edge, upper edge), not {short_repr(limits)}"
+            f"range of {short_repr(expression)}: expected (lower edge, upper edge), for several axes a list of such "
+            f"pairs, not {short_repr(limits)}"
         )
     return low, high
 

@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from .. import _core
 from .._base.checks import absolute_path, check_name
 from .._base.html import code, shown
 from .._base.locations import NtupleLocation
-from .._base.messages import printable
+from .._base.messages import printable, short_repr
 from ..errors import CorruptError, Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
 from ..fields import _objects
 from ..ntuple._ntuple import Ntuple, as_table
@@ -89,7 +90,7 @@ class File(Mapping[str, Any]):
         for text in self._core.deviations():
             if text not in self._known_deviations:
                 self._known_deviations.add(text)
-                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=_frames())
+                warnings.warn(printable(f"{self._file_path}: {text}"), TupeloWarning, stacklevel=package_frames())
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
         """C++ classes of all objects in the directories by path.
@@ -202,6 +203,16 @@ class File(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"<tupelo.File {self._file_path!r}{' (closed)' if self._open_core is None else ''}>"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_") and callable(getattr(Ntuple, name, None)) and self._open_core is not None:
+                with suppress(Error):
+                    names = self.keys() or ["Events"]
+                    text += f"; its ntuples and trees have: file[{names[0]!r}].{name}; it contains {short_repr(names)}"
+            raise AttributeError(text, name=name, obj=self)
+
     def close(self) -> None:
         """Closes the file."""
         self._open_core = None
@@ -255,7 +266,7 @@ def reopen(
     return File(_core.File(path, **how), _core.display_name(path), absolute_path=absolute_path(path), **how)
 
 
-def _frames() -> int:
+def package_frames() -> int:
     """How many frames of this package the caller of this function has above it, with itself: a `stacklevel`."""
     frame, count = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tupelo":
