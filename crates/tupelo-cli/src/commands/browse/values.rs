@@ -179,7 +179,7 @@ fn limits(values: &[f64], is_integer: bool) -> (usize, (f64, f64), bool) {
             (all.low, all.high) = (all.low.max(low - width), all.high.min(high + width));
         }
     }
-    if all.is_integer && all.low < all.high {
+    if all.are_counted() && all.low < all.high {
         // A bin begins at its first integer.
         let integers = all.high - all.low + 1.0;
         let width = (integers / BINS as f64).ceil();
@@ -189,7 +189,7 @@ fn limits(values: &[f64], is_integer: bool) -> (usize, (f64, f64), bool) {
         return (bins, (all.low, all.low + bins as f64 * width), false);
     }
     match all.low == all.high {
-        true if all.is_integer => (1, (all.low, all.low + 1.0), false),
+        true if all.are_counted() => (1, (all.low, all.low + 1.0), false),
         true => all.bins(1),
         false => all.bins(BINS),
     }

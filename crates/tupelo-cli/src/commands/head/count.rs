@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let table = args.files.sources.table(&locations, console)?;
     console.warn_of(&table);
     let read = args.condition.apply(table.read_all().without_fields())?.with_entry_numbers("entry");
-    let read = read.entries(args.range.of(table.entries()));
+    let read = read.entries(args.range.of(table.entries(), console));
     let mut kept = read.count();
     if args.condition.has_cut() {
         let mut progress = console.progress("count", kept, "entries");

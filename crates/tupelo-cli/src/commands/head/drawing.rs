@@ -11,6 +11,7 @@ mod svg;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use self::bars::numbers;
 pub(in super::super) use self::bars::{Bars, number};
 pub(super) use self::grid::Grid;
 pub(in super::super) use self::picture::Labels;

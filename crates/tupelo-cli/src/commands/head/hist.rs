@@ -17,6 +17,8 @@ use crate::inputs::Inputs;
 const DEFAULT_BINS: [usize; 2] = [30, 100];
 /// Maximum number of bins.
 const MAX_BINS: usize = 10_000;
+/// All integers below it are different floating-point numbers.
+const EXACT_INTEGERS: f64 = (1_u64 << 53) as f64;
 
 /// Show the distribution of a field or an expression
 ///
@@ -69,6 +71,8 @@ fn limits(text: &str) -> Result<(f64, f64), String> {
 pub(in super::super) struct Histogram {
     low: f64,
     high: f64,
+    /// A factor of the limits and the values, without which their differences would overflow.
+    scale: f64,
     counts: Vec<u64>,
     /// Values below the first bin, and from the end of the last bin on.
     outside: [u64; 2],
@@ -76,14 +80,16 @@ pub(in super::super) struct Histogram {
     not_finite: u64,
     /// Whether the highest value belongs to the last bin.
     has_end: bool,
-    sum: f64,
-    sum_of_squares: f64,
+    mean: f64,
+    /// The sum of the squared differences from the mean.
+    squares: f64,
 }
 
 impl Histogram {
     pub(in super::super) fn new(bins: usize, (low, high): (f64, f64), has_end: bool) -> Self {
-        let counts = vec![0; bins];
-        Self { low, high, counts, outside: [0; 2], not_finite: 0, has_end, sum: 0.0, sum_of_squares: 0.0 }
+        let scale = if ((high - low) * bins as f64).is_finite() { 1.0 } else { 0.5_f64.powi(20) };
+        let (low, high, counts) = (low * scale, high * scale, vec![0; bins]);
+        Self { low, high, scale, counts, outside: [0; 2], not_finite: 0, has_end, mean: 0.0, squares: 0.0 }
     }
 
     pub(in super::super) fn fill(&mut self, value: f64) {
@@ -91,17 +97,19 @@ impl Histogram {
             self.not_finite += 1;
             return;
         }
-        let bins = self.counts.len();
-        let place = (value - self.low) / (self.high - self.low) * bins as f64;
-        if place < 0.0 {
+        let (bins, scaled) = (self.counts.len(), value * self.scale);
+        if scaled < self.low {
             self.outside[0] += 1;
-        } else if value >= self.high && !(self.has_end && value == self.high) {
+        } else if scaled >= self.high && !(self.has_end && scaled == self.high) {
             self.outside[1] += 1;
         } else {
+            let place = (scaled - self.low) / (self.high - self.low) * bins as f64;
             self.counts[(place as usize).min(bins - 1)] += 1;
         }
-        self.sum += value;
-        self.sum_of_squares += value * value;
+        // Welford's method, of halves: the difference of two finite values may overflow.
+        let step = value / 2.0 - self.mean / 2.0;
+        self.mean += step / self.values() as f64 * 2.0;
+        self.squares += step * (value / 2.0 - self.mean / 2.0) * 4.0;
     }
 
     /// Number of finite values.
@@ -110,14 +118,12 @@ impl Histogram {
     }
 
     fn edge(&self, bin: usize) -> f64 {
-        self.low + (self.high - self.low) * bin as f64 / self.counts.len() as f64
+        (self.low + (self.high - self.low) * bin as f64 / self.counts.len() as f64) / self.scale
     }
 
-    /// Mean and standard deviation of the finite values.
-    fn moments(&self) -> (f64, f64) {
-        let values = self.values().max(1) as f64;
-        let mean = self.sum / values;
-        (mean, (self.sum_of_squares / values - mean * mean).max(0.0).sqrt())
+    /// The standard deviation of the finite values.
+    fn deviation(&self) -> f64 {
+        (self.squares / self.values() as f64).sqrt()
     }
 
     pub(in super::super) fn bars(&self) -> Bars {
@@ -127,13 +133,13 @@ impl Histogram {
 
     /// A line with its statistics.
     pub(in super::super) fn summary(&self) -> String {
-        let (mean, deviation) = self.moments();
-        let mut text = format!(
-            "{}, mean {}, standard deviation {}",
-            crate::table::things(self.values(), "value"),
-            number(mean),
-            number(deviation)
-        );
+        let mut text = match self.values() {
+            0 => "no values".to_owned(),
+            values => {
+                let [mean, deviation] = [self.mean, self.deviation()].map(number);
+                format!("{}, mean {mean}, standard deviation {deviation}", crate::table::things(values, "value"))
+            }
+        };
         for (count, place) in self.outside.iter().zip(["below", "above"]) {
             if *count > 0 {
                 text += &format!(", {} {place}", crate::table::count(*count));
@@ -167,19 +173,24 @@ impl Measured {
         }
     }
 
+    /// Whether each value is an integer, and the next one differs from it.
+    pub(in super::super) fn are_counted(&self) -> bool {
+        self.is_integer && self.low.abs().max(self.high.abs()) < EXACT_INTEGERS
+    }
+
     /// Number of bins, their limits, and whether the last bin includes its end.
     pub(in super::super) fn bins(&self, wanted: usize) -> (usize, (f64, f64), bool) {
-        let Self { low, high, is_integer } = *self;
+        let Self { low, high, .. } = *self;
         if low > high {
             return (wanted, (0.0, 1.0), false);
         }
         let integers = high - low + 1.0;
-        if is_integer && integers <= wanted as f64 {
+        if self.are_counted() && integers <= wanted as f64 {
             return (integers as usize, (low - 0.5, high + 0.5), false);
         }
         if low == high {
             let half = (low.abs() * f64::EPSILON * 1024.0).max(0.5);
-            return (wanted, (low - half, high + half), false);
+            return (wanted, ((low - half).max(f64::MIN), (high + half).min(f64::MAX)), high == f64::MAX);
         }
         (wanted, (low, high), true)
     }
@@ -193,7 +204,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     console.warn_of(&table);
     let read = args.condition.apply(table.read_all().without_fields())?;
     // The last column.
-    let read = read.with_computed("value", &args.what)?.entries(args.entries.of(table.entries()));
+    let read = read.with_computed("value", &args.what)?.entries(args.entries.of(table.entries(), console));
     let wanted = args.bins.map_or(DEFAULT_BINS[usize::from(args.picture.is_wanted())], |bins| bins as usize);
     let (bins, limits, has_end) = match args.range {
         Some(limits) => (wanted, limits, false),
@@ -268,6 +279,50 @@ mod tests {
         let mut closed = Histogram::new(4, (0.0, 2.0), true);
         closed.fill(2.0);
         assert_eq!((closed.counts[3], closed.outside), (1, [0, 0]));
+    }
+
+    /// Defect: a large mean left nothing of the standard deviation.
+    #[test]
+    fn moments_do_not_cancel() {
+        for (mean, spread) in [(1.76e9, 1.0), (1.76e18, 1e9), (5e9, 0.25), (-1e150, 1e145), (0.0, 3.0)] {
+            let mut histogram = Histogram::new(4, (0.0, 1.0), false);
+            (0..1000).for_each(|number| histogram.fill(mean + if number % 2 == 0 { spread } else { -spread }));
+            assert!((histogram.mean - mean).abs() <= mean.abs().max(spread) * 1e-15, "{}", histogram.mean);
+            assert!((histogram.deviation() / spread - 1.0).abs() < 1e-6, "{mean}: {}", histogram.deviation());
+        }
+        let mut extreme = Histogram::new(2, (f64::MIN, f64::MAX), true);
+        [f64::MAX, f64::MIN, f64::MAX, f64::MIN].into_iter().for_each(|value| extreme.fill(value));
+        assert_eq!((&extreme.counts[..], extreme.mean, extreme.edge(1)), (&[2, 2][..], 0.0, 0.0));
+    }
+
+    /// Defect: limits that rounded to a value left it out.
+    #[test]
+    fn all_values_are_within_the_limits() {
+        let large = (1_u64 << 53) as f64;
+        let sets = [
+            vec![1.760_000_000_123_456_8e18; 3],
+            vec![large, large + 2.0, large + 4.0],
+            vec![f64::MAX; 2],
+            vec![f64::MIN; 2],
+            vec![f64::MIN, 0.0, 6.0],
+            vec![-1.7e308, 1.7e308],
+            vec![5e-324, 1e-323],
+        ];
+        for values in sets {
+            for is_integer in [true, false] {
+                let mut measured = Measured::NOTHING;
+                values.iter().for_each(|value| measured.add(*value, is_integer));
+                let (bins, limits, has_end) = measured.bins(6);
+                let mut histogram = Histogram::new(bins, limits, has_end);
+                values.iter().for_each(|value| histogram.fill(*value));
+                assert_eq!(histogram.outside, [0, 0], "{values:?}");
+                let edges: Vec<f64> = (0..=bins).map(|bin| histogram.edge(bin)).collect();
+                assert!(edges.is_sorted() && edges.iter().all(|edge| edge.is_finite()), "{edges:?}");
+            }
+        }
+        let mut partly = Histogram::new(4, (-1e308, 1e308), false);
+        [-1.7e308, 0.0, 1.7e308].into_iter().for_each(|value| partly.fill(value));
+        assert_eq!((&partly.counts[..], partly.outside), (&[0, 0, 1, 0][..], [1, 1]));
     }
 
     #[test]

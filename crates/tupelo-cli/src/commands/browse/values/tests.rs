@@ -108,6 +108,8 @@ fn bins_have_the_same_number_of_integers() {
     assert_eq!(limits(&[3.0, 3.0], true), (1, (3.0, 4.0), false));
     let (bins, (low, high), _) = limits(&[0.0, 1.8e19], true);
     assert!(bins <= BINS && low <= 0.0 && high >= 1.8e19);
+    let (_, (low, high), _) = limits(&[1.76e18; 3], true);
+    assert!(low < 1.76e18 && high > 1.76e18);
 }
 
 #[test]

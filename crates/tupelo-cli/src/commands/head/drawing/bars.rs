@@ -12,17 +12,33 @@ const MAX_NAME: usize = 40;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 /// Significant digits of numbers.
 const DIGITS: i32 = 5;
+/// Digits that tell any two numbers apart.
+const MAX_DIGITS: i32 = 17;
 
 /// A number with few digits.
 pub(in super::super::super) fn number(value: f64) -> String {
+    with_digits(value, DIGITS)
+}
+
+/// Numbers in order, with as many digits as tell each from the next one.
+pub(super) fn numbers(values: &[f64]) -> Vec<String> {
+    let texts = |digits| -> Vec<String> { values.iter().map(|value| with_digits(*value, digits)).collect() };
+    let differ = |texts: &Vec<String>| {
+        let mut neighbours = values.windows(2).zip(texts.windows(2));
+        neighbours.all(|(values, texts)| values[0] == values[1] || texts[0] != texts[1])
+    };
+    (DIGITS..MAX_DIGITS).map(texts).find(differ).unwrap_or_else(|| texts(MAX_DIGITS))
+}
+
+fn with_digits(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
     let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     if !(-5..=9).contains(&magnitude) {
-        return format!("{value:.*e}", DIGITS as usize - 1);
+        return format!("{value:.*e}", digits as usize - 1);
     }
-    let decimals = usize::try_from(DIGITS - 1 - magnitude).unwrap_or(0);
+    let decimals = usize::try_from(digits - 1 - magnitude).unwrap_or(0);
     let text = format!("{value:.decimals$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -91,7 +107,7 @@ impl Bars {
         let (values, letters) = (bars.values(), space.letters);
         let most = space.columns.map_or(MAX_NAME, |columns| MAX_NAME.min(columns / 2));
         let edges: Vec<String> = match bars.names.is_empty() {
-            true => bars.edges.iter().map(|edge| number(*edge)).collect(),
+            true => numbers(&bars.edges),
             false => bars.names.iter().map(|name| cut(name, most)).collect(),
         };
         let shown: Vec<String> =
@@ -160,6 +176,14 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn neighbours_have_different_texts() {
+        assert_eq!(numbers(&[0.0, 0.5, 1.0]), ["0", "0.5", "1"]);
+        assert_eq!(numbers(&[4_999_999_999.5, 5_000_000_000.5]), ["4999999999.5", "5000000000.5"]);
+        assert_eq!(numbers(&[1.76e18, 1.76e18 + 1024.0]), ["1.760000000000000e18", "1.760000000000001e18"]);
+        assert_eq!(numbers(&[2.0, 2.0]), ["2", "2"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Values in two dimensions, as shades.
 
-use super::{Letters, Space, grouped_edges, groups, label, limits, number, share};
+use super::{Letters, Space, grouped_edges, groups, label, limits, number, numbers, share};
 use crate::table::{pad, width};
 use crate::text::{BOLD, CYAN, Text};
 
@@ -65,7 +65,7 @@ impl Grid {
     /// One line for each bin in y, the highest first, with its lower limit.
     pub(super) fn add_to(&self, title: &str, log: bool, space: Space, text: &mut Text) {
         let letters = space.letters;
-        let lower = |grid: &Self| grid.edges[1].iter().map(|edge| number(*edge)).collect::<Vec<String>>();
+        let lower = |grid: &Self| numbers(&grid.edges[1]);
         let widest = |labels: &[String]| labels.iter().map(|label| width(label)).max().unwrap_or(0);
         let free = space.columns.unwrap_or(DEFAULT_COLUMNS).saturating_sub(widest(&lower(self)) + 3).max(10);
         // The last line has the limits of x.

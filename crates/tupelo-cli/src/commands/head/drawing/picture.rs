@@ -1,6 +1,6 @@
 //! Plots as pictures with axes and labels.
 
-use super::{Bars, Grid, Plot, Points, label, limits, number, share};
+use super::{Bars, Grid, Plot, Points, label, limits, numbers, share};
 
 /// Size of a picture in pixels.
 pub(super) const SIZE: [usize; 2] = [800, 500];
@@ -58,7 +58,9 @@ struct Frame<S> {
 impl<S: Surface> Frame<S> {
     fn x(&self, value: f64) -> f64 {
         let [low, high] = self.ranges[0];
-        MARGINS[0] + ((value - low) / (high - low)).clamp(0.0, 1.0) * (SIZE[0] as f64 - MARGINS[0] - MARGINS[1])
+        // Of halves: the width of the largest numbers would overflow.
+        let part = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+        MARGINS[0] + part.clamp(0.0, 1.0) * (SIZE[0] as f64 - MARGINS[0] - MARGINS[1])
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -87,14 +89,16 @@ impl<S: Surface> Frame<S> {
         let [left, top, base] = [MARGINS[0], MARGINS[2], SIZE[1] as f64 - MARGINS[3]];
         let (right, middle) = (SIZE[0] as f64 - MARGINS[1], (SIZE[0] as f64 + MARGINS[0] - MARGINS[1]) / 2.0);
         let [[x_low, x_high], [y_low, y_high]] = self.ranges;
-        for part in (0..=TICKS).map(|tick| f64::from(tick) / f64::from(TICKS)) {
+        let parts: Vec<f64> = (0..=TICKS).map(|tick| f64::from(tick) / f64::from(TICKS)).collect();
+        let x_values: Vec<f64> = parts.iter().map(|part| x_low * (1.0 - part) + x_high * part).collect();
+        for (part, x_text) in parts.into_iter().zip(numbers(&x_values)) {
             // With logarithms, the count whose bar ends there.
             let value = if self.log { (y_high.ln_1p() * part).exp_m1() } else { y_low + (y_high - y_low) * part };
             let value = if self.log && value.fract() < 1e-9 { value.round() } else { value };
             self.surface.write(&label(value), [left - 8.0, self.height(part)], Anchor::End);
             let x = left + part * (right - left);
             self.surface.fill([x, base], [x + 1.0, base + 6.0], INK);
-            self.surface.write(&number(x_low + (x_high - x_low) * part), [x, base + 16.0], Anchor::Middle);
+            self.surface.write(&x_text, [x, base + 16.0], Anchor::Middle);
         }
         self.surface.fill([left, top], [left + 1.0, base], INK);
         self.surface.fill([left, base], [right, base + 1.0], INK);
