@@ -64,11 +64,18 @@ pub(crate) fn names_by_task() -> impl Iterator<Item = &'static str> {
     TASKS.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
+/// What a subcommand does, and its other names.
+fn about(subcommand: &Command) -> String {
+    let mut about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+    subcommand.get_visible_aliases().for_each(|alias| about += &format!(" [alias: {alias}]"));
+    about
+}
+
 /// The command with its subcommands by task in its help.
 pub(crate) fn by_task(command: Command) -> Command {
     let about: HashMap<String, String> = command
         .get_subcommands()
-        .map(|it| (it.get_name().to_owned(), it.get_about().map(ToString::to_string).unwrap_or_default()))
+        .map(|it| (it.get_name().to_owned(), about(it)))
         .chain([("help".to_owned(), HELP.to_owned())])
         .collect();
     let indent = names_by_task().map(str::len).max().unwrap_or(0) + 4;
@@ -104,7 +111,7 @@ pub(crate) fn manual(args: &Manual, mut command: Command, console: &Console) -> 
     let pages: Vec<Command> = command.get_subcommands().filter(|it| it.get_name() != "help").cloned().collect();
     let page = |command: Command| {
         let mut text = Vec::new();
-        Man::new(command).render(&mut text).map(|()| text)
+        Man::new(command).source(concat!("tupelo ", env!("CARGO_PKG_VERSION"))).render(&mut text).map(|()| text)
     };
     let title = |subcommand: &Command| format!("tupelo-{}", subcommand.get_name());
     let Some(folder) = &args.out else {

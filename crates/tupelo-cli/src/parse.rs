@@ -128,6 +128,11 @@ impl FromStr for Entries {
 }
 
 impl Entries {
+    /// Whether the range begins after all of `count` entries.
+    pub(crate) fn is_after(self, count: u64) -> bool {
+        self.start.is_some_and(|start| u64::try_from(start).is_ok_and(|start| start > 0 && start >= count))
+    }
+
     /// The range in an ntuple with `count` entries, limited to them.
     pub(crate) fn of(self, count: u64) -> Range<u64> {
         let place = |position: i64| match u64::try_from(position) {

@@ -148,7 +148,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// A quotient of sizes with two digits: `3.80`.
 pub(crate) fn ratio(unpacked: u64, stored: u64) -> String {
-    format!("{:.2}", unpacked as f64 / stored.max(1) as f64)
+    let ratio = if unpacked == 0 && stored == 0 { 1.0 } else { unpacked as f64 / stored.max(1) as f64 };
+    format!("{ratio:.2}")
 }
 
 /// A part as a percentage: `8.9%`.

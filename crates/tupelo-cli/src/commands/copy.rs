@@ -383,7 +383,7 @@ fn copies(
         }
         chosen.tell(&job.table, console);
         // Checks the expressions before the output is created.
-        let read = args.condition.apply(chosen.read)?.entries(args.range.of(job.table.entries()));
+        let read = args.condition.apply(chosen.read)?.entries(args.range.of(job.table.entries(), console));
         args.how().check(&read)?;
         if read.schema_with_computed()?.fields.is_empty() && !job.table.schema().fields.is_empty() {
             let input = job.locations.first().map_or_else(String::new, Location::to_string);

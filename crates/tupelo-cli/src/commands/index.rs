@@ -1,7 +1,6 @@
 //! `tupelo index`: manifests for planning distributed reads, and zone maps.
 
 use std::io::Write;
-use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -54,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FIELDS", requires = "zone_maps")]
     bloom: Vec<Patterns>,
     /// Number of entries of a zone [default: 8192]
-    #[arg(long, value_name = "N", requires = "zone_maps")]
-    zone_entries: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", requires = "zone_maps", value_parser = clap::value_parser!(u64).range(1..))]
+    zone_entries: Option<u64>,
     #[command(flatten)]
     skipping: super::Skipping,
     #[command(flatten)]
@@ -94,12 +93,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// Adds zone maps to the ntuple of a location.
 fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), Failure> {
     let table = args.reading.open(location, None, console)?;
-    let path = table.ntuple()?.path().to_owned();
+    let refused = |e| Failure::from(e).with_hint("`tupelo import` writes a tree as an ntuple");
+    let path = table.ntuple().map_err(refused)?.path().to_owned();
     let patterns = |of: &'_ [Patterns]| of.iter().flat_map(|patterns| patterns.0.clone()).collect::<Vec<String>>();
+    let fields = if args.fields.is_empty() { vec!["*".to_owned()] } else { patterns(&args.fields) };
     let options = ZoneOptions::default()
-        .with_fields(patterns(&args.fields))
+        .with_fields(fields)
         .with_filters(patterns(&args.bloom))
-        .with_zone_entries(args.zone_entries.map_or(DEFAULT_ZONE_ENTRIES, NonZeroU64::get));
+        .with_zone_entries(args.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES));
     let file = Location { object: None, ..location.clone() };
     let ZonesWritten { fields, zones } = update(&file, |writer| {
         let mut progress = console.progress(&path, table.entries(), "entries");

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         for table in tables(&file, location)? {
             let table = table?;
             console.warn_of(&table);
-            let inspected = inspect_one(&file, &table, args)?;
+            let inspected = inspect_one(&file, &table, args, console)?;
             if args.json {
                 console.print_json("inspect", to_json(&inspected))?;
             } else if args.html.is_none() {
@@ -129,11 +129,11 @@ fn tables<'f>(
     Ok(names.into_iter().map(|name| file.table(name.as_deref()).map_err(|error| super::no_ntuple(error, location))))
 }
 
-fn inspect_one(file: &File, table: &Table, args: &Args) -> Result<Inspected, Failure> {
+fn inspect_one(file: &File, table: &Table, args: &Args, console: &Console) -> Result<Inspected, Failure> {
     let mut report = inspect(file, table)?;
     let query = match args.fields.is_empty() && args.range.is_whole() {
         true => None,
-        false => Some(args.fields.read(table, None)?.entries(args.range.of(table.entries())).explain()?),
+        false => Some(args.fields.read(table, None)?.entries(args.range.of(table.entries(), console)).explain()?),
     };
     let sampled = match args.read {
         true => Some(sample(table, &mut report, DEFAULT_SAMPLE_BYTES)?),

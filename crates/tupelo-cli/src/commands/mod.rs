@@ -364,7 +364,7 @@ impl Sources {
         (range, most): (&EntryRange, Option<u64>),
         console: &Console,
     ) -> Result<(Read, usize), Failure> {
-        let entries = range.of(table.entries());
+        let entries = range.of(table.entries(), console);
         let entries = entries.start..entries.end.min(entries.start.saturating_add(most.unwrap_or(u64::MAX)));
         let selecting = Selecting { entries: entries.clone(), ..Selecting::default() };
         let chosen = fields.select(table, Some(condition), &selecting)?;
@@ -486,9 +486,14 @@ impl EntryRange {
         self.entries.is_none()
     }
 
-    /// The range in `count` entries, limited to them.
-    fn of(&self, count: u64) -> Range<u64> {
-        self.entries.unwrap_or_default().of(count)
+    /// The range in `count` entries, limited to them. Warns if it begins after them.
+    fn of(&self, count: u64, console: &Console) -> Range<u64> {
+        let entries = self.entries.unwrap_or_default();
+        if entries.is_after(count) {
+            console
+                .warn(&format!("--entries selects nothing: there are only {}", crate::table::things(count, "entry")));
+        }
+        entries.of(count)
     }
 }
 

@@ -167,6 +167,17 @@ fn attribute_sets_are_listed() {
 }
 
 #[test]
+fn filters_are_added_to_zones_of_all_fields() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    tupelo(&["index", "--zone-maps", &file, "--bloom", "event"]).ok();
+    let again = tupelo(&["index", "--zone-maps", &file]).fails(0);
+    assert!(again.contains("has 0 new zones of "), "{again}");
+    let error = tupelo(&["index", "--zone-maps", &file, "--zone-entries", "0"]).fails(2);
+    assert!(error.contains("0 is not in 1.."), "{error}");
+}
+
+#[test]
 fn zone_maps_are_added_to_the_other_files_if_one_fails() {
     let place = Place::new();
     let (first, last, broken) = (place.b2hhh(), place.nanoaod(), place.path("broken.root"));

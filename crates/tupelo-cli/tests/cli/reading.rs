@@ -28,6 +28,17 @@ fn a_wrong_command_line_is_status_2() {
 }
 
 #[test]
+fn a_range_after_the_last_entry_is_told() {
+    let place = Place::new();
+    let (file, out) = (place.b2hhh(), place.path("out.root"));
+    for arguments in [vec!["dump", &file], vec!["copy", &file, "-o", &out], vec!["hist", &file, "H1_PX"]] {
+        let warning = tupelo(&[&arguments[..], &["--entries", "100000:"]].concat()).fails(0);
+        assert!(warning.contains("--entries selects nothing: there are only "), "{warning}");
+    }
+    assert_eq!(tupelo(&["count", &file, "--entries", ":0"]).fails(0), "");
+}
+
+#[test]
 fn errors_are_one_line_with_the_full_context() {
     let place = Place::new();
     let file = place.nanoaod();

@@ -355,6 +355,15 @@ fn real_trees_are_stored_as_recommended() {
             assert!((0.9..1.1).contains(&ratio), "{input} as {into}: {predicted} instead of {size}");
             std::fs::remove_file(written["file"].as_str().expect("a file")).expect("a file");
             covered += 1;
+            // Regression: baskets in the record of the tree counted as if they were not compressed.
+            let inspected = tupelo(&["inspect", &input, "--json"]).json();
+            let number = |value: &Value, name: &str| value[name].as_f64().expect("a number");
+            for present in document["present"].as_array().into_iter().flatten() {
+                let bytes = number(present, "entry_bytes");
+                assert!(bytes <= number(present, "entry_bytes_with_metadata"), "{input}");
+                // Branches that cannot be read have bytes, too.
+                assert!((1.0..1.05).contains(&(bytes / number(&inspected, "entry_bytes"))), "{input}: {bytes}");
+            }
         }
     }
     summarise("command-tuned", &format!("command: {covered} recommendations for real trees applied"));

@@ -279,10 +279,18 @@ pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, T
     builder.permissions(permissions);
     let prefix = temporary_prefix(name);
     builder.prefix(&prefix).rand_bytes(RANDOM_CHARS).suffix(TEMPORARY_END);
-    let (file, temporary) = builder.tempfile_in(directory)?.into_parts();
+    let (file, temporary) = builder.tempfile_in(directory).map_err(without_path)?.into_parts();
     // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
     let _ = file.try_lock();
     Ok((file, temporary))
+}
+
+/// The error without the name of the temporary file, which the user does not know.
+fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    }
 }
 
 /// Moves the finished file to the target, durably. An error of the kind [`ErrorKind::Changed`] says that another writer came

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
+use arrow_cast::cast;
+use arrow_schema::DataType;
 
 use super::functions::{self, NumberType, booleans};
 use super::reduce::{self, Reduction};
@@ -93,7 +95,8 @@ pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: 
             let lane = NumberType::of(&[a.clone(), b.clone()], what)?;
             let aligned = align(operands)?;
             let leaf = functions::choose(lane, &aligned.leaves, aligned.count)?;
-            Ok(aligned.operand(leaf))
+            let are_booleans = [a, b].iter().all(|operand| operand.kind() == value::Kind::Boolean);
+            Ok(aligned.operand(if are_booleans { cast(&leaf, &DataType::Boolean)? } else { leaf }))
         }
         (Kind::IsMissing, [Operand::Value(value)]) => Ok(Operand::Value(value.is_missing())),
         (Kind::IsMissing, _) => Ok(Operand::Literal(Literal::Boolean(false))),

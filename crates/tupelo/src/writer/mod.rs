@@ -43,6 +43,7 @@ pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES,
     ObjectOptions, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
+pub(crate) use self::records::check_name;
 use self::transfer::Transfer;
 pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, MoveOptions,

@@ -519,7 +519,7 @@ fn role(kind: &Kind) -> u16 {
 }
 
 /// Format specification, "Naming specification".
-pub(super) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid_argument("names must not be empty"));
     }

@@ -158,7 +158,7 @@ fn check_named(args: &Args, location: &Location) -> Result<(), Failure> {
 
 /// What is compared, and the number of fields that cannot be read. A field that only one side has need not be in the other.
 fn read(args: &Args, table: &Table, console: &Console) -> Result<(Read, usize), Failure> {
-    let entries = args.range.of(table.entries());
+    let entries = args.range.of(table.entries(), console);
     let selecting = Selecting { entries: entries.clone(), may_lack_fields: true, ..Selecting::default() };
     let chosen = args.fields.select(table, None, &selecting)?;
     chosen.tell(table, console);
@@ -213,7 +213,9 @@ fn fields_to_text(fields: &[FieldDifference], schemas: [&Schema; 2], prefix: &st
             FieldDifferenceKind::Types(own, other) => format!("field '{name}': types {own} and {other}\n"),
             FieldDifferenceKind::Values { entry, values } => {
                 let [own, other] = both_values(schemas, name, values)?.map(|value| cut(&value, MAX_VALUE));
-                format!("field '{name}': entry {entry}: {own} and {other}\n")
+                // As of NaN.
+                let bits = if own == other { ", which have different bits" } else { "" };
+                format!("field '{name}': entry {entry}: {own} and {other}{bits}\n")
             }
             _ => format!("field '{name}': differs\n"),
         };

@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (read, without_branch) = representable(chosen.read.clone(), &options)?;
     chosen.skipped.extend(without_branch);
     chosen.tell(table, console);
-    let read = args.condition.apply(read)?.entries(args.range.of(table.entries()));
+    let read = args.condition.apply(read)?.entries(args.range.of(table.entries(), console));
     let mut originals = OriginalTrees::of(&read);
     for location in locations.iter().filter(|_| table.is_of_trees()) {
         // Files that cannot be read were left out before.

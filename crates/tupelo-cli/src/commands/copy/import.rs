@@ -4,7 +4,6 @@ mod foreign;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -83,8 +82,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
     /// Of CSV and JSON lines, infer the types from the first N entries [default: 10000]
-    #[arg(long, value_name = "N")]
-    infer_rows: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    infer_rows: Option<u64>,
     /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
@@ -158,7 +157,7 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
     let selecting = Selecting { with_counters: true, ..Selecting::default() };
     let mut chosen = args.fields.select(table, None, &selecting)?;
     chosen.check_missing(table, "--exclude FIELDS leaves them out; or import the files one by one with --append")?;
-    let import = Import::new(chosen.read.clone().entries(args.range.of(table.entries())), &options)?;
+    let import = Import::new(chosen.read.clone().entries(args.range.of(table.entries(), console)), &options)?;
     chosen.skipped.extend_from_slice(import.skipped());
     chosen.tell(table, console);
     import.not_kept().iter().for_each(|what| console.warn(&format!("{place}: {what} is left out: ntuples have none")));

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         &Selecting { with_counters: true, ..Selecting::default() },
     )?;
     chosen.tell(&table, console);
-    let read = args.condition.apply(chosen.read)?.entries(args.range.of(table.entries()));
+    let read = args.condition.apply(chosen.read)?.entries(args.range.of(table.entries(), console));
     if read.schema_with_computed()?.fields.is_empty() {
         return Err(Failure::usage("no field is selected; select at least one"));
     }

@@ -32,7 +32,7 @@ pub(super) struct Baskets {
     #[arg(long, value_name = "SIZE")]
     basket_bytes: Option<Bytes>,
     /// Of trees: number of entries in a cluster, at whose end every branch begins another basket [default: as in the tree]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     auto_flush: Option<u64>,
     /// Of trees: codec of the branches that match, instead of that of --compression, such as 'Muon_*=lz4:4'; may be repeated
     #[arg(long, value_name = "BRANCHES=CODEC", value_parser = branch_codec)]
@@ -267,7 +267,7 @@ impl TreeHow<'_> {
             return Ok(None);
         }
         let table = self.chain(trees, reading, console)?;
-        let entries = self.range.of(table.entries());
+        let entries = self.range.of(table.entries(), console);
         if !self.condition.has_cut() {
             return Ok(Some(vec![entries]));
         }
@@ -290,7 +290,7 @@ impl TreeHow<'_> {
     /// What is read of trees whose entries are decoded.
     fn decoded(&self, trees: &[Location], reading: &Reading, console: &Console) -> Result<Chosen, Failure> {
         let table = self.chain(trees, reading, console)?;
-        let entries = self.range.of(table.entries());
+        let entries = self.range.of(table.entries(), console);
         let selecting = Selecting { entries: entries.clone(), with_counters: true, ..Selecting::default() };
         let mut chosen = self.fields.select(&table, Some(self.condition), &selecting)?;
         if self.missing == MissingBranches::Drop

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&one(&args.input, args.reading.storage()?)?, None, console)?;
-    let range = args.range.of(ntuple.entries());
+    let range = args.range.of(ntuple.entries(), console);
     let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
     let explanation = args.condition.apply(read)?.explain()?;
     if !args.json {

@@ -96,13 +96,17 @@ fn add_summary(report: &Report, words: &Words, text: &mut Text) {
 /// The sums, each with its name.
 pub(in super::super) fn summary(report: &Report, words: &Words) -> Vec<(String, String)> {
     let sums = &report.bytes;
-    let pages = format!(
+    let mut pages = format!(
         "{}: {} stored, {} unpacked, ratio {:.2}",
         things(report.pages, words.page),
         bytes(sums.stored_bytes),
         bytes(sums.unpacked_bytes),
         report.ratio
     );
+    let shared: u64 = report.columns.iter().map(|column| column.shared_pages).sum();
+    if shared > 0 {
+        pages += &format!("; {} more are pages of other columns", count(shared));
+    }
     let parts = [
         ("header", sums.header_bytes),
         ("footer", sums.footer_bytes),
@@ -114,11 +118,10 @@ pub(in super::super) fn summary(report: &Report, words: &Words) -> Vec<(String, 
         parts.iter().filter(|(_, size)| *size > 0).map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
     let metadata = format!("{} ({})", bytes(sums.metadata_bytes), parts.join(", "));
     let entry = format!("{:.1} B stored, {:.1} B with metadata", report.entry_bytes, report.entry_bytes_with_metadata);
-    let mut lines = vec![
-        (format!("{}s", capital(words.page)), pages),
-        ("Metadata".to_owned(), metadata),
-        ("An entry".to_owned(), entry),
-    ];
+    let mut lines = vec![(format!("{}s", capital(words.page)), pages), ("Metadata".to_owned(), metadata)];
+    if report.entries > 0 {
+        lines.push(("An entry".to_owned(), entry));
+    }
     let clusters = &report.clusters;
     if clusters.count > 0 {
         let what = format!(

@@ -144,6 +144,7 @@ fn items_are_computed_one_by_one_and_single_values_are_broadcast() {
         ("pair[1] - pair[0]", "1 1 1 1"),
         ("sum(pair)", "1 5 9 13"),
         ("where(good, run, -1)", "1 -1 3 3"),
+        ("where(good, run > 2, not good)", "false true true true"),
         ("where(pt > 25, pt, 0)", "[30.0, 0.0] [] [50.0] [0.0, 45.0, 0.0]"),
         ("hypot(pt, 0)", "[30.0, 20.0] [] [50.0] [5.0, 45.0, 10.0]"),
         ("name == 'c'", "false false true false"),

@@ -47,7 +47,8 @@ impl Default for ZoneOptions {
 }
 
 impl ZoneOptions {
-    /// The fields, as dotted paths or globs. By default all that are numbers or lists of numbers.
+    /// The fields, as dotted paths or globs. By default those with filters, or without any all that are numbers or lists of
+    /// numbers.
     #[must_use]
     pub fn with_fields<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Self {
         Self { fields: patterns.into_iter().map(Into::into).collect(), ..self }
@@ -92,7 +93,7 @@ pub fn write_zones(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<ZonesWritten>> {
     let ntuple = file.updated()?.0.ntuple(Some(path))?;
-    let known = ntuple.read_zones()?;
+    let known = ntuple.read_zones().map_err(|e| ntuple.context(e))?;
     let fields = chosen(&ntuple, options)?;
     if fields.is_empty() {
         return Ok(Some(ZonesWritten::default()));

@@ -19,6 +19,8 @@ const SMALL_CLUSTER_PART: u64 = 16;
 const TREE_CLUSTER_BYTES: u64 = 30_000_000;
 /// ROOT's limit of a cluster before compression (`RNTupleWriteOptions::SetMaxUnzippedClusterSize`).
 const LARGE_CLUSTER_BYTES: u64 = 1280 << 20;
+/// Whole ntuples and trees below this size are read in one request, whatever their pages are.
+const SMALL_OBJECT_BYTES: u64 = 8 << 10;
 /// Advice on a codec needs this part of all stored bytes.
 const CODEC_PART: f64 = 0.1;
 /// An uncompressed column is large from this size and this part of all stored bytes on.
@@ -153,7 +155,8 @@ fn groups(report: &Report) -> u64 {
 
 fn small_pages(report: &Report) -> Option<Advice> {
     let (median, per_group) = (median_page(report), report.pages as f64 / groups(report) as f64);
-    if report.pages == 0 || median >= SMALL_PAGE_BYTES || per_group < MIN_PAGES_PER_CLUSTER {
+    let is_small = report.bytes.stored_bytes < SMALL_OBJECT_BYTES;
+    if is_small || median >= SMALL_PAGE_BYTES || per_group < MIN_PAGES_PER_CLUSTER {
         return None;
     }
     let (page, column) = (page(report), column(report));
@@ -180,7 +183,8 @@ fn small_pages(report: &Report) -> Option<Advice> {
 
 fn small_requests(report: &Report) -> Option<Advice> {
     let bytes = report.bytes.stored_bytes / groups(report);
-    if report.store == Store::Local || report.clusters.count < 2 || bytes >= SMALL_GROUP_BYTES || report.pages == 0 {
+    let is_small = report.bytes.stored_bytes < SMALL_OBJECT_BYTES;
+    if report.store == Store::Local || report.clusters.count < 2 || bytes >= SMALL_GROUP_BYTES || is_small {
         return None;
     }
     let columns = columns(report);

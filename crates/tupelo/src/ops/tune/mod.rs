@@ -240,8 +240,13 @@ impl Measured {
         }
         let selected = selected_baskets(tree, &self.read)?;
         let (take, read_cpu) = self.present_reads(&selected, store, cores);
-        let sum = |which: usize| tree.metadata().branches.iter().filter_map(|branch| branch.bytes.get(which)).sum();
-        let sizes = Sizes { unpacked_bytes: sum(0), stored_bytes: sum(1) };
+        let branches = &tree.metadata().branches;
+        // What ROOT counted as stored also counts baskets in the record of the tree as if they were not compressed.
+        let stored = branches.iter().flat_map(|branch| &branch.baskets).map(|place| tree.stored_bytes(&place.stored));
+        let unpacked = branches.iter().map(|branch| branch.bytes[0]);
+        let [unpacked_bytes, stored_bytes] =
+            [unpacked.fold(0, u64::saturating_add), stored.fold(0, u64::saturating_add)];
+        let sizes = Sizes { unpacked_bytes, stored_bytes };
         let (clusters, memory_bytes) = (tree.clusters(), 0);
         let contents = Contents { sizes, clusters, memory_bytes, cpu: (0.0, read_cpu), take };
         Ok(Candidate::new(None, cost, contents, (store, cores)))

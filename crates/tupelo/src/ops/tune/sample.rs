@@ -19,7 +19,7 @@ use crate::ops::cost::{each_page, metadata_bytes, selected};
 use crate::ops::import::{Import, ImportOptions};
 use crate::reader::{File, Ntuple, Read, Tree};
 use crate::schema::{Field, Schema, escaped};
-use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions};
+use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, check_name};
 use crate::{Error, Result};
 
 /// The sample comes from this many clusters, spread over all.
@@ -85,9 +85,15 @@ impl Sample {
     /// The entries of all fields of an ntuple.
     pub(super) fn of_ntuple(read: &Read, ntuple: &Ntuple, pieces: &Pieces) -> Result<Self> {
         let all = ntuple.read_all().with_projected_sources();
+        let batches = pieces.batches(&all, NtupleWriter::BATCH_BYTES)?;
+        let schema = schema(&all.with_binary_strings(true))?;
+        // Other writers do not check names.
+        let check = |(_, field): &(_, &Field)| check_name(&field.name);
+        let refused = |e| Error::unsupported(format!("a sample cannot be written: {e}"));
+        schema.paths().iter().try_for_each(check).map_err(refused)?;
         Ok(Self {
-            batches: pieces.batches(&all, NtupleWriter::BATCH_BYTES)?,
-            schema: schema(&all.with_binary_strings(true))?,
+            batches,
+            schema,
             infos: ntuple.streamer_infos()?,
             extra: ntuple.descriptor().extra_type_info().to_vec(),
             paths: paths(read),

@@ -158,7 +158,7 @@ fn ntuple(file: &File, name: &str) -> Result<Ntuple, Failure> {
 impl Plan {
     fn new(args: &Args, format: Format, locations: &[Location], console: &Console) -> Result<Self, Failure> {
         let limits = Limits {
-            inferred: args.infer_rows.map_or(INFERRED_ENTRIES, Into::into),
+            inferred: args.infer_rows.map_or(INFERRED_ENTRIES, |rows| rows.try_into().unwrap_or(usize::MAX)),
             memory: args.reading.memory_budget.0,
             delimiter: args.delimiter,
         };
@@ -178,7 +178,7 @@ impl Plan {
         }
         let is_counted = inputs.iter().all(|input| input.file.entries().is_some());
         let known: u64 = inputs.iter().map(|input| input.entries).sum();
-        let range = if is_counted { args.range.of(known) } else { 0..u64::MAX };
+        let range = if is_counted { args.range.entries.unwrap_or_default().of(known) } else { 0..u64::MAX };
         let Chosen { columns, names, fields, .. } = chosen;
         let complete = |place: usize| {
             let column = columns.get(place).copied().unwrap_or(usize::MAX);
@@ -192,7 +192,7 @@ impl Plan {
         let mut plan = Self { inputs, columns, names, schema: Arc::new(schema), range };
         plan.survey(is_counted, console)?;
         let all = plan.inputs.iter().map(|input| input.entries).sum();
-        plan.range = args.range.of(all);
+        plan.range = args.range.of(all, console);
         Ok(plan)
     }
 
