@@ -102,6 +102,7 @@ def sql(rows: Queries, row: str) -> None:
 
         return average
 
+    of_many = f"DuckDB of {WIDE_COLUMNS} Arrow columns"
     times, answers = rows.compare(
         row,
         {
@@ -109,11 +110,12 @@ def sql(rows: Queries, row: str) -> None:
             "tupelo.sql": lambda: float(tupelo.sql(f"select avg(x7) from '{path}:wide'").fetchall()[0][0]),
             "DuckDB of dataset()": by_duckdb,
             "DuckDB of arrays()": of_arrow_columns(1),
-            f"DuckDB of {WIDE_COLUMNS} Arrow columns": of_arrow_columns(WIDE_COLUMNS),
+            of_many: of_arrow_columns(WIDE_COLUMNS),
         },
     )
-    for name in ("tupelo.sql", "DuckDB of dataset()"):
-        rows.target(row, times, name, "arrays", SQL_FACTOR)
+    rows.target(row, times, "tupelo.sql", "arrays", SQL_FACTOR)
+    # DuckDB plans a query of as many columns longer than the column is read.
+    rows.target(row, times, "DuckDB of dataset()", of_many, SQL_FACTOR)
     if not np.allclose(list(answers.values()), answers["arrays"], rtol=1e-12, atol=1e-15):
         rows.failed.append(f"{row}: different answers: {answers}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import random
 import statistics
 import subprocess
 import time
@@ -46,14 +47,16 @@ class Rows:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """The median seconds of each contestant, and what it returned last.
 
-        In each round all take turns; the first round does not count. The outputs are removed before each turn, so that
-        no time includes removing a file. ``seconds_of`` turns an answer and the measured seconds into the time that
-        counts.
+        In each round all take turns in another order, so that no contestant always finds the memory and the caches that
+        the same one leaves; the first round does not count. The outputs are removed before each turn, so that no time
+        includes removing a file. ``seconds_of`` turns an answer and the measured seconds into the time that counts.
         """
         times: dict[str, list[float]] = {name: [] for name in contestants}
         answers: dict[str, Any] = {}
         for number in range(self.options.repeat + 1):
-            for name in list(times):
+            order = list(times)
+            random.Random(number).shuffle(order)
+            for name in order:
                 for path in outputs:
                     path.unlink(missing_ok=True)
                 begin = time.perf_counter()

@@ -13,7 +13,7 @@ from ..fields import _select
 from ..fields._fields import Fields
 from .entry_batches import split_entry_numbers, with_entry_numbers
 
-_SMALLEST_BATCH_BYTES = 4 << 20
+_SMALLEST_BATCH_BYTES = 8 << 20
 _COLUMN_BYTES = 1 << 20
 """Bytes of a column in a batch, as long as the batch is not larger than others."""
 _FIRST_ROWS = 4096
