@@ -300,6 +300,18 @@ def test_values_that_are_too_far_apart_need_a_range(values: list[float]) -> None
     assert events.hist("x", range=(0, 10), bins=2).values().tolist() == [0, float(6.0 in values)]
 
 
+def test_all_histograms_together_are_limited(ntuple: tupelo.Ntuple) -> None:
+    many = {str(number): {"expressions": "x", "bins": 10**8, "range": (0, 1)} for number in range(2)}
+    with pytest.raises(tupelo.LimitError, match="histograms with 200000004 bins exceed the limit"):
+        ntuple.hist(many)
+
+
+@pytest.mark.parametrize("axis", [bh.axis.Boolean(), bh.axis.Integer(0, 5), bh.axis.StrCategory(["a"])])
+def test_axes_that_do_not_take_the_values_are_refused(ntuple: tupelo.Ntuple, axis: Any) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match="the histogram of 'x' does not take the values: "):
+        ntuple.hist("x", bins=axis)
+
+
 def test_unknown_fields_are_reported(ntuple: tupelo.Ntuple) -> None:
     with pytest.raises(tupelo.NotFoundError, match=r"jets\.pz"):
         ntuple.hist("jets.pz")

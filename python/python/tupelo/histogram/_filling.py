@@ -27,7 +27,7 @@ DEFAULT_STEP = "16 MiB"
 """Size in memory of a batch: larger batches take more memory and are not faster."""
 
 MAX_BINS = 2**27
-"""Maximum number of bins of a histogram over all axes: 1 GiB."""
+"""Maximum number of bins of all histograms of a call, over all axes: 1 GiB."""
 
 MAX_PARALLEL_FILLS = 8
 """Maximum number of histograms that are filled in parallel; more threads would only wait for data."""
@@ -213,7 +213,12 @@ class Request:
             _regular.fill(histogram, axes, values, [dimension.is_measured for dimension in dimensions], weight)
             return
         closed = [dimension.closed(one, axis) for dimension, one, axis in zip(dimensions, values, axes, strict=True)]
-        histogram.fill(*closed, **how)
+        try:
+            histogram.fill(*closed, **how)
+        except (TypeError, ValueError, RuntimeError) as error:
+            # Which values an axis takes is known to the library only.
+            text = f"the histogram of {', '.join(map(short_repr, self.expressions))} does not take the values: {error}"
+            raise InvalidArgumentError(text) from error
 
 
 @dataclass(frozen=True)
@@ -299,8 +304,7 @@ def _fill(requests: list[Request], reading: Reading, progress: Progress) -> list
             dimensions = _find_limits(requests, dimensions, reading, lambda done, _: tell(done, 2 * total))
             before = total
         axes = [[dimension.axis() for dimension in own] for own in dimensions]
-        for own in axes:
-            _check_bins(math.prod(axis.extent for axis in own))
+        _check_bins(sum(math.prod(axis.extent for axis in own) for own in axes))
 
         def fill_batch(histograms: list[Any], batch: Any) -> None:
             for request, own_dimensions, own_axes, histogram in zip(
@@ -498,7 +502,7 @@ def _bins(bins: Any, expression: str) -> Any:
 
 def _check_bins(number: int) -> None:
     if number > MAX_BINS:
-        raise LimitError(f"a histogram with {short_repr(number)} bins exceeds the limit of {MAX_BINS} bins; use fewer")
+        raise LimitError(f"histograms with {short_repr(number)} bins exceed the limit of {MAX_BINS} bins; use fewer")
 
 
 def _limits(limits: Any, expression: str) -> tuple[float, float] | None:
