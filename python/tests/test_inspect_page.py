@@ -135,8 +135,14 @@ def test_another_object_is_chosen(browser: chromium.Chromium, page: Path) -> Non
 def test_a_narrow_window_does_not_scroll_sideways(
     browser: chromium.Chromium, page: Path, tmp_path: Path, media: dict[str, str]
 ) -> None:
-    real = DATA / "atlas_daod_physlite_ntuple.root"
-    for shown in [page, inspect(f"{real}:EventData", tmp_path) if real.exists() else page]:
+    pages = [page]
+    # One object, and several whose names are listed.
+    for real, name in ("atlas_daod_physlite_ntuple.root", ":EventData"), ("atlas_daod_physlite_tree.root", ""):
+        if (DATA / real).exists():
+            folder = tmp_path / real
+            folder.mkdir()
+            pages.append(inspect(f"{DATA / real}{name}", folder))
+    for shown in pages:
         browser.open(shown, width=360, **media)
         assert browser.run("document.documentElement.scrollWidth") <= 360
         # What may be wider scrolls by itself, also by keyboard.

@@ -96,7 +96,11 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
     let refused = |e| Failure::from(e).with_hint("`tupelo import` writes a tree as an ntuple");
     let path = table.ntuple().map_err(refused)?.path().to_owned();
     let patterns = |of: &'_ [Patterns]| of.iter().flat_map(|patterns| patterns.0.clone()).collect::<Vec<String>>();
-    let fields = if args.fields.is_empty() { vec!["*".to_owned()] } else { patterns(&args.fields) };
+    let fields = match args.fields.is_empty() && !args.bloom.is_empty() {
+        // Not only those with filters.
+        true => vec!["*".to_owned()],
+        false => patterns(&args.fields),
+    };
     let options = ZoneOptions::default()
         .with_fields(fields)
         .with_filters(patterns(&args.bloom))
