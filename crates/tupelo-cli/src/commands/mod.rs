@@ -39,6 +39,7 @@ use crate::failure::Failure;
 use crate::help;
 use crate::inputs::{check_not_standard_output, repeated};
 use crate::parse::{Bytes, Entries};
+use crate::table::things;
 
 /// Options of all commands.
 #[derive(Debug, clap::Args)]
@@ -490,8 +491,7 @@ impl EntryRange {
     fn of(&self, count: u64, console: &Console) -> Range<u64> {
         let entries = self.entries.unwrap_or_default();
         if entries.is_after(count) {
-            console
-                .warn(&format!("--entries selects nothing: there are only {}", crate::table::things(count, "entry")));
+            console.warn(&format!("--entries selects nothing: there are only {}", things(count, "entry")));
         }
         entries.of(count)
     }

@@ -127,7 +127,7 @@ pub(crate) struct Target {
 pub(crate) enum Operand {
     /// Before the inputs.
     First,
-    /// There are no inputs.
+    /// The command takes no inputs.
     Only,
 }
 

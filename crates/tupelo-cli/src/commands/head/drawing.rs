@@ -168,6 +168,13 @@ fn share(value: f64, most: f64, log: bool) -> f64 {
     if share.is_finite() { share.min(1.0) } else { 0.0 }
 }
 
+/// Where a value is between two limits: 0 at the first, 1 at the second.
+fn position(value: f64, [low, high]: [f64; 2]) -> f64 {
+    // The width of the largest numbers overflows.
+    let scale = if (high - low).is_finite() { 1.0 } else { 0.5 };
+    (value * scale - low * scale) / (high * scale - low * scale)
+}
+
 /// A count with thousands, or a number with few digits.
 fn label(value: f64) -> String {
     let is_count = value.fract() == 0.0 && (0.0..MAX_EXACT).contains(&value);

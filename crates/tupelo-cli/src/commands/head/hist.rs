@@ -80,6 +80,8 @@ pub(in super::super) struct Histogram {
     not_finite: u64,
     /// Whether the highest value belongs to the last bin.
     has_end: bool,
+    /// Number of finite values.
+    values: u64,
     mean: f64,
     /// The sum of the squared differences from the mean.
     squares: f64,
@@ -89,7 +91,8 @@ impl Histogram {
     pub(in super::super) fn new(bins: usize, (low, high): (f64, f64), has_end: bool) -> Self {
         let scale = if ((high - low) * bins as f64).is_finite() { 1.0 } else { 0.5_f64.powi(20) };
         let (low, high, counts) = (low * scale, high * scale, vec![0; bins]);
-        Self { low, high, scale, counts, outside: [0; 2], not_finite: 0, has_end, mean: 0.0, squares: 0.0 }
+        let (outside, not_finite, values) = ([0; 2], 0, 0);
+        Self { low, high, scale, counts, outside, not_finite, has_end, values, mean: 0.0, squares: 0.0 }
     }
 
     pub(in super::super) fn fill(&mut self, value: f64) {
@@ -106,15 +109,11 @@ impl Histogram {
             let place = (scaled - self.low) / (self.high - self.low) * bins as f64;
             self.counts[(place as usize).min(bins - 1)] += 1;
         }
+        self.values += 1;
         // Welford's method, of halves: the difference of two finite values may overflow.
         let step = value / 2.0 - self.mean / 2.0;
-        self.mean += step / self.values() as f64 * 2.0;
+        self.mean += step / self.values as f64 * 2.0;
         self.squares += step * (value / 2.0 - self.mean / 2.0) * 4.0;
-    }
-
-    /// Number of finite values.
-    fn values(&self) -> u64 {
-        self.counts.iter().sum::<u64>() + self.outside[0] + self.outside[1]
     }
 
     fn edge(&self, bin: usize) -> f64 {
@@ -123,7 +122,7 @@ impl Histogram {
 
     /// The standard deviation of the finite values.
     fn deviation(&self) -> f64 {
-        (self.squares / self.values() as f64).sqrt()
+        (self.squares / self.values as f64).sqrt()
     }
 
     pub(in super::super) fn bars(&self) -> Bars {
@@ -133,7 +132,7 @@ impl Histogram {
 
     /// A line with its statistics.
     pub(in super::super) fn summary(&self) -> String {
-        let mut text = match self.values() {
+        let mut text = match self.values {
             0 => "no values".to_owned(),
             values => {
                 let [mean, deviation] = [self.mean, self.deviation()].map(number);
@@ -275,7 +274,7 @@ mod tests {
             histogram.fill(value);
         }
         assert_eq!((&histogram.counts[..], histogram.outside, histogram.not_finite), (&[2, 1, 0, 1][..], [1, 1], 2));
-        assert_eq!((histogram.values(), histogram.edge(3)), (6, 1.5));
+        assert_eq!((histogram.values, histogram.edge(3)), (6, 1.5));
         let mut closed = Histogram::new(4, (0.0, 2.0), true);
         closed.fill(2.0);
         assert_eq!((closed.counts[3], closed.outside), (1, [0, 0]));

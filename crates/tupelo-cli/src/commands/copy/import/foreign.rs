@@ -178,7 +178,7 @@ impl Plan {
         }
         let is_counted = inputs.iter().all(|input| input.file.entries().is_some());
         let known: u64 = inputs.iter().map(|input| input.entries).sum();
-        let range = if is_counted { args.range.entries.unwrap_or_default().of(known) } else { 0..u64::MAX };
+        let range = if is_counted { args.range.of(known, console) } else { 0..u64::MAX };
         let Chosen { columns, names, fields, .. } = chosen;
         let complete = |place: usize| {
             let column = columns.get(place).copied().unwrap_or(usize::MAX);
@@ -191,8 +191,10 @@ impl Plan {
         let schema = ArrowSchema::new(fields.into_iter().enumerate().map(settled).collect::<Vec<_>>());
         let mut plan = Self { inputs, columns, names, schema: Arc::new(schema), range };
         plan.survey(is_counted, console)?;
-        let all = plan.inputs.iter().map(|input| input.entries).sum();
-        plan.range = args.range.of(all, console);
+        if !is_counted {
+            let all = plan.inputs.iter().map(|input| input.entries).sum();
+            plan.range = args.range.of(all, console);
+        }
         Ok(plan)
     }
 

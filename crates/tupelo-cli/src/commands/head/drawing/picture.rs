@@ -1,6 +1,6 @@
 //! Plots as pictures with axes and labels.
 
-use super::{Bars, Grid, Plot, Points, label, limits, numbers, share};
+use super::{Bars, Grid, Plot, Points, label, limits, numbers, position, share};
 
 /// Size of a picture in pixels.
 pub(super) const SIZE: [usize; 2] = [800, 500];
@@ -57,15 +57,12 @@ struct Frame<S> {
 
 impl<S: Surface> Frame<S> {
     fn x(&self, value: f64) -> f64 {
-        let [low, high] = self.ranges[0];
-        // Of halves: the width of the largest numbers would overflow.
-        let part = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
-        MARGINS[0] + part.clamp(0.0, 1.0) * (SIZE[0] as f64 - MARGINS[0] - MARGINS[1])
+        MARGINS[0] + position(value, self.ranges[0]).clamp(0.0, 1.0) * (SIZE[0] as f64 - MARGINS[0] - MARGINS[1])
     }
 
     fn y(&self, value: f64) -> f64 {
-        let [low, high] = self.ranges[1];
-        let part = if self.log { share(value, high, true) } else { (value - low) / (high - low) };
+        let range = self.ranges[1];
+        let part = if self.log { share(value, range[1], true) } else { position(value, range) };
         self.height(part)
     }
 
