@@ -1,6 +1,7 @@
 """Shortening and escaping of values in messages."""
 
 import reprlib
+from collections.abc import Iterable
 
 from .. import _core
 
@@ -37,6 +38,15 @@ def short_repr(value: object) -> str:
         return f"{bytes(value[: MAX_CHARACTERS // 4])!r}... ({len(value)} bytes)"
     text = _REPR.repr(value)
     return text if len(text) <= 2 * MAX_CHARACTERS else f"{text[: 2 * MAX_CHARACTERS]}..."
+
+
+def quoted_names(names: Iterable[str]) -> str:
+    """Names in a message.
+
+    >>> quoted_names(["x", "X"])
+    "'x' and 'X'"
+    """
+    return " and ".join(map(short_repr, names))
 
 
 def printable(text: str) -> str:

@@ -9,16 +9,16 @@ from typing import Any
 
 from .. import _core
 from .._base import optional
-from .._base.checks import check_name, check_path, check_text
-from .._base.messages import short_repr
+from .._base.checks import check_name, check_text
+from .._base.messages import quoted_names, short_repr
 from ..errors import InvalidArgumentError, TupeloWarning, UnsupportedError
 from ..fields._select import escape_glob
 from ..ntuple._entries import Entries
 from ..ntuple._options import FileOptions, complete
-from ..reading._chain import open_chain
+from ..reading._chain import open_chain, warn_of_missing_fields
 from ..reading._file import File, package_frames
-from ..reading._opening import open
-from .variants import listed, not_read, variants_of, without_variants
+from ..reading._opening import is_pattern, open
+from .variants import not_read, variants_of, without_variants
 
 _MISSING_TABLE = re.compile(r"""Table with name (.+?) does not exist!|reading the file "(.+?)"$""", re.MULTILINE)
 """How DuckDB reports a table that it does not know, or a file."""
@@ -75,15 +75,14 @@ def sql(query: str, /, **tables: Any) -> Any:
     else:
         names = (node["table_name"] for node in _nodes(tree) if _is_table(node) and not node["schema_name"])
     files = {name: _open_table(name) for name in _root_files(names, tables)}
-    if tree is not None:
-        files = entries | files
-        if (words := _words(tree)) is not None:
-            for name, entry in files.items():
-                connection.register(name, _dataset(entry, words))
-            # For a name that does not exist, DuckDB suggests similar columns: it must see all of them.
-            with contextlib.suppress(duckdb.BinderException):
-                return connection.sql(query)
-    _register_all(connection, files, tree)
+    left = files if tree is None else entries | files
+    if (words := None if tree is None else _words(tree)) is not None:
+        for name, entry in left.items():
+            connection.register(name, _dataset(entry, words))
+        # For a name that does not exist, DuckDB suggests similar columns: it must see all of them.
+        with contextlib.suppress(duckdb.BinderException):
+            return connection.sql(query)
+    _register_all(connection, left, tree)
     try:
         return connection.sql(query)
     except (duckdb.CatalogException, duckdb.BinderException) as error:
@@ -225,8 +224,8 @@ def _dataset(table: Entries, words: set[str]) -> Any:
         exact = [name for name in same if name in words]
         if len(exact) != 1:
             raise UnsupportedError(
-                f"{table.file_path}: columns {listed(same)} are one name in SQL; use only one of them, spelled in "
-                f"this way; or select one: sql(query, events=ntuple.dataset([{same[-1]!r}]))"
+                f"{table.file_path}: columns {quoted_names(same)} are one name in SQL; use only one of them, "
+                f"spelled in this way; or select one: sql(query, events=ntuple.dataset([{same[-1]!r}]))"
             )
         names = [name for name in names if name not in same or name in exact]
     dataset = table.dataset([escape_glob(name) for name in names] or None)
@@ -242,7 +241,7 @@ def _register_all(connection: Any, entries: Mapping[str, Entries], tree: Any) ->
         dataset = table.dataset()
         for same in _one_in_sql(dataset.schema.names):
             warnings.warn(
-                f"{table.file_path}: columns {listed(same)} are one name in SQL, and DuckDB calls the second "
+                f"{table.file_path}: columns {quoted_names(same)} are one name in SQL, and DuckDB calls the second "
                 f"{short_repr(f'{same[1]}_1')}; name the columns in the query instead of '*'; or rename one: "
                 f"sql(query, events=ntuple.dataset(…, aliases={{'other': {same[1]!r}}}))",
                 TupeloWarning,
@@ -269,14 +268,10 @@ def _is_root_file(name: str) -> bool:
 
 
 def _open_table(name: str) -> Entries:
-    if _core.matching_files(_core.parse_location(check_path(name)).file, None):
+    if is_pattern(name, None):
         chain = open_chain(name, complete("sql", {}, FileOptions))
-        if (missing := chain._core.missing_fields()) is not None:
-            text = (
-                f"skipped the fields that some files lack: {missing}; to read them with missing values: "
-                "sql(query, events=tupelo.open(…, fields='union'))"
-            )
-            warnings.warn(text, TupeloWarning, stacklevel=package_frames())
+        advice = "to read them with missing values: sql(query, events=tupelo.open(…, fields='union'))"
+        warn_of_missing_fields(chain._core.missing_fields(), package_frames() + 1, advice)
         return chain
     opened = open(name)
     if isinstance(opened, File):

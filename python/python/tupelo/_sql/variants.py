@@ -1,11 +1,10 @@
 """Variants in SQL. DuckDB does not know the dense unions of Arrow."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
-from .._base.messages import short_repr
+from .._base.messages import quoted_names
 from .._queries.dataset import Dataset
 from ..errors import UnsupportedError
 
@@ -49,14 +48,6 @@ class _WithoutVariants(Dataset):
 def not_read(file_path: str, names: list[str]) -> UnsupportedError:
     """The error of a query that uses variants."""
     return UnsupportedError(
-        f"{file_path}: {listed(names)}: DuckDB does not read variants; leave them out: * exclude ({', '.join(names)})"
+        f"{file_path}: {quoted_names(names)}: DuckDB does not read variants; leave them out: "
+        f"* exclude ({', '.join(names)})"
     )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in a message.
-
-    >>> listed(["x", "X"])
-    "'x' and 'X'"
-    """
-    return " and ".join(map(short_repr, names))

@@ -35,10 +35,12 @@ def check_policy(fields: object) -> None:
         )
 
 
-def warn_of_missing_fields(missing: str | None, stacklevel: int) -> None:
+def warn_of_missing_fields(
+    missing: str | None, stacklevel: int, advice: str = "fields='union' reads them with missing values"
+) -> None:
     """Warns of fields that are not read because some files lack them."""
     if missing is not None:
-        text = f"skipped the fields that some files lack: {missing}; fields='union' reads them with missing values"
+        text = f"skipped the fields that some files lack: {missing}; {advice}"
         warnings.warn(text, TupeloWarning, stacklevel=stacklevel)
 
 

@@ -99,7 +99,7 @@ def open(
         )
         opened._warn()
         return opened
-    if _are_several(where) or _is_pattern(where, remote):
+    if _are_several(where) or is_pattern(where, remote):
         return _open_several(where, fields, page_checksums, budget, remote, {"metrics": metrics, "recover": recover})
     if isinstance(where, Mapping):
         ((file_path, inside),) = where.items()
@@ -130,7 +130,7 @@ def _are_several(where: object) -> bool:
     return not isinstance(where, str | bytes | os.PathLike) and isinstance(where, Iterable)
 
 
-def _is_pattern(where: object, remote: "_core.Storage | None") -> bool:
+def is_pattern(where: object, remote: "_core.Storage | None") -> bool:
     """Whether it is a pattern that matches files."""
     return isinstance(where, str) and bool(_core.matching_files(_core.parse_location(check_path(where)).file, remote))
 
