@@ -17,14 +17,25 @@ const TASKS_AHEAD: usize = 4;
 /// one that no other thread has begun by then.
 pub(crate) struct Ahead<I: Iterator, R> {
     tasks: I,
-    work: Arc<dyn Fn(I::Item) -> Result<R> + Send + Sync>,
+    work: Work<I::Item, R>,
     running: VecDeque<Running<I::Item, R>>,
 }
 
+type Work<T, R> = Arc<dyn Fn(T) -> Result<R> + Send + Sync>;
+
+/// A task with its work until a thread begins it. The job that waits in the pool, perhaps for long, keeps nothing else: the
+/// work may hold a file open.
+type NotBegun<T, R> = Arc<Mutex<Option<(T, Work<T, R>)>>>;
+
 struct Running<T, R> {
-    /// The task until a thread begins it.
-    task: Arc<Mutex<Option<T>>>,
+    task: NotBegun<T, R>,
     done: Spawned<Option<Result<R>>>,
+}
+
+impl<I: Iterator, R> Drop for Ahead<I, R> {
+    fn drop(&mut self) {
+        self.running.iter().for_each(|running| drop(lock(&running.task).take()));
+    }
 }
 
 impl<I: Iterator, R> Ahead<I, R> {
@@ -45,17 +56,17 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
         while self.running.len() < TASKS_AHEAD
             && let Some(task) = self.tasks.next()
         {
-            let task = Arc::new(Mutex::new(Some(task)));
-            let (work, flag, own) = (Arc::clone(&self.work), flag.clone(), Arc::clone(&task));
+            let task = Arc::new(Mutex::new(Some((task, Arc::clone(&self.work)))));
+            let (flag, own) = (flag.clone(), Arc::clone(&task));
             let take = move || lock(&own).take();
-            let run = move || take().map(|task| with_flag(flag, || work(task)));
+            let run = move || take().map(|(task, work)| with_flag(flag, || work(task)));
             self.running.push_back(Running { task, done: begin(&pool, run) });
         }
         let Running { task, done } = self.running.pop_front()?;
         // In the condition, the lock would be held while the task runs.
         let not_begun = lock(&task).take();
         match not_begun {
-            Some(task) => Some((self.work)(task)),
+            Some((task, work)) => Some(work(task)),
             None => Some(done.wait().flatten().unwrap_or_else(|| Err(thread_failed()))),
         }
     }
@@ -149,9 +160,8 @@ mod tests {
         assert_eq!(failing.take_while(Result::is_ok).count(), 7);
     }
 
-    /// Other threads may be busy for long.
-    #[test]
-    fn tasks_that_no_other_thread_begins_run_on_the_calling_thread() {
+    /// Runs a test while all threads of the pool wait.
+    fn while_others_are_busy(test: impl FnOnce()) {
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let hold = |_| {
@@ -159,9 +169,31 @@ mod tests {
             spawn(move || lock(&held).recv().is_err())
         };
         let busy: Vec<_> = (0..threads()).filter_map(hold).collect();
-        let by: Vec<_> = Ahead::new(0..20, |_| Ok(thread::current().id())).collect::<Result<_>>().unwrap();
+        test();
         drop(release);
-        assert_eq!(by, vec![thread::current().id(); 20]);
         assert!(busy.into_iter().all(|thread| thread.wait() == Some(true)));
+    }
+
+    /// Other threads may be busy for long.
+    #[test]
+    fn tasks_that_no_other_thread_begins_run_on_the_calling_thread() {
+        while_others_are_busy(|| {
+            let by: Vec<_> = Ahead::new(0..20, |_| Ok(thread::current().id())).collect::<Result<_>>().unwrap();
+            assert_eq!(by, vec![thread::current().id(); 20]);
+        });
+    }
+
+    /// Regression: the file of each merged ntuple stayed open as long as the threads of the pool were busy.
+    #[test]
+    fn tasks_that_no_other_thread_begins_keep_nothing() {
+        while_others_are_busy(|| {
+            let file = Arc::new(());
+            for wanted in [0, 3, 20] {
+                let own = Arc::clone(&file);
+                let ahead = Ahead::new(0..20, move |_| Ok(Arc::strong_count(&own)));
+                assert_eq!(ahead.take(wanted).map(Result::unwrap).collect::<Vec<_>>(), vec![2; wanted]);
+                assert_eq!(Arc::strong_count(&file), 1);
+            }
+        });
     }
 }
