@@ -98,7 +98,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 .PHONY: check test test-engines lint format fuzz mutants nightly big test-daos clean help
 test: announce-test begin lint servers test-rust build stubs docs-site test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
-test-engines: package $(VENV)/.stamp-engines ## Spark and Ray started for real, after `make test`; Spark needs Java
+test-engines: package $(VENV)/.stamp-engines ## Spark and Ray started for real, DataFusion and Ibis, after `make test`; Spark needs Java
 	$(say) 'tests: engines'
 	$(run) pytest $(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. python/engines
 
@@ -261,7 +261,7 @@ $(VENV)/.stamp-rivals: bench/requirements.txt $(VENV)/.stamp-requirements
 	touch $@
 
 $(VENV)/.stamp-engines: python/requirements-engines.txt $(VENV)/.stamp-packages
-	$(run) 'installing Spark and Ray' $(pip_install) --requirement $<
+	$(run) 'installing Spark, Ray, DataFusion and Ibis' $(pip_install) --requirement $<
 	touch $@
 
 # By itself, so that nothing else is resolved to a pre-release. It may fail, and is then tried again the next time.

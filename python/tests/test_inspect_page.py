@@ -73,6 +73,18 @@ def test_tables_are_sorted_and_filtered_by_keyboard(browser: chromium.Chromium, 
         browser.press(letter)
     rows = "[...document.querySelectorAll('#fields tbody tr th')].map((row) => row.textContent)"
     assert browser.run(rows) == ["Muon_42"]
+    browser.events.clear()
+    for pattern, expected in (
+        ("muon_?", [f"Muon_{number}" for number in range(9, -1, -1)]),
+        ("*_1*1", ["Muon_11"]),
+        ("muon_{3[!1-9],5}", ["Muon_5", "Muon_30"]),
+        ("muon_[6", []),
+        ("uon_4*", []),
+    ):
+        filtered = f"input.value = {pattern!r}; input.dispatchEvent(new Event('input'))"
+        browser.run(f"(() => {{ const input = document.querySelector('#fields input'); {filtered} }})()")
+        assert browser.run(rows) == expected
+    assert browser.complaints() == []
 
 
 def test_attribute_sets_have_a_table(browser: chromium.Chromium, page: Path, tmp_path: Path) -> None:

@@ -542,17 +542,32 @@
     return rows;
   }
 
+  // Whether a filter shows a text that contains it, or that its wildcards match: those of `--fields`. Null for no filter.
+  function matcher(wanted) {
+    if (!wanted) return null;
+    const special = { '*': '.*', '?': '.', '{': '(?:', '}': ')', ',': '|' };
+    const escaped = (it) => (it.length > 1 ? it.replaceAll('\\', '\\\\').replace('[!', '[^') : special[it] ?? `\\${it}`);
+    const pattern = wanted.replace(/\[!?[^\]]+\]|[^\w\s]/g, escaped);
+    let whole = null;
+    try {
+      whole = new RegExp(`^(?:${pattern})$`, 's');
+    } catch {
+      // It is incomplete.
+    }
+    return (text) => text.includes(wanted) || whole?.test(text);
+  }
+
   // `columns`: head, key or function that gives the value, function that shows it; numbers are sorted from the largest on.
   function grid(id, name, rows, columns, sorted) {
-    let [order, up, shown, wanted] = [sorted, false, STEP, ''];
+    let [order, up, shown, isWanted] = [sorted, false, STEP, null];
     const body = el('tbody');
     const status = el('span', { class: 'dim', role: 'status' });
     const more = el('button', { type: 'button', class: 'more', onclick: () => { shown += STEP * 4; list(); } }, 'Show more');
     const isNumber = (column) => rows.length > 0 && typeof column.value(rows[0]) === 'number';
     const heads = columns.map((column, index) => el('th', { scope: 'col', class: isNumber(column) ? 'number' : '' },
       el('button', { type: 'button', onclick: () => sort(index) }, column.head, el('span', { 'aria-hidden': 'true' }))));
-    const texts = rows.map((row) => columns.map((column) => column.value(row)).filter((value) => typeof value === 'string').join('\n').toLowerCase());
-    const filter = el('input', { type: 'search', id: `${id}-filter`, autocomplete: 'off', spellcheck: 'false', oninput: () => { wanted = filter.value.trim().toLowerCase(); shown = STEP; list(); } });
+    const texts = rows.map((row) => columns.map((column) => column.value(row)).filter((value) => typeof value === 'string').map((text) => text.toLowerCase()));
+    const filter = el('input', { type: 'search', id: `${id}-filter`, autocomplete: 'off', spellcheck: 'false', oninput: () => { isWanted = matcher(filter.value.trim().toLowerCase()); shown = STEP; list(); } });
     function sort(index) {
       up = index === order ? !up : !isNumber(columns[index]);
       order = index;
@@ -564,7 +579,7 @@
         if (direction) head.setAttribute('aria-sort', direction); else head.removeAttribute('aria-sort');
         head.querySelector('span').textContent = direction ? (up ? ' ▲' : ' ▼') : '';
       });
-      const found = rows.map((row, index) => index).filter((index) => !wanted || texts[index].includes(wanted));
+      const found = rows.map((row, index) => index).filter((index) => !isWanted || texts[index].some(isWanted));
       const { value } = columns[order];
       const keys = new Map(found.map((index) => [index, value(rows[index])]));
       found.sort((a, b) => {
