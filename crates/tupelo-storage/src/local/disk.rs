@@ -6,6 +6,7 @@ use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::time::SystemTime;
 
 use super::positioned::Positioned;
+use super::writeback::Writeback;
 
 /// An open file of a [`FileSink`](super::FileSink). Every method is one system call, which may be interrupted and may
 /// write fewer bytes than given; the sink repeats it.
@@ -74,6 +75,7 @@ impl Drop for Locked {
 pub(super) struct LocalDisk {
     file: Positioned,
     process: u32,
+    writeback: Writeback,
     /// Length and time of the last change when the file was opened or last synced.
     settled: Option<(u64, SystemTime)>,
 }
@@ -81,7 +83,7 @@ pub(super) struct LocalDisk {
 impl LocalDisk {
     pub(super) fn new(file: File) -> Self {
         let settled = state(&file);
-        Self { file: Positioned::new(file), process: std::process::id(), settled }
+        Self { file: Positioned::new(file), process: std::process::id(), writeback: Writeback::default(), settled }
     }
 }
 
@@ -99,7 +101,9 @@ impl Drop for LocalDisk {
 
 impl Disk for LocalDisk {
     fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.file.file().write_vectored(pieces)
+        let count = self.file.file().write_vectored(pieces)?;
+        self.writeback.appended(count, self.file.file());
+        Ok(count)
     }
 
     fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {

@@ -13,6 +13,7 @@ mod spool;
 mod target;
 mod temporary;
 mod text;
+mod writeback;
 
 pub use disk::Disk;
 pub use folder::names_in;
