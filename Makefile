@@ -98,7 +98,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 .PHONY: check test test-engines lint format fuzz mutants nightly big test-daos clean help
 test: announce-test begin lint servers test-rust build stubs docs-site test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
-test-engines: package $(VENV)/.stamp-engines ## Spark and Ray started for real, DataFusion and Ibis, after `make test`; Spark needs Java
+test-engines: package $(VENV)/.stamp-engines ## Spark, Ray, DataFusion and Ibis for real, after `make test`; Spark needs Java
 	$(say) 'tests: engines'
 	$(run) pytest $(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. python/engines
 

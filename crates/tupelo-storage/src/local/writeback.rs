@@ -1,8 +1,8 @@
-//! The system begins to store what is written to a file before the file is synced: it does so while the next bytes are made.
+//! Writeback: the system begins to store a file on its disk while more is appended, so that the sync at the end waits for less.
 
 use std::fs::File;
 
-/// Bytes that are appended until the system begins to store them.
+/// Number of appended bytes after which writeback begins.
 const WRITEBACK_BYTES: usize = 8 << 20;
 
 /// Counts what is appended to a file.
@@ -12,7 +12,7 @@ pub(super) struct Writeback {
 }
 
 impl Writeback {
-    /// Notes that `count` bytes were appended, and lets the system begin where they are many.
+    /// Counts appended bytes, and begins the writeback of the file when they are many.
     pub(super) fn appended(&mut self, count: usize, file: &File) {
         self.waiting_bytes += count;
         if self.waiting_bytes >= WRITEBACK_BYTES {
@@ -22,13 +22,13 @@ impl Writeback {
     }
 }
 
-/// A hint: the sync of the file reports what fails.
+/// Begins the writeback, without waiting for it. The sync of the file reports what fails.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "neither the standard library nor rustix has this system call")]
 fn begin(file: &File) {
     use std::os::fd::AsRawFd;
 
-    // All bytes from the first on; those that are being stored are passed over.
+    // From the first byte to the end: the system knows which bytes it has not begun to store.
     let (first, to_the_end) = (0, 0);
     // SAFETY: the call gets a descriptor, which is open as long as the file, and no memory.
     unsafe { libc::sync_file_range(file.as_raw_fd(), first, to_the_end, libc::SYNC_FILE_RANGE_WRITE) };

@@ -17,18 +17,16 @@ const TASKS_AHEAD: usize = 4;
 /// one that no other thread has begun by then.
 pub(crate) struct Ahead<I: Iterator, R> {
     tasks: I,
-    work: Work<I::Item, R>,
-    running: VecDeque<Running<I::Item, R>>,
+    work: Arc<dyn Fn(I::Item) -> Result<R> + Send + Sync>,
+    running: VecDeque<Running<R>>,
 }
 
-type Work<T, R> = Arc<dyn Fn(T) -> Result<R> + Send + Sync>;
+/// A task until a thread begins it. The job that waits in the pool, perhaps for long, keeps nothing else: the task may hold a
+/// file open.
+type NotBegun<R> = Arc<Mutex<Option<Box<dyn FnOnce() -> Result<R> + Send>>>>;
 
-/// A task with its work until a thread begins it. The job that waits in the pool, perhaps for long, keeps nothing else: the
-/// work may hold a file open.
-type NotBegun<T, R> = Arc<Mutex<Option<(T, Work<T, R>)>>>;
-
-struct Running<T, R> {
-    task: NotBegun<T, R>,
+struct Running<R> {
+    task: NotBegun<R>,
     done: Spawned<Option<Result<R>>>,
 }
 
@@ -56,17 +54,18 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Ahead<I,
         while self.running.len() < TASKS_AHEAD
             && let Some(task) = self.tasks.next()
         {
-            let task = Arc::new(Mutex::new(Some((task, Arc::clone(&self.work)))));
+            let work = Arc::clone(&self.work);
+            let task: NotBegun<R> = Arc::new(Mutex::new(Some(Box::new(move || work(task)))));
             let (flag, own) = (flag.clone(), Arc::clone(&task));
             let take = move || lock(&own).take();
-            let run = move || take().map(|(task, work)| with_flag(flag, || work(task)));
+            let run = move || take().map(|task| with_flag(flag, task));
             self.running.push_back(Running { task, done: begin(&pool, run) });
         }
         let Running { task, done } = self.running.pop_front()?;
         // In the condition, the lock would be held while the task runs.
         let not_begun = lock(&task).take();
         match not_begun {
-            Some((task, work)) => Some(work(task)),
+            Some(task) => Some(task()),
             None => Some(done.wait().flatten().unwrap_or_else(|| Err(thread_failed()))),
         }
     }
