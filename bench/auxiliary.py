@@ -22,7 +22,7 @@ import numpy as np
 import tupelo
 import tupelo.xaod
 
-from .machine import DATA, PROJECT, cores, finish, machine
+from .machine import DATA, JOB_SECONDS, PROJECT, cores, finish, machine
 from .rivals.root_rival import load_root
 from .turns import Rows
 
@@ -34,7 +34,6 @@ TYPES = ["float", "std::int32_t", "std::uint32_t", "std::uint8_t"]
 ROWS = {"aux-order": {}, "aux-random": {"selectEntriesRandomly": True, "nEntries": 8, "nWarmupEntries": 8}}
 """Options of the rows: all entries in order, and eight that the published seed draws."""
 ORDER_FACTOR, RANDOM_FACTOR, TREE_FACTOR = 5.0, 10.0, 2.0
-JOB_SECONDS = 900
 
 
 def made(rows: Rows) -> tuple[Path, Path]:

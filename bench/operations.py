@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .machine import DATA, MEMORY_DISK, cores, finish, machine
-from .turns import Rows
+from .machine import DATA, JOB_SECONDS, MEMORY_DISK, cores, finish, machine
+from .turns import Rows, run_program
 
 FILES = 8
 """Inputs of the merge."""
@@ -38,7 +38,6 @@ TAKE_SIZES = {"as written": [], "for single entries": ["--page-bytes", "16KiB", 
 """How the events are written that `take` reads: with the options that `tupelo tune --takes` recommends, too."""
 ALL_THREADS, ONE_THREAD = "Tupelo", "Tupelo, one thread"
 CAT_FACTOR, HADD_FACTOR, DIFF_FACTOR = 0.9, 3.0, 0.5
-JOB_SECONDS = 900
 
 MERGER = """
 import sys, ROOT
@@ -64,7 +63,7 @@ class Operations(Rows):
     def run(self, *arguments: str, threads: int = 1) -> None:
         """One call of the command."""
         command = [self.tupelo, "--quiet", "--threads", str(threads), *arguments]
-        subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
+        run_program(command, stdout=subprocess.DEVNULL)
 
     def compare(
         self, row: str, size: int, contestants: dict[str, Callable[[], float | None]], outputs: Sequence[Path] = ()
@@ -86,7 +85,7 @@ def parts(rows: Operations, events: int) -> list[Path]:
 def concatenate(inputs: list[Path], out: Path) -> None:
     """What `cat` does, by its own program."""
     with open(out, "wb") as target:
-        subprocess.run(["cat", *map(str, inputs)], check=True, stdout=target)
+        run_program(["cat", *map(str, inputs)], stdout=target)
 
 
 def hadd(inputs: list[Path], out: Path) -> None:
@@ -95,7 +94,7 @@ def hadd(inputs: list[Path], out: Path) -> None:
     inside = root and root.origin and Path(root.origin).with_name("bin") / "hadd"
     program = inside if inside and inside.exists() else "hadd"
     command = [str(program), "-v", "0", "-f", "-ff", str(out), *map(str, inputs)]
-    subprocess.run(command, check=True, capture_output=True, timeout=JOB_SECONDS)
+    run_program(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def started_merger(inputs: list[Path], out: Path) -> float:

@@ -7,11 +7,11 @@ differ or a contestant fails, not if a target is missed.
 from __future__ import annotations
 
 import argparse
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import tupelo
 
 from .machine import DATA, cores, finish, machine
 from .rivals.root_rival import load_root
-from .turns import Rows
+from .turns import Rows, run_program
 
 WIDE_COLUMNS, WIDE_ENTRIES = 1500, {"query-sql": 5_000_000, "query-sql-small": 1_000_000}
 """As in a file of NanoAOD. Reading one column takes some 40 ms and 10 ms."""
@@ -36,7 +36,6 @@ WEIGHT = "H1_ProbK"
 BINS, LOWEST, HIGHEST = 100, -5000.0, 5000.0
 SQL_FACTOR, READING_FACTOR, DATAFRAME_FACTOR, ZONES_FACTOR = 1 / 1.3, 1 / 1.5, 5.0, 20.0
 INSPECT_SECONDS, INSPECT_BYTES = 2.0, 3_000_000
-JOB_SECONDS = 900
 
 DATAFRAME = """
 #include <ROOT/RDataFrame.hxx>
@@ -167,7 +166,7 @@ def zones(rows: Queries) -> None:
             with tupelo.recreate(path) as file:
                 file["Events"] = {"run": np.arange(entries) // 1000, "x": number}
         command = [str(rows.options.binaries / "tupelo"), "--quiet", "index", "--zone-maps", f"{paths['zones']}:Events"]
-        subprocess.run([*command, "--fields", "run"], check=True, timeout=JOB_SECONDS)
+        run_program([*command, "--fields", "run"])
     wanted = rows.options.events // 500
 
     def kept(path: Path) -> Callable[[], Any]:
@@ -190,7 +189,7 @@ def inspect(rows: Queries) -> None:
 
     def made() -> None:
         page.unlink(missing_ok=True)
-        subprocess.run(command, check=True, timeout=JOB_SECONDS, stdout=subprocess.DEVNULL)
+        run_program(command, stdout=DEVNULL)
 
     times, _ = rows.compare("query-inspect", {"tupelo inspect --html": made})
     seconds, size = times["tupelo inspect --html"], page.stat().st_size

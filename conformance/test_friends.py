@@ -101,3 +101,12 @@ def test_friends_are_joined_as_in_root(values: list[list[float]], tmp_path: Path
     refused = subprocess.run(command, check=False, capture_output=True, text=True)
     assert refused.returncode == 1
     assert f"friend 'm' of {alone}" in refused.stderr
+
+
+def test_commands_without_friends_say_how_to_join_them(values: list[list[float]], tmp_path: Path) -> None:
+    place = f"{FOLDER}/a.root:events"
+    commands = [["import", place, "-o", f"{tmp_path}/a.root"], ["join", f"{tmp_path}/b.root", place]]
+    for command in commands:
+        done = subprocess.run([str(TUPELO), *command], check=False, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"`tupelo join OUT {place} --friends`" in done.stderr

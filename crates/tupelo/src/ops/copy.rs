@@ -19,6 +19,7 @@ pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
 use super::import::{ClassNames, batch_of, imported, relabelled, representable, without_referenced};
 use crate::plan::Continuity;
+use crate::pool::{self, Spawned};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
@@ -264,8 +265,18 @@ impl<'f> Copier<'f> {
         let range = read.range();
         let (mut done, mut next, mut keeps_pages) = (range.start, range.start, self.how.pages == Pages::Keep);
         let mut continuity = Continuity::default();
+        // The next cluster is listed, and its file opened, while the pages of one are written.
+        let list_ahead = |from: u64| {
+            let (read, order, entries) = (read.clone(), order.to_vec(), from..range.end);
+            let is_ahead = !entries.is_empty() && pool::is_concurrent();
+            if is_ahead { pool::spawn_waiting(move || read.sealed(&order, &entries)) } else { None }
+        };
+        let mut listed = None;
         while keeps_pages && next < range.end {
-            let Sealed { end, cluster, missing, elements } = read.sealed(order, &(next..range.end))?;
+            let sealed = listed.take().and_then(Spawned::wait);
+            let Sealed { end, cluster, missing, elements } =
+                sealed.unwrap_or_else(|| read.sealed(order, &(next..range.end)))?;
+            listed = list_ahead(end);
             let (number, elements) = elements;
             for (column, elements) in elements {
                 continuity.go_on(number, column, elements).map_err(|error| read.context(error))?;

@@ -19,6 +19,7 @@ use super::super::fields::skipped_to_json;
 use super::super::{Selecting, SkipUnreadable, policy, warn_of_repeated};
 use super::choices::{Carrying, Renaming};
 use super::jobs::{Job, JobSearch};
+use super::join::tell_friends;
 use super::operands::{Operands, Skipping, check_report};
 use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::{Console, Output, Pending, Progress};
@@ -161,6 +162,7 @@ fn planned(args: &Args, job: Job, console: &Console) -> Result<Imported, Failure
     chosen.skipped.extend_from_slice(import.skipped());
     chosen.tell(table, console);
     import.not_kept().iter().for_each(|what| console.warn(&format!("{place}: {what} is left out: ntuples have none")));
+    tell_friends(table, console);
     tell_renamed(&place, import.renamed(), console);
     Ok(Imported { name: job.name, import, skipped: chosen.skipped })
 }

@@ -87,6 +87,14 @@ impl From<WhatUnmatched> for Unmatched {
     }
 }
 
+/// Says how to join the friends of a tree that are not joined.
+pub(super) fn tell_friends(table: &Table, console: &Console) {
+    if table.tree().is_some_and(|tree| !tree.friends().is_empty()) {
+        let place = format!("{}:{}", table.file_name(), table.path());
+        console.note(&format!("{place} has friends; `tupelo join OUT {place} --friends` joins their fields"));
+    }
+}
+
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.reading.storage()?;
     let to = args.target.locate(&args.output, args.inputs.first().map(String::as_str))?;
@@ -102,6 +110,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let found = find(std::slice::from_ref(input), storage)?;
         let table = args.reading.chain(&found, policy(false), what, &args.skipping, console)?;
         args.skipping.finish(found.len(), console)?;
+        if !args.friends {
+            tell_friends(&table, console);
+        }
         let prefix = if number == 0 { None } else { prefixes.next() };
         tables.push((prefix.cloned().unwrap_or_default(), table));
         locations.extend(found);
