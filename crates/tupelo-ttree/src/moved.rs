@@ -78,6 +78,17 @@ impl MovableTree {
         Ok(Self { tree, traced, branches, kept, stored })
     }
 
+    /// The layouts of ROOT's own classes in the record that the streamer info of the file lacks.
+    pub fn known_layouts(&self, infos: &StreamerInfos) -> StreamerInfos {
+        let mut found = StreamerInfos::default();
+        for object in self.traced.objects.iter().filter(|object| infos.spelling(&object.class_name).is_none()) {
+            if let Some(info) = StreamerInfos::known().find(&object.class_name, object.version) {
+                found.push(info.as_ref().clone());
+            }
+        }
+        found
+    }
+
     /// Keeps only the chosen branches, with all of their parts, what they are part of, and their counters.
     ///
     /// # Errors

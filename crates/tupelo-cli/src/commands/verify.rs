@@ -57,8 +57,8 @@ pub(crate) struct Args {
     /// Clusters whose pages can all be read are copied as they are stored, with attribute sets and metadata; of a tree, the
     /// entries whose baskets can all be read. If at least half of the entries would be lost, the fields or branches with the
     /// most damaged entries are left out instead. Each range of entries that is lost is printed as one line, with the fields or
-    /// branches that are damaged there, and each field or branch that is left out. Other objects of the file are not copied: a
-    /// warning names them. Exit status: 0 if nothing is lost, 1 otherwise.
+    /// branches that are damaged there, and each field or branch that is left out. The file is read as with
+    /// --recover. Other objects of the file are not copied: a warning names them. Exit status: 0 if nothing is lost, 1 otherwise.
     #[arg(long, value_name = "OUT", conflicts_with_all = ["repair", "strict", "deep"])]
     salvage: Option<String>,
     /// With --salvage, replace OUT if it exists

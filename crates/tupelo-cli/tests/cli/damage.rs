@@ -437,6 +437,28 @@ fn branches_are_left_out_where_most_entries_would_be_lost() {
     assert!(both.status == Some(1) && !both.stderr.contains("not salvaged"), "{}", both.stderr);
 }
 
+/// Defect: nothing of a tree was salvaged if the streamer info of its file was damaged.
+#[test]
+fn a_tree_without_readable_streamer_info_is_salvaged() {
+    let place = Place::new();
+    let [tree, intact, out] = ["tree.root", "intact.root", "saved.root"].map(|name| place.path(name));
+    tupelo(&["export", &place.b2hhh(), &intact]).ok();
+    std::fs::copy(&intact, &tree).expect("a copy");
+    let regions = tupelo(&["layout", &tree, "--json"]).json()["regions"].clone();
+    let mut regions = regions.as_array().expect("regions").iter();
+    let info = regions.find(|region| region["name"] == json!("StreamerInfo")).expect("streamer info");
+    damage(&tree, number(info, "offset") + (number(info, "key_bytes") + number(info, "bytes")) / 2);
+    assert!(tupelo(&["verify", &tree]).fails(1).contains("found damage"));
+    let refused = tupelo(&["count", &tree, "--cut", "B_FlightDistance > 0"]).fails(1);
+    assert!(refused.contains("'StreamerInfo': "), "{refused}");
+    let run = tupelo(&["verify", &tree, "--salvage", &out]);
+    assert!(run.stderr.contains("its streamer info is damaged"), "{}", run.stderr);
+    run.ok();
+    tupelo(&["diff", &intact, &out]).ok();
+    tupelo(&["verify", &out]).ok();
+    tupelo(&["diff", "--recover", &intact, &tree]).ok();
+}
+
 /// Entries of trees are lost where a basket of any branch is damaged.
 #[test]
 fn what_is_whole_of_a_tree_is_salvaged() {

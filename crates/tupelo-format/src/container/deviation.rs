@@ -67,6 +67,8 @@ pub enum Rule {
         /// Number of keys that were found instead.
         keys: u64,
     },
+    /// The layouts of the classes in a file can be read.
+    LostStreamerInfo,
 }
 
 impl Rule {
@@ -80,6 +82,7 @@ impl Rule {
             Self::FreeListEnd { .. } => "free_list_end",
             Self::Saved => "saved",
             Self::Recovered { .. } => "recovered",
+            Self::LostStreamerInfo => "lost_streamer_info",
         }
     }
 
@@ -110,6 +113,9 @@ impl fmt::Display for Deviation {
             }
             Rule::Recovered { keys } => {
                 return write!(f, "its directories were rebuilt; keys found in the file: {keys}");
+            }
+            Rule::LostStreamerInfo => {
+                return f.write_str("its streamer info is damaged; only the layouts of ROOT's own classes are known");
             }
         }?;
         write!(f, " (at byte {})", self.offset)

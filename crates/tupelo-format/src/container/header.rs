@@ -2,6 +2,8 @@
 
 mod other;
 
+use std::ops::Range;
+
 use other::kind_of;
 
 use super::{Attempt, FetchedRanges, Rule, START_BIG_FILE};
@@ -156,6 +158,11 @@ impl FileHeader {
         })
     }
 
+    /// Where the header on disk says where the streamer info is.
+    pub(super) fn streamer_info_at(&self) -> Range<u64> {
+        if self.is_big { 45..57 } else { 37..45 }
+    }
+
     /// The header on disk, with the UUID behind it as ROOT does; big where `is_big` says so or `end` needs it.
     pub(super) fn write(&self, uuid: &[u8; 16]) -> Vec<u8> {
         let is_big = self.is_big || self.end > START_BIG_FILE;
@@ -204,7 +211,11 @@ mod tests {
             };
             let bytes = header.write(&[7; 16]);
             assert_eq!(bytes.len(), if header.is_big { 75 } else { 63 });
-            assert_eq!(FileHeader::read(&bytes), Ok(header));
+            assert_eq!(FileHeader::read(&bytes), Ok(header.clone()));
+            let Range { start, end } = header.streamer_info_at();
+            let mut without = bytes;
+            without[start as usize..end as usize].fill(0);
+            assert_eq!(FileHeader::read(&without), Ok(FileHeader { seek_info: 0, nbytes_info: 0, ..header }));
         }
     }
 }

@@ -38,7 +38,9 @@ pub use key::{
     streamed_key_bytes, unlisted_key,
 };
 pub use layout::{FileLayout, Payload, Tail};
-pub use recover::{RecoveredState, find_key, is_listed, is_recoverable, recovered, states};
+pub use recover::{
+    RecoveredState, find_key, is_listed, is_recoverable, recovered, states, without_damaged_streamer_info,
+};
 pub use streamer_info::streamer_infos;
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 

@@ -5,6 +5,7 @@
 //! its first checkpoint, or that was cut off, can be rebuilt from the keys of the records.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -13,7 +14,7 @@ use super::fetched::{readable, together};
 use super::free::FreeList;
 use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::{Key, parse_key};
-use super::{Attempt, BEGIN, FetchedRanges, FileHeader, overwrite, read_header, read_key};
+use super::{Attempt, BEGIN, FetchedRanges, FileHeader, overwrite, read_header, read_key, streamer_infos};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
@@ -206,6 +207,16 @@ pub fn is_listed(fetched: &FetchedRanges) -> Attempt<bool> {
     let header = read_header(fetched)?;
     let top = readable(Directory::top(fetched))?;
     Ok(header.end <= fetched.size() && top.is_some_and(|top| !top.keys.is_empty()))
+}
+
+/// What overwrites the start of a file so that it has no streamer info; `None` if that can be read.
+///
+/// # Errors
+/// Corrupt if this is not a ROOT file.
+pub fn without_damaged_streamer_info(fetched: &FetchedRanges) -> Attempt<Option<(u64, Vec<u8>)>> {
+    let Range { start, end } = read_header(fetched)?.streamer_info_at();
+    let is_damaged = readable(streamer_infos(fetched))?.is_none();
+    Ok(is_damaged.then(|| (start, vec![0; (end - start) as usize])))
 }
 
 /// Whether the record of a key belongs in a list that [`recovered`] makes, as for ROOT (`TFile::Recover`). Key lists and

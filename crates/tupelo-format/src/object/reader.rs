@@ -348,17 +348,16 @@ impl<'a> Reader<'a> {
     /// The layout that fits the head of an object. Classes without a version have their checksum behind it.
     pub(super) fn layout(&mut self, name: &str, version: &Version) -> Result<Arc<ClassInfo>> {
         let spelling = self.spelling(name);
-        let infos = self.infos;
+        // ROOT reads its own classes without a description too.
+        let described = if spelling.is_some() { self.infos } else { StreamerInfos::known() };
         let known = spelling.unwrap_or(name);
         if version.number == 0 {
             let checksum = self.stream.cursor.clone().u32_be().ok();
-            if let Some(info) = checksum.and_then(|checksum| infos.find_by_checksum(known, checksum)) {
+            if let Some(info) = checksum.and_then(|checksum| described.find_by_checksum(known, checksum)) {
                 self.stream.cursor.take(4)?;
                 return Ok(Arc::clone(info));
             }
         }
-        // ROOT reads its own classes without a description too.
-        let described = if spelling.is_some() { infos } else { StreamerInfos::known() };
         if let Some(info) = described.find(known, i32::from(version.number.cast_signed())) {
             return Ok(Arc::clone(info));
         }

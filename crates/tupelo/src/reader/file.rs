@@ -341,7 +341,7 @@ impl File {
 
     /// The same file with directories that are rebuilt from the keys in it, if its directories lead to no object: its
     /// writer was killed before it saved them, or the file was cut off. Readable objects listed by directories are
-    /// kept.
+    /// kept. Without streamer info that is damaged, trees and objects can be read whose classes are ROOT's own.
     ///
     /// # Errors
     /// Corrupt if it is not a ROOT file; limit if the keys exceed the memory budget.

@@ -87,7 +87,8 @@ impl OpenOptions {
         self
     }
 
-    /// Whether to rebuild the directories of a file that was not saved or was cut off; see [`File::recovered`].
+    /// Whether to rebuild the directories of a file that was not saved or was cut off, and to do without damaged streamer info; see
+    /// [`File::recovered`].
     #[must_use]
     pub fn with_recover(mut self, recover: bool) -> Self {
         self.recover = recover;

@@ -22,26 +22,39 @@ const OVERLAP_BYTES: u64 = 64;
 const KEY_MEMORY: u64 = 1024;
 
 impl File {
-    /// The same file with directories rebuilt from its keys; unchanged if its directories lead to objects.
+    /// The same file with directories rebuilt from its keys, unless its directories lead to objects, and without streamer info
+    /// that is damaged.
     ///
     /// # Errors
     /// Corrupt if this is not a ROOT file; limit if the keys exceed the memory budget.
     pub(crate) fn recovered(self) -> Result<Self> {
-        if self.attempt(container::is_listed)? {
-            return Ok(self);
+        let file = if self.attempt(container::is_listed)? { self } else { self.with_rebuilt_directories()? };
+        match file.attempt(container::without_damaged_streamer_info)? {
+            Some(patch) => file.patched(vec![patch], Rule::LostStreamerInfo),
+            None => Ok(file),
         }
-        let budget = self.session.budget();
-        let memory = Memory::new(budget.left());
+    }
+
+    fn with_rebuilt_directories(self) -> Result<Self> {
+        let memory = Memory::new(self.session.budget().left());
         let keep = |key: &Key| match container::is_recoverable(key) {
             true => Ok(memory.take(KEY_MEMORY, "keys of the file").map(|()| true)?),
             false => Ok(false),
         };
         let keys = scan(&*self.source, keep)?;
         let (state, count) = self.attempt(|fetched| container::recovered(fetched, &keys))?;
-        let source = Arc::new(Overlay::new(self.source.clone(), state.patches)?);
-        let file = Self::open(source)?.with_memory_budget(budget.limit_bytes());
-        let file = Self { others: Arc::clone(&self.others), ..file };
-        file.session.deviations().add(0, Rule::Recovered { keys: count });
+        self.patched(state.patches, Rule::Recovered { keys: count })
+    }
+
+    /// The file as it would be with some bytes overwritten, because it breaks a rule.
+    fn patched(self, patches: Vec<(u64, Vec<u8>)>, rule: Rule) -> Result<Self> {
+        let source = Arc::new(Overlay::new(self.source.clone(), patches)?);
+        let file = Self::open(source)?.with_memory_budget(self.session.budget().limit_bytes());
+        let file = Self { others: self.others, ..file };
+        // The others are found again if they are left.
+        let known = self.session.deviations().list().into_iter().map(|known| known.rule);
+        let recovered = known.filter(|known| matches!(known, Rule::Recovered { .. }));
+        recovered.chain([rule]).for_each(|rule| file.session.deviations().add(0, rule));
         Ok(file)
     }
 }

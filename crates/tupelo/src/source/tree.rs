@@ -104,14 +104,15 @@ impl TreeSource {
         &self.file
     }
 
-    /// The record of the tree, for moving its baskets, and the layouts of all classes in the file.
+    /// The record of the tree, for moving its baskets, and the layouts of all classes in the file, and of those in the record.
     pub(crate) fn movable(&self) -> Result<(MovableTree, StreamerInfos)> {
-        let infos = self.file.attempt(container::streamer_infos)?;
+        let mut infos = self.file.attempt(container::streamer_infos)?;
         let key = &self.object.key;
         let bytes = self.file.attempt(|fetched| container::object_bytes(fetched, key))?;
         let memory = Memory::new(self.session().budget().left());
         let read = (self.tree.clone(), self.fields.as_slice());
         let movable = MovableTree::read(read, bytes, key.key_bytes, &infos, &memory)?;
+        infos.merge(&movable.known_layouts(&infos));
         Ok((movable, infos))
     }
 

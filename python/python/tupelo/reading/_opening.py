@@ -56,7 +56,8 @@ def open(
     ``metrics`` collects statistics for `Ntuple.metrics`.
 
     ``recover`` reads a file whose writer was killed before it saved anything, or that was cut off: its directories are
-    rebuilt from the keys in it, as ROOT does. Files whose directories lead to objects are read as usual.
+    rebuilt from the keys in it, as ROOT does. Files whose directories lead to objects are read as usual. If the
+    streamer info is damaged, only trees and objects of ROOT's own classes are read.
 
     A file that breaks a rule of the format that ROOT does not check is read as ROOT reads it, with a `TupeloWarning`.
 

@@ -26,7 +26,8 @@ pub(super) fn run(args: &Args, location: &Location, out: &str, console: &Console
     if !args.force && to.local_path().is_some_and(std::path::Path::exists) {
         return Err(Failure::usage(format_args!("{shown} exists")).with_hint("--force replaces it"));
     }
-    let file = args.reading.open_file(location, console)?;
+    let file = args.reading.open_file(location, console)?.recovered()?;
+    console.warn_of_deviations(&file.name(), file.deviations());
     let table = file.table(location.object.as_deref())?;
     let interrupt = Interrupt::watch()?;
     let writer = FileWriter::create_at(&to.file, args.reading.storage()?)?;

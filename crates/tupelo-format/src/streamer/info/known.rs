@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::code::{ARRAY, POINTER};
 use super::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 
-/// Name and version of a class, then its bases (`^TNamed`) and members, in the order in which they are stored: numbers by
+/// Name and version of a class, its checksum if objects have that instead (`=1aa12f10`), then its bases (`^TNamed`) and members, in the order in which they are stored: numbers by
 /// a letter (`fLen:i`), fixed arrays of them (`fX:d[3]`), as many as another member says (`fX:d*fN`), texts (`fOption:$`),
 /// objects (`fXaxis:TAxis`) and pointers to them (`fFriends:TList*`). Lines that begin with blanks continue the last one.
 const CLASSES: &str = include_str!("known.txt");
@@ -56,8 +56,12 @@ impl StreamerInfos {
 fn class(line: &str) -> Option<ClassInfo> {
     let mut words = line.split_whitespace();
     let (name, version) = (words.next()?, words.next()?.parse().ok()?);
+    let mut words = words.peekable();
+    let checksum =
+        words.next_if(|word| word.starts_with('=')).and_then(|word| u32::from_str_radix(&word[1..], 16).ok());
     let elements = words.map(|word| element(word, name, version)).collect::<Option<_>>()?;
-    Some(ClassInfo { version, elements, ..ClassInfo::unknown(name) })
+    let unknown = ClassInfo::unknown(name);
+    Some(ClassInfo { version, elements, checksum: checksum.unwrap_or(unknown.checksum), ..unknown })
 }
 
 fn element(word: &str, class_name: &str, version: i32) -> Option<Element> {
