@@ -37,6 +37,13 @@ fn assert_round_trip(compression: Compression, data: &[u8]) -> Vec<u8> {
     let mut out = vec![0xaa; data.len()];
     decompress_into(&stored, &mut out).unwrap();
     assert!(out == data, "{compression}");
+    let size = data.len() as u64;
+    check_size(&stored, size).unwrap();
+    // As many bytes as are stored are not compressed.
+    let others = [size.saturating_sub(1), size + 1].into_iter();
+    for other in others.filter(|other| ![size, stored.len() as u64].contains(other)) {
+        assert_eq!(check_size(&stored, other).unwrap_err().kind(), ErrorKind::Corrupt, "{compression}");
+    }
     assert!(decompress(&stored, data.len() as u64, data.len() as u64).unwrap() == data, "{compression}");
     stored
 }

@@ -85,9 +85,11 @@ pub(crate) struct SealedPage {
 }
 
 impl SealedPage {
-    /// A page as it was stored, which must match its checksum.
-    pub(crate) fn of_stored(listed: &PageInfo, bytes: Bytes) -> Result<Self> {
-        let has_checksum = checked(listed, &bytes, true)?.len() < bytes.len();
+    /// A page as it was stored, which must match its checksum, and say that it has `packed_bytes` when it is decompressed.
+    pub(crate) fn of_stored(listed: &PageInfo, bytes: Bytes, packed_bytes: Option<u64>) -> Result<Self> {
+        let content = checked(listed, &bytes, true)?;
+        packed_bytes.map_or(Ok(()), |packed| compression::check_size(content, packed))?;
+        let has_checksum = content.len() < bytes.len();
         let digest = bytes.last_chunk().filter(|_| has_checksum).copied().map(u64::from_le_bytes);
         Ok(Self { elements: listed.elements, bytes, digest })
     }

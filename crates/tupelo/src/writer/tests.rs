@@ -21,7 +21,7 @@ use crate::encode::{ListedCluster, ListedColumn, ReadPages};
 use crate::reader::{File, Ntuple};
 use crate::schema::{Schema, tighten};
 use crate::sink::MemorySink;
-use crate::{Result, encode, source};
+use crate::{ErrorKind, Result, encode, source};
 
 fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));
@@ -255,12 +255,17 @@ fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) ->
     for index in 0..columns {
         let id = ColumnId::from(index as u32);
         let Some(pages) = source.column_pages(&clusters[cluster], id).unwrap() else { continue };
+        let encoding = descriptor.column(id).unwrap().encoding.unwrap();
         for (number, page) in pages.pages.iter().enumerate() {
             let (offset, stored) = page.locator.in_file().unwrap();
-            let bytes = bytes[offset as usize..][..stored as usize + 8].to_vec();
-            read.push(((listed.len(), number), encode::SealedPage::of_stored(page, bytes.into()).unwrap()));
+            let bytes = bytes::Bytes::from(bytes[offset as usize..][..stored as usize + 8].to_vec());
+            let sealed = |elements: u32| {
+                encode::SealedPage::of_stored(page, bytes.clone(), encoding.packed_bytes(elements.into()))
+            };
+            // Regression: pages were copied that have another size than their elements.
+            assert_eq!(sealed(page.elements + 64).unwrap_err().kind(), ErrorKind::Corrupt);
+            read.push(((listed.len(), number), sealed(page.elements).unwrap()));
         }
-        let encoding = descriptor.column(id).unwrap().encoding.unwrap();
         let pages_of = pages.pages.iter().map(Into::into).collect();
         listed.push(ListedColumn { encoding, compression: pages.compression, pages: pages_of });
     }

@@ -102,7 +102,7 @@ pub fn write_zones(
     let mut set = writer.attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?;
     let mut written = ZonesWritten { fields: fields.len(), zones: 0 };
     let source = ntuple.source();
-    for cluster in source.clusters(0..ntuple.entries())? {
+    for cluster in source.clusters(0..ntuple.entries()).map_err(|e| ntuple.context(e))? {
         let range = cluster.entry_range();
         let mut missing: HashMap<&str, Missing> = HashMap::new();
         for (field, has_filter) in fields.iter().filter(|(field, filter)| !known.cover(&field.name, &range, *filter)) {

@@ -351,7 +351,7 @@ impl Ntuple {
     /// # Errors
     /// Corrupt where the page lists are damaged; storage errors.
     pub fn compression(&self) -> Result<Compression> {
-        let setting = compression(self.source(), self.schema())?;
+        let setting = compression(self.source(), self.schema()).map_err(|e| self.context(e))?;
         Ok(setting.and_then(|setting| Compression::from_setting(setting).ok()).unwrap_or(Compression::DEFAULT))
     }
 

@@ -71,9 +71,11 @@ pub(crate) fn fetch(
             store.page_range(cluster.number, page.column.index() as u32, info)
         };
         let ranges: Vec<BlobRange> = pages.iter().map(range).collect::<Result<_>>()?;
-        let fetched = pages.iter().zip(store.fetch(&ranges)?);
-        let sealed = fetched
-            .map(|(page, bytes)| SealedPage::of_stored(&page.info, bytes).map_err(|e| page.name(it, cluster, e)));
+        let sealed = pages.iter().zip(store.fetch(&ranges)?).map(|(page, bytes)| {
+            let encoding = it.descriptor().column(page.column)?.encoding;
+            let packed = encoding.and_then(|encoding| encoding.packed_bytes(page.info.elements.into()));
+            SealedPage::of_stored(&page.info, bytes, packed).map_err(|e| page.name(it, cluster, e))
+        });
         sealed.collect()
     })
 }
