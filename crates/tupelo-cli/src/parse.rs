@@ -133,14 +133,24 @@ impl Entries {
         self.start.is_some_and(|start| u64::try_from(start).is_ok_and(|start| start > 0 && start >= count))
     }
 
+    /// Whether the range in `count` entries ends before it begins.
+    pub(crate) fn is_reversed(self, count: u64) -> bool {
+        let (start, stop) = self.bounds(count);
+        stop < start
+    }
+
     /// The range in an ntuple with `count` entries, limited to them.
     pub(crate) fn of(self, count: u64) -> Range<u64> {
+        let (start, stop) = self.bounds(count);
+        start..stop.max(start)
+    }
+
+    fn bounds(self, count: u64) -> (u64, u64) {
         let place = |position: i64| match u64::try_from(position) {
             Ok(position) => position.min(count),
             Err(_) => count.saturating_sub(position.unsigned_abs()),
         };
-        let (start, stop) = (self.start.map_or(0, place), self.stop.map_or(count, place));
-        start..stop.max(start)
+        (self.start.map_or(0, place), self.stop.map_or(count, place))
     }
 }
 

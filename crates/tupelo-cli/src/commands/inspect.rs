@@ -96,6 +96,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let (Some((mut output, pending)), false) = (page, all.is_empty()) {
         output.write_all(page::write(&all)?.as_bytes()).and_then(|()| output.flush())?;
         pending.map_or(Ok(()), Pending::publish)?;
+        if done.is_err() {
+            console.warn("the page shows only what could be read");
+        }
     }
     done
 }

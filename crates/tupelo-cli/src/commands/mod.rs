@@ -142,7 +142,8 @@ struct Reading {
     /// refused [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
-    /// Read the complete records of a file that was cut off, or whose writer was killed before it saved the directories
+    /// Read the complete records of a file that was cut off, or whose writer was killed before it saved the directories;
+    /// trees with ROOT's own classes also if the streamer info is damaged
     #[arg(long)]
     recover: bool,
     #[command(flatten)]
@@ -487,13 +488,16 @@ impl EntryRange {
         self.entries.is_none()
     }
 
-    /// The range in `count` entries, limited to them. Warns if it begins after them.
+    /// The range in `count` entries, limited to them. Warns if some are asked for and none is in it.
     fn of(&self, count: u64, console: &Console) -> Range<u64> {
         let entries = self.entries.unwrap_or_default();
+        let range = entries.of(count);
         if entries.is_after(count) {
             console.warn(&format!("--entries selects nothing: there are only {}", things(count, "entry")));
+        } else if entries.is_reversed(count) {
+            console.warn("--entries selects nothing: the range ends before it begins");
         }
-        entries.of(count)
+        range
     }
 }
 

@@ -124,6 +124,11 @@ fn cycles_are_removed_and_moved() {
     assert_eq!(tupelo(&["count", &at("Decays;1")]).ok(), "1000\n");
     tupelo(&["mv", &at("Decays;1"), &at("First")]).ok();
     tupelo(&["verify", &file]).ok();
+    // Defect: they became names of directories.
+    for path in [".", "..", "a/../b"] {
+        let refused = tupelo(&["mv", &at("First"), &at(path)]).fails(2);
+        assert!(refused.contains("is not a valid path"), "{refused}");
+    }
     let exists = tupelo(&["mv", &at("First"), &at("Decays")]).fails(2);
     assert!(exists.contains("'Decays' exists") && exists.contains("--force"), "{exists}");
     tupelo(&["mv", "--force", &at("First"), &at("Decays")]).ok();

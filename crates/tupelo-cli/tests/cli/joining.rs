@@ -172,3 +172,20 @@ fn projected_fields_are_joined() {
     tupelo(&["verify", &other]).ok();
     assert_eq!(dump(&other, "Muon_pt,Jet_pt"), dump(&one, "Muon_pt,Jet_pt"));
 }
+
+/// Defect: a field that the user does not see was missing.
+#[test]
+fn fields_are_added_to_an_ntuple_with_projected_fields() {
+    let place = Place::new();
+    let [tree, one, two] = ["tree.root", "one.root", "two.root"].map(|name| place.path(name));
+    tupelo(&["export", &place.nanoaod(), &tree]).ok();
+    tupelo(&["import", &tree, &one]).ok();
+    std::fs::copy(&one, &two).expect("a copy");
+    tupelo(&["append", &two, &one, "--as-fields", "--prefix", "p_", "--fields", "p_*"]).ok();
+    tupelo(&["verify", &two]).ok();
+    tupelo(&["diff", &one, &two, "--fields", "Muon_pt,Jet_pt,MET_pt,run"]).ok();
+    for field in ["Muon_pt", "MET_pt"] {
+        let values = |file: &str, field: &str| tupelo(&["dump", file, "--fields", field]).ok();
+        assert_eq!(values(&two, &format!("p_{field}")).replace("p_", ""), values(&one, field));
+    }
+}

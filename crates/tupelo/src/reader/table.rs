@@ -419,7 +419,7 @@ impl Chain {
                     return Err(self.context(Error::not_found(what).with_remedy(Remedy::UnionFields)));
                 }
                 false if wanted.is_empty() || differing.is_meant_by(wanted) => {
-                    let what = format!("field '{path}' {reason}; select other fields, or read the files separately");
+                    let what = format!("field '{path}' {reason}; select other fields, or read the files one by one");
                     return Err(self.context(Error::invalid_argument(what)));
                 }
                 _ => {}

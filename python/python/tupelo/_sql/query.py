@@ -90,6 +90,8 @@ def sql(query: str, /, **tables: Any) -> Any:
         name = "" if missing is None else missing[1] or missing[2]
         if not _is_root_file(name):
             raise
+        if f"'{name}'" not in query and f'"{name}"' not in query:
+            raise InvalidArgumentError(f"{short_repr(name)} is not in quotes: SELECT … FROM '{name}'") from None
         raise UnsupportedError(
             f"{short_repr(name)} is not opened: DuckDB does not list the tables of {short_repr(query)}; use WITH "
             "instead of a view, PIVOT … ON column IN (…), and JOIN … ON instead of USING; or give the table by name: "

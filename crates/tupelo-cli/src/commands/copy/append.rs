@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Entries of INTO that an input lacks are an error
     #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "as_fields")]
     on: Vec<String>,
-    /// With --as-fields: text before the names of the fields of the inputs
+    /// With --as-fields: text before the names of the fields of the inputs; --fields and --exclude match names with it
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, requires = "as_fields")]
     prefix: String,
     /// Add a field that is computed for all entries, such as 'ht=sum(Jet_pt)': a name and an expression; may be repeated, and
@@ -128,7 +128,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// The fields to add: those of the inputs beside the ntuple, and computed ones; and the number of those that are left out.
 fn late_fields(args: &Args, own: Table, console: &Console) -> Result<(Read, usize), Failure> {
     let kept: Vec<String> = own.unreadable::<&str>(&[], &[]).into_iter().map(|it| it.name).collect();
-    let known: Vec<String> = own.schema().fields.iter().map(|field| escaped(&field.name)).collect();
+    // The columns of projected fields are in no read.
+    let shown = own.schema().fields.iter().filter(|field| !field.is_hidden());
+    let known: Vec<String> = shown.map(|field| escaped(&field.name)).collect();
     let mut tables = vec![(String::new(), own)];
     for input in &args.inputs {
         let found = find(std::slice::from_ref(input), args.reading.storage()?)?;
@@ -167,7 +169,15 @@ fn late_fields(args: &Args, own: Table, console: &Console) -> Result<(Read, usiz
     let define = |read: Read, column: &Definition| read.with_defined(&column.name, &column.expression);
     let read = args.define.iter().try_fold(read, define)?;
     match read.schema_with_computed()?.fields.is_empty() {
-        true => Err(Failure::usage("no field is selected; select at least one of an input")),
+        true => Err(not_selected(args)),
         false => Ok((read, skipped)),
+    }
+}
+
+fn not_selected(args: &Args) -> Failure {
+    let failure = Failure::usage("no field is selected; select at least one of an input");
+    match args.prefix.as_str() {
+        "" => failure,
+        prefix => failure.with_hint(format!("--fields matches names with the prefix, such as '{prefix}*'")),
     }
 }

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use tupelo::Table;
 use tupelo::dataset::find;
 use tupelo::reader::{Location, Unmatched};
+use tupelo::schema::Schema;
 
 use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
@@ -45,7 +46,8 @@ pub(crate) struct Args {
     /// friend and '_'
     #[arg(long)]
     friends: bool,
-    /// Text before the names of the fields of an input; given more than once, for the second, third, ... input
+    /// Text before the names of the fields of an input; given more than once, for the second, third, ... input. --fields and
+    /// --exclude match names with it
     #[arg(long, value_name = "TEXT")]
     prefix: Vec<String>,
     #[command(flatten)]
@@ -118,6 +120,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         locations.extend(found);
     }
     let first = tables.first().map(|(_, table)| table.clone());
+    let sides: Vec<(String, Schema)> =
+        tables.iter().map(|(prefix, table)| (prefix.clone(), table.schema().clone())).collect();
     let joined = match args.on.as_slice() {
         [] => Table::join(tables),
         keys => Table::join_by(tables, keys, args.unmatched.map(Into::into).unwrap_or_default()),
@@ -132,6 +136,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         &Selecting { with_counters: true, ..Selecting::default() },
     )?;
     chosen.tell(&table, console);
+    for (input, (prefix, schema)) in args.inputs.iter().zip(&sides) {
+        let is_own = |name: &str| schema.fields.iter().any(|own| name.strip_prefix(prefix) == Some(&own.name));
+        if !chosen.read.schema().fields.iter().any(|field| is_own(&field.name)) {
+            console.warn(&format!("{input}: none of its fields is selected"));
+        }
+    }
     let read = args.condition.apply(chosen.read)?.entries(args.range.of(table.entries(), console));
     if read.schema_with_computed()?.fields.is_empty() {
         return Err(Failure::usage("no field is selected; select at least one"));

@@ -278,6 +278,12 @@ impl FileLayout {
             directory = child;
             parts.remove(0);
         }
+        // ROOT would not find them by this path.
+        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return Err(Error::unsupported(format!(
+                "'{path}' is not a valid object path: '.' and '..' name no directory"
+            )));
+        }
         let newest = if parts.is_empty() { self.newest(directory, name) } else { None };
         if newest.is_some_and(|newest| newest.directory.is_some()) {
             return Err(Error::unsupported(format!("'{path}' is a directory")));

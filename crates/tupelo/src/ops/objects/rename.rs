@@ -97,7 +97,8 @@ fn target(sink: &FileSink, path: &str, to: &str) -> Result<String> {
         (true, directory) => format!("{directory}/{}", name_of(path)),
         (false, target) => target.to_owned(),
     };
-    if target.is_empty() || target.contains(';') {
+    let is_relative = target.split('/').any(|part| matches!(part, "." | ".."));
+    if target.is_empty() || target.contains(';') || is_relative {
         return Err(Error::invalid_argument(format!("'{to}' is not a valid path; expected NAME or DIRECTORY/NAME")));
     }
     if target == path {
