@@ -164,6 +164,7 @@ def test_remote_files(server: Server) -> None:
         ("select * from 'nope*.root:Events'", tupelo.MissingFileError, r"nope\*\.root"),
         ("select * from 'f.root:Event'", tupelo.NotFoundError, "no ntuple named 'Event'"),
         ("select * from 'f.root'", tupelo.InvalidArgumentError, "Scores"),
+        ("select * from run1.root", tupelo.InvalidArgumentError, r"'run1\.root' is not in quotes"),
         ("select * from 'run1.root:Events/x'", tupelo.InvalidArgumentError, "is not an ntuple or a tree"),
         ("select * from 'f.root:Scores' a, 'F.root:Scores' b", tupelo.UnsupportedError, "are one name in SQL"),
         ("select 1; select 2", tupelo.UnsupportedError, "only the last statement of a query may return rows"),

@@ -87,8 +87,14 @@ impl Block<'_> {
 
 /// The first block of a chain that still has to yield `wanted` bytes, and the rest of the chain.
 fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
-    let Sizes { tag, payload, uncompressed_bytes, rest } = Sizes::read(chain, wanted)?;
-    let codec = match &tag {
+    let Some((&[t0, t1, t2, s0, s1, s2, u0, u1, u2], rest)) = chain.split_first_chunk::<BLOCK_HEADER_BYTES>() else {
+        return Err(Error::corrupt(format!(
+            "compression block: expected a header of {BLOCK_HEADER_BYTES} bytes, {} left; {wanted} uncompressed bytes \
+             missing",
+            chain.len()
+        )));
+    };
+    let codec = match &[t0, t1, t2] {
         b"ZL\x08" => Codec::Zlib,
         b"CS\x08" => Codec::Deflate,
         b"XZ\x00" => Codec::Lzma,
@@ -96,49 +102,26 @@ fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
         b"ZS\x01" => Codec::Zstd,
         tag => return Err(Error::unsupported(format!("compression block: unknown codec \"{}\"", tag.escape_ascii()))),
     };
-    Ok((Block { codec, payload, uncompressed_bytes }, rest))
-}
-
-/// What the header of the first block of a chain says, whatever its codec.
-struct Sizes<'c> {
-    tag: [u8; 3],
-    payload: &'c [u8],
-    uncompressed_bytes: usize,
-    rest: &'c [u8],
-}
-
-impl<'c> Sizes<'c> {
-    fn read(chain: &'c [u8], wanted: usize) -> Result<Self> {
-        let Some((&[t0, t1, t2, s0, s1, s2, u0, u1, u2], rest)) = chain.split_first_chunk::<BLOCK_HEADER_BYTES>()
-        else {
-            return Err(Error::corrupt(format!(
-                "compression block: expected a header of {BLOCK_HEADER_BYTES} bytes, {} left; {wanted} uncompressed \
-                 bytes missing",
-                chain.len()
-            )));
-        };
-        let size =
-            |low: u8, middle: u8, high: u8| usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16;
-        let (stored_bytes, uncompressed_bytes) = (size(s0, s1, s2), size(u0, u1, u2));
-        if uncompressed_bytes == 0 || uncompressed_bytes > wanted {
-            return Err(Error::corrupt(format!(
-                "compression block: header says {uncompressed_bytes} uncompressed bytes, {wanted} missing"
-            )));
-        }
-        match rest.split_at_checked(stored_bytes) {
-            Some((payload, rest)) => Ok(Self { tag: [t0, t1, t2], payload, uncompressed_bytes, rest }),
-            None => Err(Error::corrupt(format!(
-                "compression block: header says {stored_bytes} stored bytes, {} left",
-                rest.len()
-            ))),
-        }
+    let size = |low: u8, middle: u8, high: u8| usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16;
+    let (stored_bytes, uncompressed_bytes) = (size(s0, s1, s2), size(u0, u1, u2));
+    if uncompressed_bytes == 0 || uncompressed_bytes > wanted {
+        return Err(Error::corrupt(format!(
+            "compression block: header says {uncompressed_bytes} uncompressed bytes, {wanted} missing"
+        )));
+    }
+    match rest.split_at_checked(stored_bytes) {
+        Some((payload, rest)) => Ok((Block { codec, payload, uncompressed_bytes }, rest)),
+        None => Err(Error::corrupt(format!(
+            "compression block: header says {stored_bytes} stored bytes, {} left",
+            rest.len()
+        ))),
     }
 }
 
 /// Checks that a whole payload says that it has this size when it is decompressed, without doing so.
 ///
 /// # Errors
-/// Corrupt if sizes disagree in any way, or bytes are left over.
+/// Corrupt if sizes disagree in any way, or bytes are left over; unsupported if a block names an unknown codec.
 pub fn check_size(block: &[u8], uncompressed_bytes: u64) -> Result<()> {
     if block.len() as u64 == uncompressed_bytes {
         return Ok(());
@@ -146,8 +129,8 @@ pub fn check_size(block: &[u8], uncompressed_bytes: u64) -> Result<()> {
     check_smaller(block.len(), uncompressed_bytes)?;
     let (mut chain, mut missing) = (block, usize::try_from(uncompressed_bytes).unwrap_or(usize::MAX));
     while missing > 0 {
-        let Sizes { uncompressed_bytes, rest, .. } = Sizes::read(chain, missing)?;
-        (chain, missing) = (rest, missing - uncompressed_bytes);
+        let (block, rest) = next_block(chain, missing)?;
+        (chain, missing) = (rest, missing - block.uncompressed_bytes);
     }
     check_end(chain)
 }

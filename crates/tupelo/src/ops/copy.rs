@@ -267,9 +267,11 @@ impl<'f> Copier<'f> {
         let mut continuity = Continuity::default();
         // The next cluster is listed, and its file opened, while the pages of one are written.
         let list_ahead = |from: u64| {
+            if from >= range.end || !pool::is_concurrent() {
+                return None;
+            }
             let (read, order, entries) = (read.clone(), order.to_vec(), from..range.end);
-            let is_ahead = !entries.is_empty() && pool::is_concurrent();
-            if is_ahead { pool::spawn_waiting(move || read.sealed(&order, &entries)) } else { None }
+            pool::spawn_waiting(move || read.sealed(&order, &entries))
         };
         let mut listed = None;
         while keeps_pages && next < range.end {

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use super::code::{ARRAY, POINTER};
 use super::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 
-/// Name and version of a class, its checksum if objects have that instead (`=1aa12f10`), then its bases (`^TNamed`) and members, in the order in which they are stored: numbers by
-/// a letter (`fLen:i`), fixed arrays of them (`fX:d[3]`), as many as another member says (`fX:d*fN`), texts (`fOption:$`),
-/// objects (`fXaxis:TAxis`) and pointers to them (`fFriends:TList*`). Lines that begin with blanks continue the last one.
+/// Name and version of a class, its checksum if objects have that instead (`=1aa12f10`), then its bases (`^TNamed`) and
+/// members, in the order in which they are stored: numbers by a letter (`fLen:i`), fixed arrays of them (`fX:d[3]`), as many
+/// as another member says (`fX:d*fN`), texts (`fOption:$`), objects (`fXaxis:TAxis`) and pointers to them
+/// (`fFriends:TList*`). Lines that begin with blanks continue the last one.
 const CLASSES: &str = include_str!("known.txt");
 const LINK: &str = "ElementLink<";
 const LINK_BASE: &str = "ElementLinkBase";
