@@ -491,13 +491,12 @@ impl EntryRange {
     /// The range in `count` entries, limited to them. Warns if some are asked for and none is in it.
     fn of(&self, count: u64, console: &Console) -> Range<u64> {
         let entries = self.entries.unwrap_or_default();
-        let range = entries.of(count);
         if entries.is_after(count) {
             console.warn(&format!("--entries selects nothing: there are only {}", things(count, "entry")));
         } else if entries.is_reversed(count) {
             console.warn("--entries selects nothing: the range ends before it begins");
         }
-        range
+        entries.of(count)
     }
 }
 

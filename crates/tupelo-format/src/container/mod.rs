@@ -37,7 +37,7 @@ pub use key::{
     BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, streamed_key,
     streamed_key_bytes, unlisted_key,
 };
-pub use layout::{FileLayout, Payload, Tail};
+pub use layout::{FileLayout, Payload, Tail, is_relative};
 pub use recover::{
     RecoveredState, find_key, is_listed, is_recoverable, recovered, states, without_damaged_streamer_info,
 };

@@ -19,14 +19,13 @@ impl Schema {
         let places: HashMap<&str, usize> =
             other.fields.iter().enumerate().map(|(place, field)| (field.name.as_str(), place)).collect();
         let mut order = Vec::with_capacity(self.fields.len());
-        let is_missing = |field: &&Field| !places.contains_key(field.name.as_str());
-        // Users see hidden fields only where they look for them.
-        let shown = self.fields.iter().filter(|field| !field.hidden);
-        if let Some(missing) = shown.chain(&self.fields).find(is_missing) {
-            return Err(Error::invalid_argument(format!("field '{}' is missing", missing.name)));
-        }
         for field in &self.fields {
-            let Some(&place) = places.get(field.name.as_str()) else { continue };
+            let Some(&place) = places.get(field.name.as_str()) else {
+                // Users see hidden fields only where they look for them.
+                let mut missing = self.fields.iter().filter(|other| !places.contains_key(other.name.as_str()));
+                let shown = missing.find(|other| !other.hidden).unwrap_or(field);
+                return Err(Error::invalid_argument(format!("field '{}' is missing", shown.name)));
+            };
             same(field, &other.fields[place], &field.name)?;
             order.push(place);
         }

@@ -6,7 +6,6 @@ use clap::ValueEnum;
 use tupelo::Table;
 use tupelo::dataset::find;
 use tupelo::reader::{Location, Unmatched};
-use tupelo::schema::Schema;
 
 use super::super::{Condition, EntryRange, Fields, Opened, Reading, Selecting, SkipUnreadable, policy};
 use super::operands::Skipping;
@@ -119,15 +118,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         tables.push((prefix.cloned().unwrap_or_default(), table));
         locations.extend(found);
     }
-    let first = tables.first().map(|(_, table)| table.clone());
-    let sides: Vec<(String, Schema)> =
-        tables.iter().map(|(prefix, table)| (prefix.clone(), table.schema().clone())).collect();
+    let sides = tables.clone();
     let joined = match args.on.as_slice() {
         [] => Table::join(tables),
         keys => Table::join_by(tables, keys, args.unmatched.map(Into::into).unwrap_or_default()),
     };
     let table = joined.map_err(join_failure)?;
-    let all = first.map_or(0, |first| first.entries());
+    let all = sides.first().map_or(0, |(_, first)| first.entries());
     let left_out = all.saturating_sub(table.entries());
     let inputs = Inputs::of(&locations);
     let chosen = args.fields.select(
@@ -136,8 +133,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         &Selecting { with_counters: true, ..Selecting::default() },
     )?;
     chosen.tell(&table, console);
-    for (input, (prefix, schema)) in args.inputs.iter().zip(&sides) {
-        let is_own = |name: &str| schema.fields.iter().any(|own| name.strip_prefix(prefix) == Some(&own.name));
+    for (input, (prefix, side)) in args.inputs.iter().zip(&sides) {
+        let is_own = |name: &str| side.schema().fields.iter().any(|own| name.strip_prefix(prefix) == Some(&own.name));
         if !chosen.read.schema().fields.iter().any(|field| is_own(&field.name)) {
             console.warn(&format!("{input}: none of its fields is selected"));
         }

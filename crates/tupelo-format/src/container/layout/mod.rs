@@ -113,6 +113,11 @@ struct Way<'p> {
     cycle: u16,
 }
 
+/// Whether a part of a path is `.` or `..`, which name no directory of a file: ROOT would not find it.
+pub fn is_relative(part: &str) -> bool {
+    matches!(part, "." | "..")
+}
+
 impl FileLayout {
     /// A new file, and its first bytes. They describe an empty file that was not closed.
     ///
@@ -278,8 +283,7 @@ impl FileLayout {
             directory = child;
             parts.remove(0);
         }
-        // ROOT would not find them by this path.
-        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+        if parts.iter().any(|part| is_relative(part)) {
             return Err(Error::unsupported(format!(
                 "'{path}' is not a valid object path: '.' and '..' name no directory"
             )));

@@ -97,8 +97,7 @@ fn target(sink: &FileSink, path: &str, to: &str) -> Result<String> {
         (true, directory) => format!("{directory}/{}", name_of(path)),
         (false, target) => target.to_owned(),
     };
-    let is_relative = target.split('/').any(|part| matches!(part, "." | ".."));
-    if target.is_empty() || target.contains(';') || is_relative {
+    if target.is_empty() || target.contains(';') || target.split('/').any(container::is_relative) {
         return Err(Error::invalid_argument(format!("'{to}' is not a valid path; expected NAME or DIRECTORY/NAME")));
     }
     if target == path {

@@ -31,7 +31,7 @@ impl FileSink {
 
     /// Makes a directory and those above it, as far as they are missing; without a title its name is the title.
     pub(crate) fn make_directory(&self, path: &str, title: Option<&str>) -> Result<()> {
-        if path.split('/').any(|part| matches!(part, "." | "..") || part.contains(';')) {
+        if path.split('/').any(|part| container::is_relative(part) || part.contains(';')) {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid path of a directory")));
         }
         let mut state = self.lock()?;
