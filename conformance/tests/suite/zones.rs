@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, LargeListBuilder, UInt64Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch,
     UInt64Array,
@@ -261,5 +263,69 @@ fn stale_and_foreign_zone_maps_are_not_used() {
         ntuple.finish().expect("an ntuple");
         file.finish().expect("a file");
         assert_eq!(kept(&open(&path), "run == 1").num_rows(), 50, "{number}");
+    }
+}
+
+/// `verify` names zone maps that do not agree with the values: readers believe those that are of the right pages.
+#[test]
+fn verify_finds_zone_maps_that_lie() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("events.root");
+    write(&path, &[100, 100]);
+    add(&path, &ZoneOptions::default().with_zone_entries(50));
+    let damages = || {
+        let file = tupelo::open(path.to_str().expect("a name")).open_file().expect("a file");
+        let report = tupelo::ops::verify::verify(&file, None, &mut |_| ()).expect("a report");
+        report.damages.into_iter().map(|damage| damage.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(damages(), Vec::<String>::new());
+    let table = open(&path);
+    let set = table.ntuple().expect("an ntuple").attributes(ZONE_MAPS_SET).expect("a set");
+    let (ranges, honest) = (set.ranges().to_vec(), set.values().clone());
+    let place_of = |field: &str, entry: u64| {
+        let fields = honest["field"].as_string::<i64>();
+        (0..ranges.len()).find(|place| fields.value(*place) == field && ranges[*place].start == entry).expect("a zone")
+    };
+    let numbers = |column: &str, place: usize, number: f64| {
+        let with = honest[column].as_primitive::<Float64Type>().iter().flatten().enumerate();
+        let all = with.map(|(k, known)| if k == place { number } else { known });
+        (column.to_owned(), Arc::new(Float64Array::from_iter_values(all)) as ArrayRef)
+    };
+    let nan = |place: usize| {
+        let all = honest["has_nan"].as_boolean().iter().enumerate();
+        let all: BooleanArray = all.map(|(k, known)| if k == place { Some(false) } else { known }).collect();
+        ("has_nan".to_owned(), Arc::new(all) as ArrayRef)
+    };
+    let filter = |place: usize| {
+        let item = ArrowField::new_list_field(DataType::UInt64, false);
+        let mut all = LargeListBuilder::new(UInt64Builder::new()).with_field(item);
+        (0..ranges.len()).for_each(|k| all.append_value((k == place).then_some(Some(0))));
+        ("filter".to_owned(), Arc::new(all.finish()) as ArrayRef)
+    };
+    let lies = [
+        (
+            numbers("lowest", place_of("run", 50), 2.0),
+            "entries 50 to 99 has the bounds 2 to 1, but the values are 1 to 1",
+        ),
+        (numbers("highest", place_of("pt", 150), 0.5), "entries 150 to 199 has the bounds"),
+        (numbers("lowest", place_of("maybe", 0), 9.0), "field 'maybe': cluster 0: the zone map of entries 0 to 49 "),
+        (nan(place_of("x", 100)), "says that no value is NaN, but one is"),
+        (filter(place_of("id", 0)), "has a filter without some of the values"),
+        (filter(place_of("single", 0)), "has a filter, but the values are not integers"),
+    ];
+    for ((column, lie), expected) in lies {
+        let columns = honest.schema_ref().fields().iter().zip(honest.columns());
+        let columns = columns.map(|(field, array)| (field.name(), if *field.name() == column { &lie } else { array }));
+        let columns = columns.map(|(name, array)| (name.clone(), Arc::clone(array)));
+        let lying = RecordBatch::try_from_iter(columns).expect("a batch");
+        write(&path, &[100, 100]);
+        let file = tupelo::update(&path).expect("a file");
+        let mut ntuple = file.append("events", WriteOptions::default()).expect("an ntuple");
+        let schema = Schema::from_arrow(&lying.schema()).expect("a schema");
+        ntuple.attribute_set(ZONE_MAPS_SET, &schema).expect("a set").write(&ranges, &lying).expect("zones");
+        ntuple.finish().expect("an ntuple");
+        file.finish().expect("a file");
+        let found = damages();
+        assert!(matches!(&found[..], [one] if one.contains(expected)), "{column}: {found:?}, expected {expected}");
     }
 }

@@ -19,7 +19,7 @@ use crate::text::Text;
 /// Verify every checksum and decode every page
 ///
 /// Checks one ntuple or tree or, without a name, the whole content of the file: the anchors, headers, footers, page
-/// lists and pages of ntuples, including attribute sets and older cycles; the baskets of trees, which are decompressed
+/// lists and pages of ntuples, including attribute sets and older cycles, and whether zone maps agree with the values; the baskets of trees, which are decompressed
 /// and decoded (only LZ4, zlib and LZMA store checksums; baskets that they could not make smaller are
 /// stored without); the records of other objects, which are decompressed. Each
 /// damaged place is printed as one line on stdout, and verification continues. A deviation is a rule of the format that

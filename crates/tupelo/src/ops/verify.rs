@@ -15,6 +15,7 @@ use tupelo_format::locator::Locator;
 use self::compared::Compared;
 pub(super) use self::trees::check_tree;
 use super::each_ntuple;
+use super::index::zones::contradiction;
 use super::layout::layout;
 use crate::decode::{ValueOptions, decode};
 use crate::plan::{Continuity, Segment};
@@ -144,11 +145,11 @@ impl Report {
 }
 
 /// Checks one ntuple or tree, or all that a file holds. Of ntuples, older cycles and attribute sets included: the
-/// checksums of anchor, header, footer, page lists and pages, and that everything decodes. Of trees: that baskets can be
-/// decompressed, have the entries that the branch says, and decode. Of other objects: that their records can be
-/// decompressed. For a file, also checks that a writer can update it: that it has the length given in its header, and that
-/// directories, free list and streamer info can be read. `progress` receives the stored bytes of the pages and baskets that
-/// are done, at most the size of the file unless columns share pages.
+/// checksums of anchor, header, footer, page lists and pages, that everything decodes, and that zone maps agree with the
+/// values. Of trees: that baskets can be decompressed, have the entries that the branch says, and decode. Of other
+/// objects: that their records can be decompressed. For a file, also checks that a writer can update it: that it has the
+/// length given in its header, and that directories, free list and streamer info can be read. `progress` receives the
+/// stored bytes of the pages and baskets that are done, at most the size of the file unless columns share pages.
 ///
 /// # Errors
 /// Not found if the file lacks the name; corrupt if the ntuples cannot be reached; storage errors.
@@ -375,12 +376,20 @@ impl Check<'_> {
                 continue;
             }
             let options = ValueOptions { compressed: ntuple.is_compressed(), binary_strings: true };
-            let (source, field) = (ntuple.source(), std::slice::from_ref(field));
-            let decoded = decode(source, &source.request_memory(), field, &segments, options);
-            if let Err(error) = decoded {
+            let source = ntuple.source();
+            let decoded = decode(source, &source.request_memory(), std::slice::from_ref(field), &segments, options);
+            let damage = |what| Damage { cluster: Some(cluster.number), ..Damage::whole(self.name, what) };
+            match decoded {
+                Ok(values) => {
+                    let range = cluster.entry_range();
+                    let zones = ntuple.zone_maps().of_field(&field.name, &range);
+                    let what = values.first().and_then(|values| contradiction(zones, range.start, values));
+                    let field = Some(field.name.clone());
+                    let lie = what.map(|what| Damage { field, ..damage(what) });
+                    lie.into_iter().for_each(|lie| self.report.add(lie, ErrorKind::Corrupt));
+                }
                 // The text names field, column and page as far as they are known.
-                let damage = Damage::whole(self.name, error.to_string());
-                self.report.add(Damage { cluster: Some(cluster.number), ..damage }, error.kind());
+                Err(error) => self.report.add(damage(error.to_string()), error.kind()),
             }
         }
     }

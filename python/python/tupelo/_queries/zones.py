@@ -26,7 +26,7 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     Arrow leaves out fragments of a dataset whose partition expression contradicts a filter: here each zone is one.
     """
     computed = {name for name, _ in piece.computed}
-    fields = [field for field in schema if field.name not in computed and not field.nullable and _has_zones(field.type)]
+    fields = [field for field in schema if field.name not in computed and _has_zones(field.type)]
     # Arrow takes the negation of a comparison with NaN for false where it knows bounds.
     if not fields or piece.schema is not None or _NAN.search(str(filter)):
         yield piece
@@ -73,6 +73,10 @@ def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
     """Expressions that are true for all values of a zone; none where nothing is known, as with NaN."""
     if np.isnan(low) or np.isnan(high):
         return
+    column = pc.field(field.name)
+    if field.nullable and low > high:
+        yield column.is_null()
+        return
     if pa.types.is_integer(field.type):
         limits = np.iinfo(field.type.to_pandas_dtype())
         if low > limits.max or high < limits.min:
@@ -83,5 +87,5 @@ def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
         # One step more, as libraries round literals in different ways.
         kind = field.type.to_pandas_dtype()
         low, high = np.nextafter(kind(low), kind(-np.inf)), np.nextafter(kind(high), kind(np.inf))
-    yield pc.field(field.name) >= pa.scalar(low, field.type)
-    yield pc.field(field.name) <= pa.scalar(high, field.type)
+    for bound in column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type):
+        yield bound | column.is_null() if field.nullable else bound

@@ -15,7 +15,7 @@ use arrow_schema::DataType;
 use crate::expression::{Bloom, Bounds};
 use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
-use crate::reader::zones::{Zone, digest, has_bounds, has_integers};
+use crate::reader::zones::{KnownZone, Zone, digest, has_bounds, has_integers};
 use crate::schema::{Field, escaped};
 use crate::writer::{FileWriter, WriteOptions};
 use crate::{Error, Result};
@@ -178,12 +178,38 @@ fn zones(
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             let Some(Missing { digest, has_filter }) = missing.get(field.name().as_str()) else { continue };
             let (field, items) = (field.name().clone(), items(array));
-            let filter = if *has_filter { integers(&items).map(Bloom::of) } else { None };
+            let mut integers = Vec::new();
+            let is_filtered = *has_filter && each_integer(&items, |value| integers.push(value));
+            let filter = if is_filtered { Bloom::of(integers) } else { Bloom::default() };
             let (entries, bounds, digest) = (entries.clone(), bounds(&items), *digest);
-            found.push(Zone { field, entries, bounds, digest, filter: filter.unwrap_or_default() });
+            found.push(Zone { field, entries, bounds, digest, filter });
         }
     }
     Ok(found)
+}
+
+/// How zones contradict the values of their field, for the first one that does. `start` is the entry of the first value.
+pub(in crate::ops) fn contradiction(zones: &[KnownZone], start: u64, values: &ArrayRef) -> Option<String> {
+    zones.iter().find_map(|(entries, (given, filter))| {
+        let values = items(&values.slice((entries.start - start) as usize, (entries.end - entries.start) as usize));
+        let found = bounds(&values);
+        let mut is_filtered = true;
+        let is_integer = each_integer(&values, |value| is_filtered &= filter.may_contain(value));
+        let is_bounded = given.lowest <= found.lowest && found.highest <= given.highest;
+        let what = match () {
+            () if !has_bounds(values.data_type()) => "has bounds, but the values are not numbers".to_owned(),
+            () if !is_bounded => {
+                let [given, found] = [given, &found].map(|bounds| format!("{} to {}", bounds.lowest, bounds.highest));
+                format!("has the bounds {given}, but the values are {found}")
+            }
+            () if found.has_nan && !given.has_nan => "says that no value is NaN, but one is".to_owned(),
+            () if !is_integer && !filter.0.is_empty() => "has a filter, but the values are not integers".to_owned(),
+            () if !is_filtered => "has a filter without some of the values".to_owned(),
+            () => return None,
+        };
+        let (first, last) = (entries.start, entries.end - 1);
+        Some(format!("the zone map of entries {first} to {last} {what}; cuts that use it leave out entries"))
+    })
 }
 
 /// The items of lists, of lists of lists too.
@@ -215,33 +241,38 @@ fn bounds(array: &ArrayRef) -> Bounds {
     match array.data_type() {
         DataType::Float32 => reals::<Float32Type>(array),
         DataType::Float64 => reals::<Float64Type>(array),
-        _ => match integers(array) {
-            Some(values) => {
-                let ends = [values.iter().min(), values.iter().max()];
-                ends.into_iter().flatten().fold(Bounds::NONE, |known, value| known.with_integer(*value))
+        _ => {
+            let mut ends: Option<[i128; 2]> = None;
+            let is_integer = each_integer(array, |value| {
+                let [lowest, highest] = ends.unwrap_or([value; 2]);
+                ends = Some([lowest.min(value), highest.max(value)]);
+            });
+            match is_integer {
+                true => ends.into_iter().flatten().fold(Bounds::NONE, Bounds::with_integer),
+                false => Bounds { lowest: f64::NEG_INFINITY, highest: f64::INFINITY, has_nan: true },
             }
-            None => Bounds { lowest: f64::NEG_INFINITY, highest: f64::INFINITY, has_nan: true },
-        },
+        }
     }
 }
 
-/// The values of an array of integers.
-fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
-    fn of<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<Vec<i128>>
+/// Calls a function with each value of an array of integers. False for an array of anything else.
+fn each_integer(array: &ArrayRef, mut each: impl FnMut(i128)) -> bool {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, each: &mut impl FnMut(i128))
     where
         i128: From<T::Native>,
     {
-        Some(array.as_primitive::<T>().iter().flatten().map(i128::from).collect())
+        array.as_primitive::<T>().iter().flatten().for_each(|value| each(value.into()));
     }
     match array.data_type() {
-        DataType::Int8 => of::<Int8Type>(array),
-        DataType::Int16 => of::<Int16Type>(array),
-        DataType::Int32 => of::<Int32Type>(array),
-        DataType::Int64 => of::<Int64Type>(array),
-        DataType::UInt8 => of::<UInt8Type>(array),
-        DataType::UInt16 => of::<UInt16Type>(array),
-        DataType::UInt32 => of::<UInt32Type>(array),
-        DataType::UInt64 => of::<UInt64Type>(array),
-        _ => None,
+        DataType::Int8 => of::<Int8Type>(array, &mut each),
+        DataType::Int16 => of::<Int16Type>(array, &mut each),
+        DataType::Int32 => of::<Int32Type>(array, &mut each),
+        DataType::Int64 => of::<Int64Type>(array, &mut each),
+        DataType::UInt8 => of::<UInt8Type>(array, &mut each),
+        DataType::UInt16 => of::<UInt16Type>(array, &mut each),
+        DataType::UInt32 => of::<UInt32Type>(array, &mut each),
+        DataType::UInt64 => of::<UInt64Type>(array, &mut each),
+        _ => return false,
     }
+    true
 }

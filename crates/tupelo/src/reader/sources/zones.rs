@@ -142,7 +142,7 @@ impl ZoneBounds {
 pub(crate) struct Zones(HashMap<String, Vec<KnownZone>>);
 
 /// A zone of one field.
-type KnownZone = (Range<u64>, (Bounds, Arc<Bloom>));
+pub(crate) type KnownZone = (Range<u64>, (Bounds, Arc<Bloom>));
 
 impl Zones {
     /// Those of an ntuple with these fields that are not stale.
@@ -190,6 +190,13 @@ impl Zones {
             }
         }
         next >= entries.end
+    }
+
+    /// The zones of a field in a cluster with these entries, and what they say.
+    pub(crate) fn of_field(&self, field: &str, entries: &Range<u64>) -> &[KnownZone] {
+        let all = self.0.get(field).map_or(&[][..], Vec::as_slice);
+        let [first, end] = [entries.start, entries.end].map(|at| all.partition_point(|(zone, _)| zone.start < at));
+        &all[first..end]
     }
 
     /// Ranges of entries with the bounds of fields.
