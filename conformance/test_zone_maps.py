@@ -128,6 +128,35 @@ def test_comparisons_with_nan_keep_the_same(files: tuple[Path, Path]) -> None:
                 assert counts[0] == counts[1], str(condition)
 
 
+def test_filters_with_casts_keep_the_same(tmp_path: Path) -> None:
+    """Defect: Arrow took the bounds of a column for those of its values in another type."""
+    values = np.repeat([0.1, 1e-60, 16777217.0, 1e300], 10_000)
+    columns = {"y": values, "x": np.repeat(np.array([0, 100, 200, 255], "u1"), 10_000)}
+    with tupelo.recreate(tmp_path / "casts.root", zone_maps=True) as file:
+        file.mkrntuple("events", columns)
+    dataset, table = tupelo.open(f"{tmp_path}/casts.root:events").dataset(), pa.table(columns)
+    single = pc.field("y").cast("float32")
+    conditions = [single == pa.scalar(number, pa.float32()) for number in (0.1, 0, 16777216.0, np.inf)]
+    for condition in [*conditions, pc.field("x").cast("int8", safe=False) < 0]:
+        assert dataset.count_rows(filter=condition) == table.filter(condition).num_rows >= 10_000, str(condition)
+
+
+def test_forged_bounds_are_no_errors(tmp_path: Path) -> None:
+    """Defect: bounds beyond the numbers of a type were an error of Python."""
+    path, values = tmp_path / "forged.root", {"m": np.arange(20_000)}
+    with tupelo.recreate(path, zone_maps=True) as file:
+        file.mkrntuple("events", values)
+    known = tupelo.open(f"{path}:events").attributes("zone_maps")
+    table, ranges = known.arrays(library="arrow"), known.ranges
+    for low, high in (2.0**63, 2.0**63), (np.inf, np.inf), (-np.inf, -(2.0**64)), (1e300, -1e300):
+        with tupelo.recreate(path) as file:
+            file.mkrntuple("events", values)
+            forged = table.set_column(1, table.field(1), pa.array([low] * len(table)))
+            forged = forged.set_column(2, table.field(2), pa.array([high] * len(table)))
+            file["events"].attribute_set("zone_maps", table.schema).extend(ranges, forged)
+        assert tupelo.open(f"{path}:events").dataset().count_rows(filter=pc.field("m") == 5) in (0, 1)
+
+
 def _sets(folder: Path, name: str) -> list[str]:
     return list(tupelo.open(f"{folder}/zones.root:{name}").attribute_sets)
 

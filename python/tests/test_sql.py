@@ -387,6 +387,29 @@ def test_the_command_writes_files(extension: str) -> None:
     assert sorted(one.name for one in Path().iterdir() if "it" in one.name) == [path]
 
 
+def test_columns_of_the_same_name_keep_their_values() -> None:
+    """Defect: in JSON lines, the second column had the values of the first."""
+    done = command("select 1 as a, 2 as a, 3 as a_1, 4 as A", "--format", "jsonl")
+    assert json.loads(done.stdout) == {"a": 1, "a_2": 2, "a_1": 3, "A_3": 4}
+
+
+def test_large_integers_are_not_rounded() -> None:
+    """Defect: DuckDB writes integers of 128 bits to Parquet as doubles."""
+    large = 5000050000000000000001
+    values = f"{large}::hugeint as n, [{large}::hugeint] as l, {{'x': {large}::hugeint, 'HUGEINT': 'a'}} as s"
+    assert command(f"select {values}, sum(run) as run from 'f.root:Scores'", "-o", "large.parquet").returncode == 0
+    [row] = pq.read_table("large.parquet").to_pylist()
+    assert row == {"n": large, "l": [large], "s": {"x": large, "HUGEINT": "a"}, "run": 3}
+
+
+def test_tables_and_plans_are_printed_as_text() -> None:
+    done = command("explain select 1")
+    assert "\\n" not in done.stdout
+    assert len(done.stdout.splitlines()) > 3
+    assert "a\\u202eb" in command("select 'a' || chr(8238) || 'b'").stdout
+    assert "1" in command("select 1 as a; -- the end").stdout
+
+
 def test_numbers_in_json_lines_that_are_not_finite_are_texts() -> None:
     values = [1.5, float("nan"), float("inf"), -float("inf"), None]
     records = [{"a": value, 'b"c': [value, 2]} for value in values]

@@ -14,8 +14,10 @@ from pyarrow.fs import LocalFileSystem
 from .. import _core
 from ..fields import _select
 
-_NAN = re.compile(r"\bnan\b", re.IGNORECASE)
-"""A filter with such a literal, or a column of this name."""
+_NAN_OR_CAST = re.compile(r"\bnan\b|\bcast\(", re.IGNORECASE)
+"""A filter with a literal that is NaN, or a cast; or a column with such a name."""
+_FAR = 1e30
+"""Beyond all integers."""
 _GROUP = 64
 """So many zones are judged together first."""
 
@@ -27,8 +29,8 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     """
     computed = {name for name, _ in piece.computed}
     fields = [field for field in schema if field.name not in computed and _has_zones(field.type)]
-    # Arrow takes the negation of a comparison with NaN for false where it knows bounds.
-    if not fields or piece.schema is not None or _NAN.search(str(filter)):
+    # With bounds, Arrow takes the negation of a comparison with NaN for false, and a cast value for the value.
+    if not fields or piece.schema is not None or _NAN_OR_CAST.search(str(filter)):
         yield piece
         return
     zones = core.zones(piece, [field.name for field in fields])
@@ -79,13 +81,14 @@ def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
         return
     if pa.types.is_integer(field.type):
         limits = np.iinfo(field.type.to_pandas_dtype())
+        low, high = int(np.floor(np.clip(low, -_FAR, _FAR))), int(np.ceil(np.clip(high, -_FAR, _FAR)))
         if low > limits.max or high < limits.min:
             return
-        low = limits.min if low <= limits.min else int(np.floor(low))
-        high = limits.max if high >= limits.max else int(np.ceil(high))
+        low, high = max(low, limits.min), min(high, limits.max)
     else:
         # One step more, as libraries round literals in different ways.
         kind = field.type.to_pandas_dtype()
-        low, high = np.nextafter(kind(low), kind(-np.inf)), np.nextafter(kind(high), kind(np.inf))
+        with np.errstate(over="ignore"):
+            low, high = np.nextafter(kind(low), kind(-np.inf)), np.nextafter(kind(high), kind(np.inf))
     for bound in column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type):
         yield bound | column.is_null() if field.nullable else bound

@@ -12,12 +12,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from .._base.messages import printable
 from ..errors import Error, TupeloWarning
-from .json_lines import columns_as_json
+from .columns import as_it_is, for_json, for_parquet
 from .query import sql, without_python
 
 _COPY = {"csv": "format csv, header true", "jsonl": "format json", "parquet": "format parquet"}
 """How DuckDB writes a format."""
+_COLUMNS = {"csv": as_it_is, "jsonl": for_json, "parquet": for_parquet}
+"""What it writes for columns."""
 _FORMATS = {
     ".arrow": "arrow",
     ".arrows": "arrow",
@@ -95,7 +98,7 @@ def _write(relation: Any, format: str, output: str | None) -> None:
     if relation is None:
         return
     if format == "table":
-        relation.show()
+        _print(relation)
     elif format == "arrow":
         _write_arrow(relation.to_arrow_reader(), output)
     elif output is not None:
@@ -103,6 +106,15 @@ def _write(relation: Any, format: str, output: str | None) -> None:
     else:
         with _pipe_to_stdout() as place:
             _copy(relation, place, format)
+
+
+def _print(relation: Any) -> None:
+    """Prints the first and last rows as a table, and plans as text."""
+    if relation.columns == ["explain_key", "explain_value"]:
+        text = "\n".join(plan for _, plan in relation.fetchall())
+    else:
+        text = str(relation)
+    sys.stdout.write("\n".join(printable(line) for line in text.split("\n")))
 
 
 def _write_arrow(reader: Any, output: str | None) -> None:
@@ -126,8 +138,11 @@ def _write_arrow(reader: Any, output: str | None) -> None:
 
 def _copy(relation: Any, path: str, format: str) -> None:
     quoted = path.replace("'", "''")
-    columns = columns_as_json(relation) if format == "jsonl" else "*"
-    relation.query("result", f"copy (select {columns} from result) to '{quoted}' ({_COPY[format]})")
+    # By their places: two may have the same name.
+    places = [f"c{place}" for place in range(len(relation.columns))]
+    columns = ", ".join(_COLUMNS[format](relation, places))
+    result = f"result as result({', '.join(places)})"
+    relation.query("result", f"copy (select {columns} from {result}) to '{quoted}' ({_COPY[format]})")
 
 
 @contextmanager

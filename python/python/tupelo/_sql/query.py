@@ -58,6 +58,7 @@ def sql(query: str, /, **tables: Any) -> Any:
     connection = duckdb.default_connection().cursor()
     # DuckDB would find the variables of this function.
     connection.execute("set session python_enable_replacements = false")
+    query = _without_end(duckdb, query)
     statements = connection.extract_statements(query)
     _check_statements(duckdb, statements)
     entries: dict[str, Entries] = {}
@@ -106,6 +107,14 @@ def without_python(message: str) -> str:
     "'a' and 'A' are one name in SQL"
     """
     return _AFTER_PYTHON.sub("", message)
+
+
+def _without_end(duckdb: Any, query: str) -> str:
+    """A query without the comments after its last semicolon, which DuckDB does not accept."""
+    tokens = duckdb.tokenize(query)
+    while tokens and tokens[-1][1] == duckdb.token_type.comment:
+        tokens.pop()
+    return query[: tokens[-1][0] + 1] if tokens and query[tokens[-1][0]] == ";" else query
 
 
 def _check_statements(duckdb: Any, statements: list[Any]) -> None:

@@ -53,7 +53,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let python = env::var(PYTHON).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| DEFAULT_PYTHON.to_owned());
+    if console.has_metrics() {
+        return Err(Failure::usage("sql has no --metrics: DuckDB reads the files"));
+    }
     let mut command = Command::new(&python);
+    command.env(tupelo::THREADS_VARIABLE, tupelo::threads().to_string());
     command.args(["-c", PROGRAM]);
     command.args(args.format.iter().map(|format| format!("--format={format}")));
     command.args(args.output.iter().map(|output| format!("--output={output}")));
