@@ -31,7 +31,7 @@ type Class = (&'static str, i32, u32, &'static [Member]);
 
 /// The classes of trees and those that they consist of.
 #[rustfmt::skip]
-const CLASSES: [Class; 26] = [
+const CLASSES: [Class; 28] = [
     ("TObject", 1, 0x901bc02d, &[
         Number("fUniqueID", "unsigned int", 13, 4),
         Number("fBits", "unsigned int", 15, 4),
@@ -146,6 +146,14 @@ const CLASSES: [Class; 26] = [
         Pointer("fBranchCount", "TBranchElement*"),
         Pointer("fBranchCount2", "TBranchElement*"),
     ]),
+    ("TBranchObject", 1, 0xa4720f49, &[
+        Base("TBranch", 0, 13, 0x10978aac),
+        Text("fClassName"),
+    ]),
+    ("TLeafObject", 4, 0x26ba7c4c, &[
+        Base("TLeaf", 0, 2, 0x6d1e8152),
+        Number("fVirtual", "bool", 18, 1),
+    ]),
     ("TLeaf", 2, 0x6d1e8152, &[
         Base("TNamed", 67, 1, 0xdfb74a3c),
         Number("fLen", "int", 3, 4),
@@ -217,10 +225,10 @@ const CLASSES: [Class; 26] = [
     ]),
 ];
 
-/// The layouts of the classes whose names are chosen.
-pub fn classes(is_chosen: impl Fn(&str) -> bool) -> StreamerInfos {
+/// The layouts of the classes that are chosen by their names and versions.
+pub fn classes(is_chosen: impl Fn(&str, i32) -> bool) -> StreamerInfos {
     let mut infos = StreamerInfos::default();
-    for (name, version, checksum, members) in CLASSES.iter().filter(|class| is_chosen(class.0)) {
+    for (name, version, checksum, members) in CLASSES.iter().filter(|class| is_chosen(class.0, class.1)) {
         infos.push(ClassInfo {
             name: (*name).to_owned(),
             title: Vec::new(),

@@ -88,6 +88,7 @@ impl Container {
 pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
     match form {
         Form::Record(record) => record.add_to(infos),
+        Form::Clones(clones) => clones.item.add_to(infos),
         Form::List(item) | Form::Fixed(_, item) => add(item, infos),
         Form::Container(container) => {
             add(&container.item, infos);
@@ -97,7 +98,7 @@ pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
                 infos.push(ClassInfo { name, title: Vec::new(), bits: 0, version, checksum, elements });
             }
         }
-        Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits => {}
+        Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits | Form::Pointed(_) => {}
     }
 }
 
@@ -120,9 +121,10 @@ fn element(name: &str, form: &Form) -> Element {
     let type_name = form.type_name();
     let (code, kind) = match form {
         Form::Number(basic) => (number(*basic).0, ElementKind::Basic),
-        Form::Fixed(_, item) => match item.numbers() {
-            Some((basic, _)) => (number(basic).0 + ARRAY, ElementKind::Basic),
-            None => (OBJECT, ElementKind::ObjectAny),
+        Form::Fixed(..) => match form.dimensions().1 {
+            Form::Number(basic) => (number(*basic).0 + ARRAY, ElementKind::Basic),
+            Form::Record(record) if record.has_root_object() => (ROOT_OBJECT_MEMBER + ARRAY, ElementKind::Object),
+            _ => (OBJECT + ARRAY, ElementKind::ObjectAny),
         },
         Form::RootText => (ROOT_TEXT_MEMBER, ElementKind::String),
         Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
@@ -134,12 +136,15 @@ fn element(name: &str, form: &Form) -> Element {
             ContainerKind::Class { .. } => (OBJECT, ElementKind::ObjectAny),
         },
         Form::ObjectBits => (BITS, ElementKind::Basic),
+        Form::Pointed(pointed) => (form.branch_code(), ElementKind::BasicPointer(pointed.counter.clone())),
+        Form::Clones(clones) if clones.is_pointer() => (clones.code, ElementKind::ObjectPointer),
+        Form::Clones(clones) => (clones.code, ElementKind::Object),
         Form::Record(record) => match record.code() {
             ROOT_OBJECT_MEMBER => (ROOT_OBJECT_MEMBER, ElementKind::Object),
             code => (code, ElementKind::ObjectAny),
         },
     };
-    let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
+    let (sizes, _) = form.dimensions();
     let mut element = Element { size: small(form.memory().0), ..Element::new(name, &type_name, code, kind) };
     if !sizes.is_empty() {
         element.array_length = small(sizes.iter().product());

@@ -17,6 +17,8 @@ use super::form::number;
 
 /// Set in a byte count, to tell it from a class version.
 const BYTE_COUNT: u32 = 0x4000_0000;
+/// In front of the name of a class (`kNewClassTag`). It may be repeated.
+const NEW_CLASS: u32 = 0xffff_ffff;
 /// The maximum of a byte count.
 const MAX_COUNTED_BYTES: usize = 0x3fff_ffff;
 
@@ -51,6 +53,14 @@ pub enum Encoding {
     ItemClass(u16, Option<u32>, Box<Encoding>),
     /// Lists of records whose members are stored for all items together: the number of items, and the values of each member.
     MemberWise(Vec<Encoding>),
+    /// The same in a `TClonesArray`: its lowest index, zero, follows the number of items.
+    Clones(Vec<Encoding>),
+    /// A byte that says whether there are any items, then the items.
+    Flagged(Box<Encoding>),
+    /// These bytes, then the value.
+    Prefixed(Vec<u8>, Box<Encoding>),
+    /// A pointer to an object that is there: byte count, the name of its class, then the object.
+    Pointer(&'static str, Box<Encoding>),
 }
 
 impl Encoding {
@@ -135,15 +145,47 @@ impl Encoding {
                 checksum.iter().for_each(|checksum| out.extend_from_slice(&checksum.to_be_bytes()));
                 lists.put(array, range, out)
             }
-            Self::MemberWise(members) => {
+            Self::MemberWise(members) | Self::Clones(members) => {
+                let list = list(array)?;
+                let ends = ends(list, &range)?;
+                let is_clones = matches!(self, Self::Clones(_));
+                for (&start, &end) in ends.iter().zip(ends.iter().skip(1)) {
+                    out.extend_from_slice(&small(end - start)?.to_be_bytes());
+                    if is_clones {
+                        out.extend_from_slice(&[0; 4]);
+                    }
+                    // Of an empty list, ROOT writes no heads of members.
+                    if start < end || is_clones {
+                        members.iter().try_for_each(|member| member.put(list.values(), start..end, out))?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Flagged(item) => {
                 let list = list(array)?;
                 let ends = ends(list, &range)?;
                 for (&start, &end) in ends.iter().zip(ends.iter().skip(1)) {
-                    out.extend_from_slice(&small(end - start)?.to_be_bytes());
-                    // ROOT writes no heads of members for an empty list.
-                    if start < end {
-                        members.iter().try_for_each(|member| member.put(list.values(), start..end, out))?;
-                    }
+                    out.push((start < end).into());
+                    item.put(list.values(), start..end, out)?;
+                }
+                Ok(())
+            }
+            Self::Prefixed(bytes, value) => {
+                for index in range {
+                    out.extend_from_slice(bytes);
+                    value.put(array, index..index + 1, out)?;
+                }
+                Ok(())
+            }
+            Self::Pointer(class_name, object) => {
+                for index in range {
+                    let start = out.len();
+                    out.extend_from_slice(&[0; 4]);
+                    out.extend_from_slice(&NEW_CLASS.to_be_bytes());
+                    out.extend_from_slice(class_name.as_bytes());
+                    out.push(0);
+                    object.put(array, index..index + 1, out)?;
+                    patch_byte_count(out, start)?;
                 }
                 Ok(())
             }

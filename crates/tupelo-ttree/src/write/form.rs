@@ -1,7 +1,8 @@
 //! The values of the fields of a tree, and their names in C++ and ROOT.
 
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::code::{ARRAY, BITS};
+use tupelo_format::streamer::Counter;
+use tupelo_format::streamer::code::{ARRAY, BITS, POINTER};
 
 /// How lists of numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +45,10 @@ pub enum Form {
     Container(Box<Container>),
     /// An object with members.
     Record(Record),
+    /// A `TClonesArray`.
+    Clones(Box<Clones>),
+    /// A pointer to numbers, in classes.
+    Pointed(Box<Pointed>),
     /// The bits of a `TObject`.
     ObjectBits,
 }
@@ -130,6 +135,36 @@ impl Container {
     }
 }
 
+/// ROOT's array of objects of one class, which inherits from `TObject`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clones {
+    /// The class of the items.
+    pub item: Record,
+    /// ROOT's code of the member: [the array itself](CLONES_MEMBER), or a pointer to it.
+    pub code: i32,
+}
+
+/// ROOT's class of such arrays.
+pub const CLONES: &str = "TClonesArray";
+/// ROOT's code of members that are such an array.
+pub const CLONES_MEMBER: i32 = ROOT_OBJECT_MEMBER;
+
+impl Clones {
+    /// Whether the member is a pointer.
+    pub(super) fn is_pointer(&self) -> bool {
+        self.code != CLONES_MEMBER
+    }
+}
+
+/// A pointer to as many numbers as another member of the class says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pointed {
+    /// The numbers.
+    pub item: Basic,
+    /// The member that has their number.
+    pub counter: Counter,
+}
+
 /// A class with members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -185,6 +220,14 @@ impl Record {
                 _ => found.push(FlatMember { path, owner: self, id, name, form }),
             }
         }
+    }
+
+    /// Whether a member has the number of items of another one.
+    pub(super) fn counts(&self, member: &str) -> bool {
+        self.members.iter().any(|(_, form)| match form {
+            Form::Pointed(pointed) => pointed.counter.class_name == self.class_name && pointed.counter.name == member,
+            _ => false,
+        })
     }
 
     /// Whether it is a `std::pair`.
@@ -289,15 +332,20 @@ pub(super) fn number(basic: Basic) -> (i32, &'static str, char, usize) {
 impl Form {
     /// The number and the dimensions of a number or of fixed arrays of numbers.
     pub(super) fn numbers(&self) -> Option<(Basic, Vec<usize>)> {
-        match self {
-            Self::Number(basic) => Some((*basic, Vec::new())),
-            Self::Fixed(size, item) => {
-                let (basic, mut sizes) = item.numbers()?;
-                sizes.insert(0, *size);
-                Some((basic, sizes))
-            }
+        match self.dimensions() {
+            (sizes, Self::Number(basic)) => Some((*basic, sizes)),
             _ => None,
         }
+    }
+
+    /// The sizes of fixed arrays, and what their items are.
+    pub(super) fn dimensions(&self) -> (Vec<usize>, &Self) {
+        let (mut sizes, mut item) = (Vec::new(), self);
+        while let Self::Fixed(size, inner) = item {
+            sizes.push(*size);
+            item = inner;
+        }
+        (sizes, item)
     }
 
     /// C++ name; of fixed arrays that of the items.
@@ -311,6 +359,8 @@ impl Form {
             Self::Fixed(_, item) => item.type_name(),
             Self::List(item) => vector(&item.type_name()),
             Self::Record(record) => record.class_name.clone(),
+            Self::Clones(clones) => format!("{CLONES}{}", if clones.is_pointer() { "*" } else { "" }),
+            Self::Pointed(pointed) => format!("{}*", number(pointed.item).1),
         }
     }
 
@@ -318,7 +368,7 @@ impl Form {
     pub(super) fn branch_code(&self) -> i32 {
         match self {
             Self::Number(basic) => number(*basic).0,
-            Self::Fixed(_, item) => item.branch_code() % ARRAY + ARRAY,
+            Self::Fixed(..) => self.dimensions().1.branch_code() + ARRAY,
             Self::Text | Self::List(_) => CONTAINER,
             Self::Container(container) => match container.kind {
                 ContainerKind::Standard(_) => CONTAINER,
@@ -326,6 +376,8 @@ impl Form {
             },
             Self::Record(record) => record.code(),
             Self::ObjectBits => BITS,
+            Self::Clones(clones) => clones.code,
+            Self::Pointed(pointed) => number(pointed.item).0 + POINTER,
             Self::RootText => ROOT_TEXT_MEMBER,
         }
     }
@@ -336,6 +388,9 @@ impl Form {
             Self::Number(basic) => (number(*basic).3, number(*basic).3),
             Self::Text => (32, 8),
             Self::List(_) | Self::RootText => (24, 8),
+            Self::Clones(clones) if clones.is_pointer() => (8, 8),
+            Self::Pointed(_) => (8, 8),
+            Self::Clones(_) => (96, 8),
             Self::Container(_) => (48, 8),
             Self::ObjectBits => (4, 4),
             Self::Fixed(size, item) => {

@@ -19,7 +19,9 @@ pub mod values;
 pub use basket::{FinishedBasket, OpenBasket};
 pub use classes::basket_key_bytes;
 pub use encode::{Encoding, column};
-pub use form::{Container, ContainerKind, Field, Form, Jagged, ROOT_OBJECT, Record, is_base};
+pub use form::{
+    CLONES, CLONES_MEMBER, Clones, Container, ContainerKind, Field, Form, Jagged, Pointed, ROOT_OBJECT, Record, is_base,
+};
 pub use plan::{Branch, Plan, Planning};
 pub use record::{BasketPlace, TreeRecord, Written};
 pub use values::{check_fixed, check_member, text_in_items};

@@ -8,13 +8,19 @@ use tupelo_format::streamer::{StreamerInfos, class_checksum};
 use tupelo_format::{Error, Result};
 
 use super::classes;
-use super::form::{ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
-use super::values::{check_member, check_name, member, members, no_form, value};
+use super::form::{CLONES, ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
+use super::values::{
+    CLONES_VERSION, check_member, check_name, member, members, no_form, together, value, whole_clones,
+};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
 
 /// Version that ROOT gives to containers in branches (that of `TCollectionProxyInfo`).
 const CONTAINER_VERSION: i32 = 6;
+/// ROOT's code of a number of items (`TVirtualStreamerInfo::kCounter`).
+const COUNTER: i32 = 6;
+/// Checksum of `TClonesArray`.
+const CLONES_CHECKSUM: u32 = 0xb6c0_ca63;
 /// The most dimensions of a leaf that readers are known to take.
 const MAX_DIMENSIONS: usize = 5;
 
@@ -77,6 +83,8 @@ pub(super) enum LeafClass {
     Number(Basic),
     Text,
     Element,
+    /// Of a branch of the old form.
+    Object,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -91,6 +99,8 @@ pub(super) struct ObjectBranch {
     pub(super) code: i32,
     /// Whether ROOT calls it an object of any class (`TBranch::kBranchAny`).
     pub(super) is_any: bool,
+    /// The branch with the number of items of a member.
+    pub(super) counter: Option<usize>,
 }
 
 impl ObjectBranch {
@@ -103,7 +113,8 @@ impl ObjectBranch {
 impl Branch {
     /// Whether the branch counts the items of others: its largest value belongs to the tree.
     pub fn is_counter(&self) -> bool {
-        self.leaf.is_counter || self.object.as_ref().is_some_and(|object| object.kind == 4)
+        let counts = |object: &ObjectBranch| matches!(object.kind, 3 | 4) || object.code == COUNTER;
+        self.leaf.is_counter || self.object.as_ref().is_some_and(counts)
     }
 
     /// Whether the branch holds texts in a leaf: the length of the longest belongs to the tree.
@@ -162,10 +173,12 @@ impl Plan {
             )));
         }
         let leaf_classes: Vec<String> = branches.iter().map(|branch| branch.leaf.class.name()).collect();
-        let has_objects = branches.iter().any(|branch| branch.object.is_some());
-        let mut infos = streamer::classes(|name| match name.starts_with("TLeaf") && name != "TLeaf" {
-            true => leaf_classes.iter().any(|class| class == name),
-            false => name != "TBranchElement" || has_objects,
+        let has_leaf = |class: &str| leaf_classes.iter().any(|name| name == class);
+        let mut infos = streamer::classes(|name, _| match name {
+            "TBranchElement" => has_leaf("TLeafElement"),
+            "TBranchObject" => has_leaf("TLeafObject"),
+            "TLeaf" => true,
+            name => !name.starts_with("TLeaf") || has_leaf(name),
         });
         std::mem::swap(&mut infos, &mut classes);
         classes.merge(&infos);
@@ -200,6 +213,7 @@ impl LeafClass {
             Self::Number(basic) => format!("TLeaf{}", number(basic).2.to_ascii_uppercase()),
             Self::Text => "TLeafC".to_owned(),
             Self::Element => "TLeafElement".to_owned(),
+            Self::Object => "TLeafObject".to_owned(),
         }
     }
 
@@ -241,6 +255,19 @@ impl Planner<'_> {
                 }
             },
             Form::Record(record) => self.record(&field.name, record, path),
+            Form::Clones(clones) if self.planning.split_level > 0 => {
+                let object = ObjectBranch {
+                    class_name: CLONES.to_owned(),
+                    checksum: CLONES_CHECKSUM,
+                    class_version: CLONES_VERSION.into(),
+                    code: -1,
+                    ..ObjectBranch::default()
+                };
+                let counted = self.free_name(format!("{}_", field.name));
+                let split = Split { parent: None, level: self.planning.split_level };
+                self.clones(&field.name, counted, &clones.item, path, object, split)
+            }
+            Form::Clones(clones) => self.whole_clones(&field.name, &clones.item, path),
             form @ Form::Container(_) => self.whole(&field.name, form, path),
             form => self.flat(&field.name, form, path),
         }
@@ -422,7 +449,7 @@ impl Planner<'_> {
                 checksum,
                 class_version: record.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
-                code: base.map_or_else(|| form.branch_code(), Record::base_code),
+                code: base.map_or_else(|| record.code_of(member_name, form), Record::base_code),
                 ..ObjectBranch::default()
             };
             match form {
@@ -437,17 +464,34 @@ impl Planner<'_> {
                     let below = if is_nested || is_unnamed { prefix.to_owned() } else { format!("{name}.") };
                     self.members(&below, inner, &path, branch, level - 1)?;
                 }
+                Form::Clones(clones) if level > 0 => {
+                    let counted = format!("{name}_");
+                    self.clones(&name, counted, &clones.item, path, object, Split { parent: Some(parent), level })?;
+                }
                 form => {
-                    let object = ObjectBranch { is_any: object.code == OBJECT, ..object };
+                    let counter = self.member_counter(form);
+                    let object = ObjectBranch { is_any: object.code == OBJECT, counter, ..object };
                     let (title, leaf_title) = member_titles(&name, &name, form);
                     let mut branch = Branch::object(&title, &leaf_title, object, Some((path, member(form)?)));
                     branch.leaf.of_member(&name, form);
+                    branch.leaf.counter = counter;
                     (branch.parent, branch.split_level) = (Some(parent), level);
                     self.push(branch)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The branch with the number of items behind a pointer, which was planned before.
+    fn member_counter(&self, form: &Form) -> Option<usize> {
+        let Form::Pointed(pointed) = form else { return None };
+        let counts = |branch: &Branch| {
+            let name = branch.name.rsplit_once('.').map_or(branch.name.as_str(), |(_, name)| name);
+            let class = branch.object.as_ref().map(|object| object.class_name.as_str());
+            name == pointed.counter.name && class == Some(pointed.counter.class_name.as_str())
+        };
+        self.branches.iter().rposition(counts)
     }
 
     /// A list of records: its members as lists with one counter, or as a vector of objects, split or whole.
@@ -486,40 +530,126 @@ impl Planner<'_> {
         };
         // Readers would take a field with the name of this leaf for it.
         let counted = self.free_name(format!("{name}_"));
+        let split = Split { parent: None, level: self.planning.split_level };
+        self.split_items(name, counted, record, path, object, split)
+    }
+
+    /// A `TClonesArray` in the branches of the members of its items.
+    fn clones(
+        &mut self,
+        name: &str,
+        counted: String,
+        item: &Record,
+        path: Vec<usize>,
+        object: ObjectBranch,
+        split: Split,
+    ) -> Result<()> {
+        item.add_to(&mut self.infos);
+        let object = ObjectBranch { item_name: item.class_name.clone(), kind: 3, ..object };
+        self.split_items(name, counted, item, path, object, split)
+    }
+
+    /// A whole `TClonesArray` in a branch of the old form, as ROOT writes it.
+    fn whole_clones(&mut self, name: &str, item: &Record, path: Vec<usize>) -> Result<()> {
+        item.add_to(&mut self.infos);
+        let class_name = [&[CLONES.len() as u8], CLONES.as_bytes(), &[0]].concat();
+        let encoding = Encoding::Prefixed(class_name, Box::new(whole_clones(item)?));
+        let object = ObjectBranch { class_name: CLONES.to_owned(), code: -1, ..ObjectBranch::default() };
+        let mut branch = Branch::object(name, CLONES, object, Some((path, encoding)));
+        (branch.leaf.class, branch.title) = (LeafClass::Object, name.to_owned());
+        self.push(branch).map(|_| ())
+    }
+
+    /// The branch that counts the items of a collection, and those of their members.
+    fn split_items(
+        &mut self,
+        name: &str,
+        counted: String,
+        item: &Record,
+        path: Vec<usize>,
+        object: ObjectBranch,
+        split: Split,
+    ) -> Result<()> {
+        let member_kind = object.kind * 10 + 1;
         let mut branch = Branch::object(name, &counted, object, Some((path.clone(), Encoding::Count)));
         branch.leaf.name.clone_from(&counted);
-        branch.split_level = self.planning.split_level;
+        (branch.parent, branch.split_level) = (split.parent, split.level);
         let parent = self.push(branch)?;
-        for FlatMember { path: own, owner, id, name: member_name, form } in members {
-            check_member(member_name)?;
+        let items = Items { parent, counted: &counted, item, member_kind };
+        self.item_members(&items, name, item, &path)
+    }
+
+    /// The branches of the members of items, which are in a class or in a member of it.
+    fn item_members(&mut self, items: &Items<'_>, prefix: &str, record: &Record, path: &[usize]) -> Result<()> {
+        for FlatMember { path: own, owner, id, name, form } in record.flat_members() {
+            check_member(name)?;
+            let path = [path, &own].concat();
+            let whole_name = format!("{prefix}.{name}");
+            if let Form::Record(inner) = form
+                && inner.has_values()
+            {
+                self.item_members(items, &whole_name, inner, &path)?;
+                continue;
+            }
             let object = ObjectBranch {
                 class_name: owner.class_name.clone(),
-                parent_name: record.class_name.clone(),
+                parent_name: items.item.class_name.clone(),
                 checksum: owner.checksum(),
                 class_version: owner.version,
                 id: i32::try_from(id).unwrap_or(i32::MAX),
-                kind: 41,
-                code: form.branch_code(),
+                kind: items.member_kind,
+                code: owner.code_of(name, form),
+                counter: self.member_counter(form),
                 ..ObjectBranch::default()
             };
-            let whole_name = format!("{name}.{member_name}");
             let (branch_name, _) = member_titles(&whole_name, "", form);
-            let title = format!("{member_name}[{counted}]");
-            let values = ([path.as_slice(), &own].concat(), Encoding::Items(Box::new(member(form)?)));
+            let title = format!("{name}[{}]", items.counted);
+            let values = (path, Encoding::Items(Box::new(together(form)?)));
             let mut branch = Branch::object(&branch_name, &title, object, Some(values));
             branch.leaf.of_member(&whole_name, form);
-            branch.leaf.counter = Some(parent);
-            branch.parent = Some(parent);
+            branch.leaf.counter = Some(items.parent);
+            branch.parent = Some(items.parent);
             self.push(branch)?;
         }
         Ok(())
     }
 }
 
+impl Record {
+    /// ROOT's code of a branch with a member.
+    fn code_of(&self, member: &str, form: &Form) -> i32 {
+        match form {
+            Form::Number(Basic::I32) if self.counts(member) => COUNTER,
+            form => form.branch_code(),
+        }
+    }
+}
+
+/// Where the branch of a collection is: in another branch, and the levels that are left to split it.
+#[derive(Clone, Copy)]
+struct Split {
+    parent: Option<usize>,
+    level: u8,
+}
+
+/// A collection whose items are split.
+struct Items<'p> {
+    /// Its branch.
+    parent: usize,
+    /// The leaf that counts the items.
+    counted: &'p str,
+    /// The class of the items.
+    item: &'p Record,
+    /// ROOT's kind of the branches of members.
+    member_kind: i32,
+}
+
 /// Name of a branch with the dimensions of a member, and its title.
 fn member_titles(name: &str, title: &str, form: &Form) -> (String, String) {
-    let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
-    let dimensions: String = sizes.iter().map(|size| format!("[{size}]")).collect();
+    if let Form::Pointed(pointed) = form {
+        return (name.to_owned(), format!("{title}[{}]", pointed.counter.name));
+    }
+    let dimensions: String = form.dimensions().0.iter().map(|size| format!("[{size}]")).collect();
     (format!("{name}{dimensions}"), format!("{title}{dimensions}"))
 }
 
@@ -539,9 +669,14 @@ impl Leaf {
     /// The leaf of a member.
     fn of_member(&mut self, name: &str, form: &Form) {
         name.clone_into(&mut self.name);
-        if let Some((basic, sizes)) = form.numbers() {
-            self.number_bytes = number(basic).3;
-            self.length = sizes.iter().product();
+        if let Form::Pointed(pointed) = form {
+            self.name = format!("{name}[{}]", pointed.counter.name);
+            self.number_bytes = number(pointed.item).3;
+        }
+        let (sizes, item) = form.dimensions();
+        self.length = sizes.iter().product();
+        if let Form::Number(basic) = item {
+            self.number_bytes = number(*basic).3;
         }
     }
 }

@@ -178,6 +178,12 @@ impl TreeRecord<'_> {
                 }
                 match &branch.object {
                     None => out.pointer("TBranch", |out| self.branch(out, branch, index, ids)),
+                    Some(object) if branch.leaf.class == LeafClass::Object => out.pointer("TBranchObject", |out| {
+                        out.versioned(1, |out| {
+                            self.branch(out, branch, index, ids);
+                            out.buffer.string_be(&object.class_name);
+                        });
+                    }),
                     Some(_) => out.pointer("TBranchElement", |out| self.element(out, branch, index, ids)),
                 }
             }
@@ -194,13 +200,17 @@ impl TreeRecord<'_> {
             out.buffer.u32_be(object.checksum);
             out.buffer.u16_be(object.class_version as u16);
             let maximum = self.written.get(index).map_or(0, |written| written.maximum);
-            let maximum = if object.kind == 4 { i32::try_from(maximum).unwrap_or(i32::MAX) } else { 0 };
+            let maximum = if branch.is_counter() { i32::try_from(maximum).unwrap_or(i32::MAX) } else { 0 };
             for number in [object.id, object.kind, object.code, maximum] {
                 out.buffer.i32_be(number);
             }
-            let counter = if object.kind == 41 { branch.parent } else { None };
-            out.reference(counter.and_then(|counter| ids.branches.get(counter).copied()).unwrap_or(0));
-            out.reference(0);
+            let counters = match object.kind {
+                31 | 41 => [branch.parent, object.counter],
+                _ => [object.counter, None],
+            };
+            for counter in counters {
+                out.reference(counter.and_then(|counter| ids.branches.get(counter).copied()).unwrap_or(0));
+            }
         });
     }
 
@@ -257,7 +267,7 @@ impl TreeRecord<'_> {
         let Leaf { name, title, class, length, number_bytes, is_counter, counter } = &branch.leaf;
         let is_text = *class == LeafClass::Text;
         out.pointer(&class.name(), |out| {
-            out.versioned(1, |out| {
+            out.versioned(if *class == LeafClass::Object { 4 } else { 1 }, |out| {
                 out.versioned(2, |out| {
                     out.named(0, name, title.as_bytes());
                     // A text ends with a zero in memory.
@@ -283,6 +293,8 @@ impl TreeRecord<'_> {
                         out.buffer.i32_be(object.map_or(-1, |object| object.id));
                         out.buffer.i32_be(object.map_or(-1, |object| object.code));
                     }
+                    // The name of its class is in front of each object.
+                    LeafClass::Object => out.buffer.u8(1),
                     LeafClass::Text => limits(out, 4, [least, most]),
                     LeafClass::Number(Basic::F32 | Basic::F64) => limits(out, *number_bytes, [0, 0]),
                     LeafClass::Number(_) => limits(out, *number_bytes, [least, most]),

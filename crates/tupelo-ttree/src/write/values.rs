@@ -2,13 +2,19 @@
 
 use tupelo_format::{Error, Result};
 
-use super::form::{FlatMember, Form, is_base};
+use super::form::{CLONES, FlatMember, Form, is_base};
 use super::{Encoding, Record};
 
 /// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`).
 const CONTAINER_HEAD: u16 = 9;
 /// Set in this version if the members of items are stored together (`TBufferFile::kStreamedMemberWise`).
 const MEMBER_WISE: u16 = 1 << 14;
+
+/// Version of `TClonesArray`, and its bit that says that members are stored for all items together (`kBypassStreamer`).
+pub(super) const CLONES_VERSION: u16 = 4;
+const IS_MEMBER_WISE: u32 = 1 << 12;
+/// ROOT's code of a pointer that may be null (`kObjectP`). One that may not is stored as the object itself (`kObjectp`).
+const POINTER: i32 = 64;
 
 /// How a member of an object is stored.
 pub(super) fn member(form: &Form) -> Result<Encoding> {
@@ -60,7 +66,54 @@ pub(super) fn value(form: &Form) -> Result<Encoding> {
         },
         Form::Record(record) => headed(record, members(record)?),
         Form::ObjectBits => Encoding::ObjectBits,
+        Form::Pointed(pointed) => Encoding::Flagged(Box::new(Encoding::Number(pointed.item))),
+        Form::Clones(clones) => match clones.code {
+            POINTER => Encoding::Pointer(CLONES, Box::new(whole_clones(&clones.item)?)),
+            _ => whole_clones(&clones.item)?,
+        },
     })
+}
+
+/// A `TClonesArray` with the members of its items one after the other, each for all items.
+pub(super) fn whole_clones(item: &Record) -> Result<Encoding> {
+    let mut head = Vec::new();
+    let mut put_text = |text: &str| {
+        let length = u8::try_from(text.len()).ok().filter(|length| *length < u8::MAX);
+        let length = length.ok_or_else(|| Error::limit(format!("the name of class {text} is too long")))?;
+        head.push(length);
+        head.extend_from_slice(text.as_bytes());
+        Ok::<_, Error>(())
+    };
+    put_text(&format!("{}s", item.class_name))?;
+    put_text(&format!("{};{}", item.class_name, item.version))?;
+    let object = [&1_u16.to_be_bytes()[..], &[0; 4], &IS_MEMBER_WISE.to_be_bytes()].concat();
+    let mut members = Vec::new();
+    add_clones_members(item, &[], &mut members)?;
+    let body = Encoding::Prefixed([object, head].concat(), Box::new(Encoding::Clones(members)));
+    Ok(Encoding::Headed(CLONES_VERSION, None, Box::new(body)))
+}
+
+/// The members of a class and its bases, but `TObject` as one value.
+fn add_clones_members(class: &Record, path: &[usize], found: &mut Vec<Encoding>) -> Result<()> {
+    for (place, (name, form)) in class.members.iter().enumerate() {
+        let path = [path, &[place]].concat();
+        match form {
+            Form::Record(base) if is_base(name) && !base.is_root_object() => add_clones_members(base, &path, found)?,
+            form => found.push(in_records(&path, together(form)?)),
+        }
+    }
+    Ok(())
+}
+
+/// The values of a member for several objects.
+pub(super) fn together(form: &Form) -> Result<Encoding> {
+    let own = member(form)?;
+    Ok(if has_common_head(form) { Encoding::Together(Box::new(own)) } else { own })
+}
+
+/// The values of a member of records.
+fn in_records(path: &[usize], values: Encoding) -> Encoding {
+    path.iter().rev().fold(values, |below, &place| Encoding::Column(place, Box::new(below)))
 }
 
 impl Record {
@@ -79,14 +132,15 @@ pub fn text_in_items() -> Error {
     Error::unsupported("ROOT cannot read strings in a vector of objects without their class; leave them out")
 }
 
-/// Fixed arrays are those of numbers.
+/// Fixed arrays are those of numbers, and of objects whose class readers know.
 ///
 /// # Errors
 /// Unsupported for others.
 pub fn check_fixed(form: &Form) -> Result<()> {
-    match form {
-        Form::Fixed(..) if form.numbers().is_none() => Err(no_form(form)),
-        _ => Ok(()),
+    match form.dimensions() {
+        (sizes, item) if sizes.is_empty() || matches!(item, Form::Number(_)) => Ok(()),
+        (_, Form::Record(record)) if record.is_known => Ok(()),
+        _ => Err(no_form(form)),
     }
 }
 
@@ -129,11 +183,7 @@ fn has_common_head(form: &Form) -> bool {
 
 /// Lists of objects whose members are stored for all items together, behind the head of the container.
 fn member_wise(item: &Record) -> Result<Encoding> {
-    let column = |it: &FlatMember<'_>| {
-        let own = member(it.form)?;
-        let values = if has_common_head(it.form) { Encoding::Together(Box::new(own)) } else { own };
-        Ok(it.path.iter().rev().fold(values, |below, &place| Encoding::Column(place, Box::new(below))))
-    };
+    let column = |it: &FlatMember<'_>| Ok(in_records(&it.path, together(it.form)?));
     let members = item.flat_members().iter().map(column).collect::<Result<_>>()?;
     let (version, checksum) = item.identity();
     Ok(Encoding::ItemClass(version, checksum, Box::new(Encoding::MemberWise(members))))
@@ -142,7 +192,12 @@ fn member_wise(item: &Record) -> Result<Encoding> {
 #[cold]
 pub(super) fn no_form(form: &Form) -> Error {
     match form {
-        Form::Fixed(..) => Error::unsupported("fixed arrays of anything but numbers are not supported in trees"),
+        Form::Fixed(_, item) => {
+            let what = item.type_name();
+            Error::unsupported(format!(
+                "fixed arrays of type {what}, which is not a number, are not supported in trees"
+            ))
+        }
         form => Error::unsupported(format!("values of type {} are not supported", form.type_name())),
     }
 }

@@ -151,6 +151,24 @@ impl FileSink {
         }
         Ok(offsets)
     }
+
+    /// Checks that readers of the file take objects of these classes for what they are.
+    ///
+    /// # Errors
+    /// Unsupported where the file describes the same version of a class with other members.
+    pub(crate) fn check_layouts(&self, infos: &StreamerInfos) -> Result<()> {
+        let state = self.lock()?;
+        match state.layout.streamer_infos().contradiction(infos) {
+            None => Ok(()),
+            Some(class) => {
+                let (name, version) = (&class.name, class.version);
+                Err(Error::unsupported(format!(
+                    "the file describes version {version} of class {name} with other members, so that a new object of the \
+                     class could not be read; write to another file"
+                )))
+            }
+        }
+    }
 }
 
 impl PageSink for FileSink {

@@ -374,6 +374,11 @@ impl FileLayout {
         self.superseded.push(record);
     }
 
+    /// The layouts of classes in the file's streamer info.
+    pub fn streamer_infos(&self) -> &StreamerInfos {
+        &self.info.infos
+    }
+
     /// Adds layouts of classes to the file's streamer info, as far as it has no layout of the same class, version and
     /// checksum. Says whether there was one to be added.
     pub fn add_streamer_info(&mut self, infos: &StreamerInfos) -> bool {

@@ -194,6 +194,10 @@ impl ClassInfo {
         Self { name: name.to_owned(), title, bits: 0, version: 0, checksum: 0, elements }
     }
 
+    fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.elements.iter().map(|element| element.name.as_str())
+    }
+
     /// Whether ROOT streams objects as a container, by a collection proxy: the container itself is the only element, `This`.
     pub fn is_container(&self) -> bool {
         match self.elements.as_slice() {
@@ -328,6 +332,15 @@ impl StreamerInfos {
             }
         }
         is_changed
+    }
+
+    /// A class of another list that has other members here, in the same version. Files differ in the codes of some members.
+    pub fn contradiction<'o>(&self, other: &'o Self) -> Option<&'o ClassInfo> {
+        let contradicts = |info: &&Arc<ClassInfo>| {
+            let own = self.named(&info.name).find(|own| own.version == info.version);
+            own.is_some_and(|own| !own.member_names().eq(info.member_names()))
+        };
+        other.classes.iter().find(contradicts).map(|info| &**info)
     }
 
     /// All versions of a class, in the order of the list.

@@ -22,14 +22,14 @@ pub(super) fn is_like(described: &ClassInfo, other: &ClassInfo) -> bool {
     count == other.elements.len() && stored(described).zip(&other.elements).all(same)
 }
 
-/// Whether ROOT reads all members of a class into one with another description: it converts numbers and containers, but no
-/// texts.
+/// Whether ROOT reads all members of a class into one with another description: it converts numbers and containers, but
+/// neither texts nor arrays behind pointers.
 pub(super) fn is_convertible(from: &ClassInfo, to: &ClassInfo) -> bool {
     from.elements.iter().all(|member| {
         let Some(other) = stored(to).find(|other| other.name == member.name) else { return true };
-        let is_plain = |kind: &ElementKind| {
-            matches!(kind, ElementKind::Basic | ElementKind::String | ElementKind::StlString { .. })
-        };
+        let is_text = |kind: &ElementKind| matches!(kind, ElementKind::String | ElementKind::StlString { .. });
+        let is_pointer = |kind: &ElementKind| matches!(kind, ElementKind::BasicPointer(_) | ElementKind::Loop(_));
+        let is_plain = |kind: &ElementKind| *kind == ElementKind::Basic || is_text(kind) || is_pointer(kind);
         let is_same = discriminant(&member.kind) == discriminant(&other.kind);
         let has_same_letters = (member.code == CHARACTERS) == (other.code == CHARACTERS);
         has_same_letters && (is_same || !is_plain(&member.kind) && !is_plain(&other.kind))

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tupelo_format::checksum::xxh3;
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::{ClassInfo, ElementKind};
+use tupelo_format::streamer::code::POINTER;
+use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind};
 use tupelo_format::type_name::{TypeName, normalised, without_arguments};
 use tupelo_ttree::write::{
-    Container, ContainerKind, Field as TreeField, Form, Jagged, ROOT_OBJECT, Record, check_fixed, check_member,
-    is_base, text_in_items,
+    CLONES, CLONES_MEMBER, Clones, Container, ContainerKind, Field as TreeField, Form, Jagged, Pointed, ROOT_OBJECT,
+    Record, check_fixed, check_member, is_base, text_in_items,
 };
 
 use super::TreeOptions;
@@ -19,7 +20,40 @@ use crate::{Error, Result};
 
 /// The schema with all members in the base classes that have them, as far as the source describes the classes.
 pub(super) fn with_bases(schema: &Schema, options: &TreeOptions) -> Schema {
-    Schema { fields: schema.fields.iter().map(|field| with_bases_in(field, options)).collect() }
+    let whole = |field: &Field| {
+        let mut field = field.clone();
+        let path = field.name.clone();
+        name_clones(&mut field, &path, options);
+        with_bases_in(&field, options)
+    };
+    Schema { fields: schema.fields.iter().map(whole).collect() }
+}
+
+/// States the classes of `TClonesArray`s, and of their items.
+fn name_clones(field: &mut Field, path: &str, options: &TreeOptions) {
+    match &mut field.kind {
+        Kind::Collection(item) => {
+            if let Some(class) = options.clones.get(path) {
+                CLONES.clone_into(&mut field.type_name);
+                name_class(item, class, options);
+            }
+        }
+        Kind::Record(members) => {
+            members.iter_mut().for_each(|member| name_clones(member, &format!("{path}.{}", member.name), options));
+        }
+        _ => {}
+    }
+}
+
+/// States the class of an item, and those of the members that are split too.
+fn name_class(field: &mut Field, class: &str, options: &TreeOptions) {
+    class.clone_into(&mut field.type_name);
+    let Kind::Record(members) = &mut field.kind else { return };
+    for member in members.iter_mut().filter(|member| matches!(member.kind, Kind::Record(_))) {
+        if let Some(class) = options.member(class, &member.name).filter(|_| member.type_name.is_empty()) {
+            name_class(member, &normalised(&class.type_name), options);
+        }
+    }
 }
 
 fn with_bases_in(field: &Field, options: &TreeOptions) -> Field {
@@ -157,12 +191,11 @@ impl<'o> Classes<'o> {
 
     /// The class of a record: that of another field with the same type and members, or a new one with the name of the
     /// type, or of the field where it cannot have that name.
-    fn record(&mut self, type_name: &str, version: u32, path: &str, members: Vec<(String, Form)>) -> Record {
+    fn record(&mut self, type_name: &str, version: u32, path: &str, mut members: Vec<(String, Form)>) -> Record {
         if type_name == ROOT_OBJECT && members.len() == Record::root_object().members.len() {
             return Record::root_object();
         }
-        let known = self.known.get(type_name).into_iter().flatten();
-        if let Some(same) = known.filter(|_| !type_name.is_empty()).find(|class| class.members == members) {
+        if let Some(same) = self.known(type_name, &members) {
             return same.clone();
         }
         let described = self.described(type_name, &members);
@@ -173,6 +206,13 @@ impl<'o> Classes<'o> {
         let own = own.filter(|_| !members.iter().any(|(_, member)| self.has_made_class(member)));
         let own = own.filter(|_| described.is_some() || !self.is_misleading(type_name, &members));
         let is_made = own.is_none();
+        if is_made && members.iter().any(|(_, member)| matches!(member, Form::Pointed(_))) {
+            // A pointer states the class of its counter.
+            members.iter_mut().for_each(|(_, member)| take_pointer(member));
+            if let Some(same) = self.known(type_name, &members) {
+                return same.clone();
+            }
+        }
         let made = || format!("{}_record_{:08x}", identifier(path), xxh3(format!("{members:?}").as_bytes()) as u32);
         let (class_name, version) = own.unwrap_or_else(|| (made(), 1));
         self.names.insert(class_name.clone(), is_made);
@@ -180,6 +220,12 @@ impl<'o> Classes<'o> {
         let class = Record { stated_checksum, ..self.class(&class_name, version, members) };
         self.known.entry(type_name.to_owned()).or_default().push(class.clone());
         class
+    }
+
+    /// A class that was made of a type with these members.
+    fn known(&self, type_name: &str, members: &[(String, Form)]) -> Option<&Record> {
+        let known = self.known.get(type_name).into_iter().flatten();
+        known.filter(|_| !type_name.is_empty()).find(|class| class.members == members)
     }
 
     fn class(&self, name: &str, version: i32, members: Vec<(String, Form)>) -> Record {
@@ -199,22 +245,19 @@ impl<'o> Classes<'o> {
         known.is_some_and(|known| !known.iter().any(|known| is_convertible(&info(), known)))
     }
 
-    /// The type of a member of a class, as the source describes it.
-    fn member_type(&self, class: &str, member: &str) -> Option<&'o str> {
-        let known = self.options.classes.get(class)?;
-        let mut elements = known.iter().rev().flat_map(|class| &class.elements);
-        let element = elements.find(|it| it.name == member && !matches!(it.kind, ElementKind::Base { .. }))?;
-        Some(&element.type_name)
-    }
-
     /// Whether a value has a class whose name was made here. A class with such members differs from its type.
     fn has_made_class(&self, form: &Form) -> bool {
         match form {
-            Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits => false,
+            Form::Number(_) | Form::Text | Form::RootText | Form::ObjectBits | Form::Pointed(_) => false,
             Form::Container(container) => self.has_made_class(&container.item),
+            Form::Clones(clones) => self.is_made(&clones.item),
             Form::Fixed(_, item) | Form::List(item) => self.has_made_class(item),
-            Form::Record(class) => self.names.get(&class.class_name).copied().unwrap_or(false),
+            Form::Record(class) => self.is_made(class),
         }
+    }
+
+    fn is_made(&self, class: &Record) -> bool {
+        self.names.get(&class.class_name).copied().unwrap_or(false)
     }
 }
 
@@ -248,19 +291,52 @@ fn form(field: &Field, path: &str, classes: &mut Classes<'_>) -> Result<Form> {
             pair(parts.iter().map(inner).collect::<Result<_>>()?)?
         }
         Kind::Record(members) => {
-            let mut member = |member: &Field| {
+            let mut forms: Vec<(String, Form)> = Vec::with_capacity(members.len());
+            for member in members {
                 check_base(member, classes.options)?;
                 let within = |error: Error| error.within(format!("member '{}'", member.name));
                 let form = form(member, &format!("{path}_{}", member.name), classes).map_err(within)?;
-                let known = classes.member_type(&field.type_name, &member.name);
-                Ok((member.name.clone(), known.into_iter().fold(form, as_typed)))
-            };
-            let members = members.iter().map(&mut member).collect::<Result<_>>()?;
-            Form::Record(classes.record(&field.type_name, field.type_version, path, members))
+                let known = classes.options.member(&field.type_name, &member.name);
+                let form = known.into_iter().fold(form, |form, known| as_member(form, known, &forms));
+                forms.push((member.name.clone(), form));
+            }
+            Form::Record(classes.record(&field.type_name, field.type_version, path, forms))
         }
         Kind::Streamer => return Err(no_branch("an object stored as bytes of a ROOT streamer")),
         Kind::Optional(_) => return Err(no_branch("an optional value")),
         Kind::Variant(_) => return Err(no_branch("a variant")),
+    })
+}
+
+/// The form of a member that a source describes, behind other members.
+fn as_member(form: Form, known: &Element, before: &[(String, Form)]) -> Form {
+    match (form, &known.kind) {
+        (Form::Clones(clones), _) => Form::Clones(Box::new(Clones { code: known.code, ..*clones })),
+        (Form::List(item), ElementKind::BasicPointer(counter)) => match *item {
+            Form::Number(item)
+                if Some(item) == Basic::from_code(known.code - POINTER) && has_number(before, counter) =>
+            {
+                Form::Pointed(Box::new(Pointed { item, counter: counter.clone() }))
+            }
+            item => Form::List(Box::new(item)),
+        },
+        (form, _) => as_typed(form, &known.type_name),
+    }
+}
+
+/// Makes a pointer to numbers a list of them.
+fn take_pointer(form: &mut Form) {
+    if let Form::Pointed(pointed) = form {
+        *form = Form::List(Box::new(Form::Number(pointed.item)));
+    }
+}
+
+/// Whether members, or those of base classes, include the one that has a number of items.
+fn has_number(members: &[(String, Form)], counter: &Counter) -> bool {
+    members.iter().any(|(name, form)| match form {
+        Form::Number(_) => *name == counter.name,
+        Form::Record(base) => is_base(name) && has_number(&base.members, counter),
+        _ => false,
     })
 }
 
@@ -330,6 +406,13 @@ impl Classes<'_> {
     /// arrays keep these readable.
     fn collection(&self, field: &Field, path: &str, item: Form) -> Form {
         let type_name = field.type_name.as_str();
+        let item = match item {
+            // ROOT makes no such array of a class that it does not know.
+            Form::Record(item) if type_name == CLONES && !self.is_made(&item) => {
+                return Form::Clones(Box::new(Clones { item, code: CLONES_MEMBER }));
+            }
+            item => item,
+        };
         if (self.options.keeps_classes || has_dictionary(without_arguments(type_name), field.children()))
             && let Some(standard) = Container::standard(own_template(type_name), item.clone())
         {
@@ -463,8 +546,6 @@ fn no_branch(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use tupelo_format::streamer::Element;
-
     use super::*;
 
     fn record(name: &str, class: &str, members: &[&str]) -> Field {

@@ -9,15 +9,17 @@ mod options;
 mod process_ids;
 mod recut;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema};
 use tupelo_format::compression;
 use tupelo_format::object::Value;
+use tupelo_ttree::streamer;
 use tupelo_ttree::write::{
     BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
 };
@@ -31,7 +33,7 @@ pub use self::options::{
 };
 pub(crate) use self::process_ids::CLASS as PROCESS_CLASS;
 use super::WriteProgress;
-use crate::schema::{Schema, in_bases, tighten, with_inner_fields};
+use crate::schema::{Schema, in_bases, metadata, tighten, with_inner_fields};
 use crate::sink::{FileSink, PageSink, Target, name_of};
 use crate::{Error, Result, pool};
 
@@ -118,6 +120,7 @@ impl TreeWriter {
         let lists = fields.iter().enumerate().filter(|(_, field)| field.is_counted(planning.jagged));
         let counted = lists.filter_map(|(list, field)| Some((list, counter(field)?))).collect();
         let sink = target.file()?.for_object();
+        sink.check_layouts(&streamer::classes(|name, version| version > 0 && plan.infos.named(name).next().is_some()))?;
         sink.begin_object(path, CLASS, options.title())?;
         let open = plan.branches.iter().map(OpenBasket::new).collect();
         let none = Written { basket_bytes: options.basket_bytes, ..Written::default() };
@@ -473,6 +476,11 @@ fn unnamed(schema: &ArrowSchema) -> Result<Schema> {
     fn plain(field: &FieldRef) -> FieldRef {
         let data_type = match field.data_type() {
             DataType::LargeBinary => DataType::LargeUtf8,
+            // Ntuples have no fixed arrays of records without a name.
+            DataType::FixedSizeList(item, size) if matches!(item.data_type(), DataType::Struct(_)) => {
+                let name = HashMap::from([(metadata::TYPE.to_owned(), "Item".to_owned())]);
+                DataType::FixedSizeList(Arc::new(plain(item).as_ref().clone().with_metadata(name)), *size)
+            }
             other => with_inner_fields(other, plain),
         };
         Arc::new(ArrowField::new(field.name(), data_type, field.is_nullable()))
@@ -512,9 +520,12 @@ fn has_same_lengths(a: &ArrayRef, b: &ArrayRef) -> bool {
     a.offsets().ptr_eq(b.offsets()) || lengths(a.value_offsets()) == lengths(b.value_offsets())
 }
 
-/// The largest number of items in a list, or of bytes in a text.
+/// The largest number of items in a list, of bytes in a text, or in a member that has numbers of items.
 fn longest(array: &ArrayRef) -> i64 {
     let offsets = match array.data_type() {
+        DataType::Int32 => {
+            return array.as_primitive::<Int32Type>().values().iter().max().map_or(0, |most| (*most).into());
+        }
         DataType::LargeUtf8 => array.as_string::<i64>().value_offsets(),
         DataType::LargeBinary => array.as_binary::<i64>().value_offsets(),
         DataType::LargeList(_) => array.as_list::<i64>().value_offsets(),

@@ -197,8 +197,11 @@ impl MovedTreeWriter {
                 })?;
             }
         }
-        // ROOT reads its own classes with its own layouts, whatever a file says of them. Others take those of the file.
-        let own = streamer::classes(|name| infos.named(name).next().is_some());
+        // ROOT reads its own classes with its own layouts, whatever a file says of them. Others take those of the file, which
+        // may contradict those of the same version.
+        let own = streamer::classes(|name, version| {
+            infos.named(name).next().is_some() && infos.named(name).all(|info| info.version != version)
+        });
         for infos in [&own, &infos] {
             self.sink.add_streamer_info(infos).map_err(|error| self.context(error))?;
         }

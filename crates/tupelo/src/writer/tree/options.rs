@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
 use tupelo_format::object::Value;
-use tupelo_format::streamer::{ClassInfo, Element, StreamerInfos};
+use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::type_name::normalised;
 use tupelo_ttree::Branch;
+use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 pub use tupelo_ttree::write::Jagged;
 use tupelo_ttree::write::{Planning, ROOT_OBJECT};
 
@@ -22,6 +23,8 @@ pub const DEFAULT_AUTO_FLUSH: i64 = -30_000_000;
 pub const DEFAULT_BASKET_BYTES: u32 = 32_000;
 /// Larger baskets are refused, in bytes before compression: 256 MiB.
 pub const MAX_BASKET_BYTES: u32 = 256 << 20;
+/// ROOT's kind of the branch of a split `TClonesArray` (`TBranchElement::kClonesNode`).
+const CLONES_KIND: i32 = 3;
 /// Levels to which members of records get branches of their own.
 pub const DEFAULT_SPLIT_LEVEL: u8 = 99;
 
@@ -45,6 +48,8 @@ pub struct TreeOptions {
     pub(super) classes: HashMap<String, Vec<Arc<ClassInfo>>>,
     /// The classes of whole containers, by fields.
     pub(super) types: HashMap<String, String>,
+    /// The classes of the items of split `TClonesArray`s, by the dotted paths of the fields.
+    pub(super) clones: HashMap<String, String>,
     /// Weight and aliases.
     pub(super) weight: f64,
     pub(super) aliases: Vec<(String, String)>,
@@ -67,6 +72,7 @@ impl Default for TreeOptions {
             keeps_classes: false,
             classes: HashMap::new(),
             types: HashMap::new(),
+            clones: HashMap::new(),
             weight: 1.0,
             aliases: Vec::new(),
             attached: Default::default(),
@@ -93,12 +99,21 @@ impl TreeOptions {
         let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
         let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
         let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
-        let options = Self { names, classes, types, keeps_classes: true, ..Self::default() };
+        let mut clones = HashMap::new();
+        add_clones(tree.source().fields(), &metadata.branches, "", &mut clones);
+        let options = Self { names, classes, types, clones, keeps_classes: true, ..Self::default() };
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
             .with_title(&metadata.title)
             .with_jagged(Jagged::Same)
+    }
+
+    /// A member of a class, as the source describes it.
+    pub(super) fn member(&self, class: &str, member: &str) -> Option<&Element> {
+        let known = self.classes.get(class)?;
+        let mut elements = known.iter().rev().flat_map(|class| &class.elements);
+        elements.find(|it| it.name == member && !matches!(it.kind, ElementKind::Base { .. }))
     }
 
     /// The same with weight and aliases, and with index, friends and user information: objects, or null.
@@ -223,6 +238,22 @@ pub(super) fn codec_of(branch: &Branch) -> Compression {
     let setting = u32::try_from(branch.compression).unwrap_or(0);
     let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
     Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
+}
+
+/// Adds the classes of the items of `TClonesArray`s.
+fn add_clones(fields: &[TreeField], branches: &[Branch], parent: &str, clones: &mut HashMap<String, String>) {
+    for field in fields {
+        let path = if parent.is_empty() { field.name.clone() } else { format!("{parent}.{}", field.name) };
+        match &field.kind {
+            FieldKind::Record(members) => add_clones(members, branches, &path, clones),
+            FieldKind::Collection { counts, .. } => {
+                let element = branches.get(*counts).and_then(|branch| branch.element.as_ref());
+                let class = element.filter(|it| it.kind == CLONES_KIND).map(|it| normalised(&it.clones_class));
+                clones.extend(class.filter(|class| !class.is_empty()).map(|class| (path, class)));
+            }
+            FieldKind::Value { .. } => {}
+        }
+    }
 }
 
 impl Layouts for TreeOptions {
