@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use arrow_buffer::ScalarBuffer;
 use tupelo_format::checksum::xxh3;
 
 /// Bits for each different value: of the values that were not added, about one in a hundred seems to be there.
@@ -11,36 +12,36 @@ const HASHES: u64 = 7;
 
 /// Which integers some entries may have. Without bits, all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Bloom(pub(crate) Vec<u64>);
+pub(crate) struct Bloom(pub(crate) ScalarBuffer<u64>);
 
 impl Bloom {
     /// The filter of values, each as 64 bits.
     pub(crate) fn of(values: impl IntoIterator<Item = i128>) -> Self {
         let values: BTreeSet<u64> = values.into_iter().map(|value| value as u64).collect();
         // Also the filter of no values has bits.
-        let mut filter = Self(vec![0; (values.len() * BITS_PER_VALUE).div_ceil(64).max(1)]);
+        let mut words = vec![0; (values.len() * BITS_PER_VALUE).div_ceil(64).max(1)];
         for value in values {
-            for (word, bit) in filter.places(value) {
-                filter.0[word] |= bit;
+            for (word, bit) in places(value, words.len()) {
+                words[word] |= bit;
             }
         }
-        filter
+        Self(words.into())
     }
 
     /// False if the value was not added.
     pub(crate) fn may_contain(&self, value: i128) -> bool {
-        self.0.is_empty() || self.places(value as u64).all(|(word, bit)| self.0[word] & bit != 0)
+        self.0.is_empty() || places(value as u64, self.0.len()).all(|(word, bit)| self.0[word] & bit != 0)
     }
+}
 
-    /// The words and bits of a value.
-    fn places(&self, value: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
-        let (hash, bits) = (xxh3(&value.to_le_bytes()), self.0.len() as u64 * 64);
-        let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
-        (0..HASHES).map(move |number| {
-            let place = (first + number * step) % bits;
-            ((place / 64) as usize, 1 << (place % 64))
-        })
-    }
+/// The words and bits of a value in a filter of so many words.
+fn places(value: u64, words: usize) -> impl Iterator<Item = (usize, u64)> {
+    let (hash, bits) = (xxh3(&value.to_le_bytes()), words as u64 * 64);
+    let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
+    (0..HASHES).map(move |number| {
+        let place = (first + number * step) % bits;
+        ((place / 64) as usize, 1 << (place % 64))
+    })
 }
 
 #[cfg(test)]

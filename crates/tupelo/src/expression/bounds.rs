@@ -189,6 +189,15 @@ impl Expression {
         self.possible(known).is_none_or(|possible| possible.truth()[0])
     }
 
+    /// Whether filters may rule out entries: whether it compares for equality.
+    pub(crate) fn uses_filters(&self) -> bool {
+        self.steps.iter().any(|step| match &step.op {
+            Op::Compare { operator, .. } => matches!(operator, Binary::Equal | Binary::NotEqual),
+            Op::In { .. } => true,
+            _ => false,
+        })
+    }
+
     /// The value; `None` for steps that do not fit together.
     fn possible<'z>(&self, known: &dyn Fn(&str) -> Option<Known<'z>>) -> Option<Possible<'z>> {
         let mut stack: Vec<Possible<'z>> = Vec::new();

@@ -382,11 +382,19 @@ impl Check<'_> {
             match decoded {
                 Ok(values) => {
                     let range = cluster.entry_range();
-                    let zones = ntuple.zone_maps().of_field(&field.name, &range);
-                    let what = values.first().and_then(|values| contradiction(zones, range.start, values));
-                    let field = Some(field.name.clone());
-                    let lie = what.map(|what| Damage { field, ..damage(what) });
-                    lie.into_iter().for_each(|lie| self.report.add(lie, ErrorKind::Corrupt));
+                    let zones = ntuple.zone_maps();
+                    let wrong = match ntuple.zone_filters(zones, &field.name) {
+                        Ok(filters) => {
+                            let filters = &filters[zones.places(&field.name, &range)];
+                            let zones = zones.of_field(&field.name, &range);
+                            let contradicts = |values| contradiction(zones, filters, range.start, values);
+                            values.first().and_then(contradicts).map(|what| (what, ErrorKind::Corrupt))
+                        }
+                        Err(error) => Some((error.to_string(), error.kind())),
+                    };
+                    if let Some((what, kind)) = wrong {
+                        self.report.add(Damage { field: Some(field.name.clone()), ..damage(what) }, kind);
+                    }
                 }
                 // The text names field, column and page as far as they are known.
                 Err(error) => self.report.add(damage(error.to_string()), error.kind()),

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{BooleanArray, RecordBatch, StructArray};
 
+use super::sources::zones::{self, COLUMNS, FILTER, Fresh, ZONE_MAPS_SET, ZoneBounds, Zones};
 use super::sources::{METADATA_SET, Ntuple};
+use crate::expression::Bloom;
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, ErrorKind, Result};
 
@@ -24,6 +27,9 @@ pub(crate) const RANGE_LENGTH: &str = "_rangeLen";
 /// Field with the attributes of the range.
 pub(crate) const USER_DATA: &str = "_userData";
 
+/// Zones that are read together.
+const BATCH_ROWS: u64 = 1 << 16;
+
 /// Entries of an attribute set: ranges of entries of the ntuple, and their attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
@@ -32,6 +38,37 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// The columns to be read for [`of`](Self::of), with these attributes only.
+    pub(crate) fn columns(attributes: &[&str]) -> Vec<String> {
+        let own = attributes.iter().map(|name| format!("{USER_DATA}.{name}"));
+        [RANGE_START, RANGE_LENGTH].map(str::to_owned).into_iter().chain(own).collect()
+    }
+
+    /// Entries that were read from an attribute set.
+    ///
+    /// # Errors
+    /// Corrupt if they lack the fields of an attribute set.
+    pub(crate) fn of(set: &Ntuple, read: &RecordBatch) -> Result<Self> {
+        let misfit = || set.context(Error::corrupt("it lacks the fields of an attribute set"));
+        let number = |field: &str| {
+            let column = read.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
+            column.ok_or_else(misfit)
+        };
+        let (starts, lengths) = (number(RANGE_START)?, number(RANGE_LENGTH)?);
+        let data = read.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
+        let range = |(&start, &length): (&u64, &u64)| {
+            let end = start.checked_add(length);
+            Ok(start..end.ok_or_else(|| {
+                set.context(Error::corrupt(format!("{length} entries from entry {start} are too many")))
+            })?)
+        };
+        let ranges = starts.values().iter().zip(lengths.values()).map(range).collect::<Result<_>>()?;
+        let (fields, columns, _) = StructArray::into_parts(data.clone());
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
+        let schema = arrow_schema::Schema::new(fields);
+        Ok(Self { ranges, values: RecordBatch::try_new_with_options(schema.into(), columns, &options)? })
+    }
+
     /// The range of entries that each attribute entry refers to.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
@@ -108,26 +145,7 @@ impl Ntuple {
 
     /// All entries of this ntuple, which is an attribute set.
     pub(crate) fn all_attributes(&self, binary_strings: bool) -> Result<Attributes> {
-        let set = self;
-        let read = set.read_all().with_binary_strings(binary_strings).to_batch()?;
-        let misfit = || set.context(Error::corrupt("it lacks the fields of an attribute set"));
-        let number = |field: &str| {
-            let column = read.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
-            column.ok_or_else(misfit)
-        };
-        let (starts, lengths) = (number(RANGE_START)?, number(RANGE_LENGTH)?);
-        let data = read.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
-        let range = |(&start, &length): (&u64, &u64)| {
-            let end = start.checked_add(length);
-            Ok(start..end.ok_or_else(|| {
-                set.context(Error::corrupt(format!("{length} entries from entry {start} are too many")))
-            })?)
-        };
-        let ranges = starts.values().iter().zip(lengths.values()).map(range).collect::<Result<_>>()?;
-        let (fields, columns, _) = StructArray::into_parts(data.clone());
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
-        let schema = arrow_schema::Schema::new(fields);
-        Ok(Attributes { ranges, values: RecordBatch::try_new_with_options(schema.into(), columns, &options)? })
+        Attributes::of(self, &self.read_all().with_binary_strings(binary_strings).to_batch()?)
     }
 
     /// The metadata of the application that wrote the ntuple ([`METADATA_SET`]); empty if there is none.
@@ -188,6 +206,52 @@ impl Ntuple {
     pub(crate) fn has_user_data(&self, schema: &Schema) -> bool {
         let data = self.schema().fields.iter().find(|field| field.name == USER_DATA);
         data.is_some_and(|data| matches!(&data.kind, Kind::Record(fields) if alike(fields, &schema.fields)))
+    }
+}
+
+/// Zone maps.
+impl Ntuple {
+    /// The zone maps that are not stale.
+    ///
+    /// # Errors
+    /// Unsupported for a set of another program; limit if they need more memory than the file may take; those of reading.
+    pub(crate) fn read_zones(&self) -> Result<Zones> {
+        if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
+            return Ok(Zones::default());
+        }
+        let set = self.attribute_set(ZONE_MAPS_SET)?;
+        let mut fresh = Fresh::of(self.source(), self.schema())?;
+        for batch in set.read(Attributes::columns(&COLUMNS[..FILTER]))?.batches(BATCH_ROWS)? {
+            let part = Attributes::of(&set, &batch?)?;
+            fresh.add(part.ranges(), part.values())?;
+        }
+        Ok(fresh.finish())
+    }
+
+    /// The filters of the zones of a field.
+    ///
+    /// # Errors
+    /// As [`read_zones`](Self::read_zones).
+    pub(crate) fn zone_filters(&self, zones: &Zones, field: &str) -> Result<Arc<[Bloom]>> {
+        zones.filters(field, &|rows| {
+            let set = self.attribute_set(ZONE_MAPS_SET)?;
+            let read = set.read(Attributes::columns(&COLUMNS[FILTER..]))?.take(rows)?;
+            let filters = zones::filters(Attributes::of(&set, &read)?.values())?;
+            let words: usize = filters.iter().map(|filter| filter.0.len()).sum();
+            let bytes = words * size_of::<u64>() + filters.len() * size_of::<Bloom>();
+            let memory = self.source().session().budget().reserve(bytes as u64, "the filters of zone maps")?;
+            Ok((filters, Arc::new(memory)))
+        })
+    }
+
+    /// What zone maps say of fields in a range of entries, with filters where they are wanted.
+    pub(super) fn zone_bounds(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
+        let zones = self.zone_maps();
+        zones.bounds(fields, entries, &|field| match with_filters {
+            // Without them, more entries are read.
+            true => self.zone_filters(zones, field).unwrap_or_default(),
+            false => Arc::default(),
+        })
     }
 }
 

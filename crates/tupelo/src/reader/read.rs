@@ -504,7 +504,7 @@ impl Read {
     /// # Ok::<(), tupelo::Error>(())
     /// ```
     pub fn zones(&self, fields: &[&str]) -> Vec<ZoneBounds> {
-        self.source.zones(fields, &self.entries)
+        self.source.zones(fields, &self.entries, false)
     }
 
     /// The entries of a range for which the cut may be true, according to zone maps.
@@ -516,7 +516,12 @@ impl Read {
             let known = |name: &str| zone.known(names.iter().position(|known| *known == name)?);
             !zone.is_known() || cut.may_be_true(&known)
         };
-        self.source.zones(&names, entries).into_iter().filter(may_be_true).map(|zone| zone.entries).collect()
+        self.source
+            .zones(&names, entries, cut.uses_filters())
+            .into_iter()
+            .filter(may_be_true)
+            .map(|zone| zone.entries)
+            .collect()
     }
 
     /// Arguments of [`Read::batch`].

@@ -105,7 +105,15 @@ pub fn write_zones(
     for cluster in source.clusters(0..ntuple.entries()).map_err(|e| ntuple.context(e))? {
         let range = cluster.entry_range();
         let mut missing: HashMap<&str, Missing> = HashMap::new();
-        for (field, has_filter) in fields.iter().filter(|(field, filter)| !known.cover(&field.name, &range, *filter)) {
+        for (field, has_filter) in &fields {
+            let has_filters = || {
+                let filters = ntuple.zone_filters(&known, &field.name).map_err(|e| ntuple.context(e))?;
+                let own = &filters[known.places(&field.name, &range)];
+                Ok::<_, Error>(own.iter().all(|filter| !filter.0.is_empty()))
+            };
+            if known.cover(&field.name, &range) && (!has_filter || has_filters()?) {
+                continue;
+            }
             let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter: *has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
@@ -185,12 +193,19 @@ fn zones(
             found.push(Zone { field, entries, bounds, digest, filter });
         }
     }
+    // So that those of one field are stored, and read, together.
+    found.sort_by(|a, b| a.field.cmp(&b.field));
     Ok(found)
 }
 
 /// How zones contradict the values of their field, for the first one that does. `start` is the entry of the first value.
-pub(in crate::ops) fn contradiction(zones: &[KnownZone], start: u64, values: &ArrayRef) -> Option<String> {
-    zones.iter().find_map(|(entries, (given, filter))| {
+pub(in crate::ops) fn contradiction(
+    zones: &[KnownZone],
+    filters: &[Bloom],
+    start: u64,
+    values: &ArrayRef,
+) -> Option<String> {
+    zones.iter().zip(filters).find_map(|(KnownZone { entries, bounds: given, .. }, filter)| {
         let values = items(&values.slice((entries.start - start) as usize, (entries.end - entries.start) as usize));
         let found = bounds(&values);
         let mut is_filtered = true;

@@ -457,12 +457,12 @@ impl EntrySource for Chain {
         Ok(found.map(|entry| entry + start).or(Some(end).filter(|&end| end < limit)))
     }
 
-    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
         let of_part = |(index, own): (usize, EntrySet)| {
             let start = self.parts().get(index).map_or(0, |part| part.entries.start);
             // A file that cannot be opened is an error where its entries are read.
             let mut zones = match self.source(index) {
-                Ok(source) => source.zones(fields, &own.span()),
+                Ok(source) => source.zones(fields, &own.span(), with_filters),
                 Err(_) => vec![ZoneBounds::unknown(fields, &own.span())],
             };
             zones.iter_mut().for_each(|zone| zone.entries = zone.entries.start + start..zone.entries.end + start);

@@ -95,8 +95,9 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>>;
 
-    /// What zone maps say of fields in a range of entries.
-    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
+    /// What zone maps say of fields in a range of entries, with filters where they are wanted.
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
+        let _ = with_filters;
         vec![ZoneBounds::unknown(fields, entries)]
     }
 
@@ -348,11 +349,11 @@ impl EntrySource for Ntuple {
         })
     }
 
-    fn zones(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
         match self.source_schema().runs_user_code() {
             // The values that are read are others.
             true => vec![ZoneBounds::unknown(fields, entries)],
-            false => self.zone_maps().bounds(fields, entries),
+            false => self.zone_bounds(fields, entries, with_filters),
         }
     }
 

@@ -115,15 +115,6 @@ impl Ntuple {
         self.inner.zones.get_or_init(|| self.read_zones().unwrap_or_default())
     }
 
-    /// The same, with the error of a set that cannot be read.
-    pub(crate) fn read_zones(&self) -> Result<Zones> {
-        if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
-            return Ok(Zones::default());
-        }
-        let set = self.attributes(ZONE_MAPS_SET)?;
-        Zones::fresh(self.source(), self.schema(), &Zone::parse(set.ranges(), set.values())?)
-    }
-
     /// The same ntuple, just opened, which is read from the result of `open` once its store does not answer.
     pub(crate) fn with_next(mut self, open: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {

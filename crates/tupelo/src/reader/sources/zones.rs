@@ -7,7 +7,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::builder::{LargeListBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
@@ -21,13 +21,18 @@ use tupelo_format::locator::Locator;
 use crate::expression::{Bloom, Bounds, Known};
 use crate::plan::{self, ColumnTable, EntrySet, PageId};
 use crate::schema::{Field, Schema};
-use crate::source::{Cluster, Metadata};
+use crate::source::{Cluster, Metadata, Reservation};
 use crate::{Error, Result};
 
 /// Name of the attribute set with the zone maps of an ntuple.
 pub const ZONE_MAPS_SET: &str = "zone_maps";
 /// Its fields.
-const COLUMNS: [&str; 6] = ["field", "lowest", "highest", "has_nan", "digest", "filter"];
+pub(crate) const COLUMNS: [&str; 6] = ["field", "lowest", "highest", "has_nan", "digest", "filter"];
+/// The place of the filters among them.
+pub(crate) const FILTER: usize = 5;
+/// Memory for each zone: it is kept, and joined with the others when a cut is decided.
+const MEMORY_PER_ZONE: u64 =
+    (2 * size_of::<KnownZone>() + size_of::<ZoneBounds>() + size_of::<(Bounds, Bloom)>()) as u64;
 
 /// The bounds of a field in a range of entries.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,38 +79,6 @@ impl Zone {
         ];
         Ok(RecordBatch::try_new(Arc::new(Self::arrow_schema()), columns)?)
     }
-
-    /// The zones of an attribute set, stale ones included.
-    ///
-    /// # Errors
-    /// Unsupported for a set with other fields.
-    pub(crate) fn parse(ranges: &[Range<u64>], values: &RecordBatch) -> Result<Vec<Self>> {
-        let wrong = || Error::unsupported("its zone maps are of another program");
-        let column = |place: usize| values.column_by_name(COLUMNS[place]).ok_or_else(wrong);
-        let fields = column(0)?.as_string_opt::<i64>().ok_or_else(wrong)?;
-        let [lowest, highest] = [column(1)?, column(2)?].map(|array| array.as_primitive_opt::<Float64Type>());
-        let (lowest, highest) = lowest.zip(highest).ok_or_else(wrong)?;
-        let has_nan = column(3)?.as_boolean_opt().ok_or_else(wrong)?;
-        let digests = column(4)?.as_primitive_opt::<UInt64Type>().ok_or_else(wrong)?;
-        let filters = column(5)?.as_list_opt::<i64>().ok_or_else(wrong)?;
-        let words = filters.values().as_primitive_opt::<UInt64Type>().ok_or_else(wrong)?;
-        let filter = |place: usize| {
-            let [start, end] = [0, 1].map(|next| filters.value_offsets()[place + next] as usize);
-            Bloom(words.values()[start..end].to_vec())
-        };
-        let zone = |(place, entries): (usize, &Range<u64>)| Self {
-            field: fields.value(place).to_owned(),
-            entries: entries.clone(),
-            bounds: Bounds {
-                lowest: lowest.value(place),
-                highest: highest.value(place),
-                has_nan: has_nan.value(place),
-            },
-            digest: digests.value(place),
-            filter: filter(place),
-        };
-        Ok(ranges.iter().enumerate().map(zone).collect())
-    }
 }
 
 /// What zone maps say of some fields in a range of entries.
@@ -113,7 +86,7 @@ impl Zone {
 pub struct ZoneBounds {
     /// The range of entries.
     pub entries: Range<u64>,
-    known: Vec<Option<(Bounds, Arc<Bloom>)>>,
+    known: Vec<Option<(Bounds, Bloom)>>,
 }
 
 impl ZoneBounds {
@@ -123,7 +96,7 @@ impl ZoneBounds {
     }
 
     pub(crate) fn known(&self, place: usize) -> Option<Known<'_>> {
-        self.known.get(place)?.as_ref().map(|(bounds, filter)| (*bounds, Some(&**filter)))
+        self.known.get(place)?.as_ref().map(|(bounds, filter)| (*bounds, Some(filter)))
     }
 
     /// Whether something is known.
@@ -137,89 +110,199 @@ impl ZoneBounds {
     }
 }
 
-/// The zones of an ntuple that are not stale, by field, in the order of their entries.
+/// The zones of an ntuple that are not stale, by field, in the order of their entries. Their filters are read when they are
+/// needed.
 #[derive(Debug, Default)]
-pub(crate) struct Zones(HashMap<String, Vec<KnownZone>>);
+pub(crate) struct Zones {
+    by_field: HashMap<String, Vec<KnownZone>>,
+    filters: Mutex<HashMap<String, Filters>>,
+    _memory: Vec<Reservation>,
+}
 
 /// A zone of one field.
-pub(crate) type KnownZone = (Range<u64>, (Bounds, Arc<Bloom>));
+#[derive(Debug, Clone)]
+pub(crate) struct KnownZone {
+    pub(crate) entries: Range<u64>,
+    pub(crate) bounds: Bounds,
+    /// Its entry in the attribute set.
+    row: u64,
+}
+
+/// The filters of the zones of a field, in their order, and their memory.
+pub(crate) type Filters = (Arc<[Bloom]>, Arc<Reservation>);
 
 impl Zones {
-    /// Those of an ntuple with these fields that are not stale.
-    pub(crate) fn fresh(source: &Metadata, schema: &Schema, zones: &[Zone]) -> Result<Self> {
-        let mut found: BTreeMap<(&str, u64), Vec<KnownZone>> = BTreeMap::new();
-        let fields: HashMap<&str, &Field> = schema.fields.iter().map(|field| (field.name.as_str(), field)).collect();
-        let mut digests: HashMap<(&str, u64), Option<u64>> = HashMap::new();
-        let clusters = source.clusters(0..source.descriptor().entries())?;
-        for zone in zones {
-            let place = clusters.partition_point(|cluster| cluster.entry_range().end <= zone.entries.start);
-            let (Some(cluster), Some(field)) = (clusters.get(place), fields.get(zone.field.as_str())) else { continue };
-            let range = cluster.entry_range();
-            let is_within =
-                range.start <= zone.entries.start && zone.entries.end <= range.end && !zone.entries.is_empty();
-            if !is_within || zone.bounds.lowest.is_nan() || zone.bounds.highest.is_nan() {
-                continue;
-            }
-            let known = match digests.entry((&zone.field, cluster.number)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => *new.insert(digest(source, field, cluster)?),
-            };
-            if known != Some(zone.digest) {
-                continue;
-            }
-            let own = found.entry((&zone.field, range.start)).or_default();
-            if own.last().is_some_and(|(last, _)| last.end > zone.entries.start) {
-                // They were made once more: the last ones count.
-                own.clear();
-            }
-            own.push((zone.entries.clone(), (zone.bounds, Arc::new(zone.filter.clone()))));
-        }
-        let mut by_field: HashMap<String, Vec<KnownZone>> = HashMap::new();
-        for ((field, _), zones) in found {
-            by_field.entry(field.to_owned()).or_default().extend(zones);
-        }
-        Ok(Self(by_field))
-    }
-
-    /// Whether a cluster has fresh zones of a field for all its entries, with filters where they are wanted.
-    pub(crate) fn cover(&self, field: &str, entries: &Range<u64>, with_filters: bool) -> bool {
-        let mut next = entries.start;
-        for (zone, (_, filter)) in self.0.get(field).into_iter().flatten() {
-            if zone.start <= next && next < zone.end && !(with_filters && filter.0.is_empty()) {
-                next = zone.end;
-            }
-        }
-        next >= entries.end
-    }
-
-    /// The zones of a field in a cluster with these entries, and what they say.
+    /// The zones of a field in a cluster with these entries.
     pub(crate) fn of_field(&self, field: &str, entries: &Range<u64>) -> &[KnownZone] {
-        let all = self.0.get(field).map_or(&[][..], Vec::as_slice);
-        let [first, end] = [entries.start, entries.end].map(|at| all.partition_point(|(zone, _)| zone.start < at));
-        &all[first..end]
+        &self.all(field)[self.places(field, entries)]
     }
 
-    /// Ranges of entries with the bounds of fields.
-    pub(crate) fn bounds(&self, fields: &[&str], entries: &Range<u64>) -> Vec<ZoneBounds> {
-        let zones_of = |name: &&str| self.0.get(*name).map_or(&[][..], Vec::as_slice);
-        let zones: Vec<&[KnownZone]> = fields.iter().map(zones_of).collect();
+    /// Their places among all zones of the field.
+    pub(crate) fn places(&self, field: &str, entries: &Range<u64>) -> Range<usize> {
+        let zones = self.all(field);
+        let [first, end] = [entries.start, entries.end].map(|at| zones.partition_point(|zone| zone.entries.start < at));
+        first..end
+    }
+
+    fn all(&self, field: &str) -> &[KnownZone] {
+        self.by_field.get(field).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// The filters of all zones of a field. `read` gets the entries of the zones in the attribute set.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn filters(&self, field: &str, read: &dyn Fn(&[u64]) -> Result<Filters>) -> Result<Arc<[Bloom]>> {
+        let known = || self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, _)) = known().get(field) {
+            return Ok(Arc::clone(known));
+        }
+        let rows: Vec<u64> = self.all(field).iter().map(|zone| zone.row).collect();
+        if rows.is_empty() {
+            return Ok(Arc::default());
+        }
+        let found = read(&rows)?;
+        let filters = Arc::clone(&found.0);
+        known().insert(field.to_owned(), found);
+        Ok(filters)
+    }
+
+    /// Whether a cluster has zones of a field for all its entries.
+    pub(crate) fn cover(&self, field: &str, entries: &Range<u64>) -> bool {
+        let end = self.of_field(field, entries).iter().try_fold(entries.start, |next, KnownZone { entries, .. }| {
+            (entries.start <= next).then_some(next.max(entries.end))
+        });
+        end.is_some_and(|end| end >= entries.end)
+    }
+
+    /// Ranges of entries with the bounds of fields, and with their filters.
+    pub(crate) fn bounds(
+        &self,
+        fields: &[&str],
+        entries: &Range<u64>,
+        filters: &dyn Fn(&str) -> Arc<[Bloom]>,
+    ) -> Vec<ZoneBounds> {
+        let zones: Vec<&[KnownZone]> = fields.iter().map(|name| self.all(name)).collect();
+        let filters: Vec<Arc<[Bloom]>> = fields.iter().map(|name| filters(name)).collect();
         let mut ends: BTreeSet<u64> = [entries.start, entries.end].into();
         for own in &zones {
-            let first = own.partition_point(|(zone, _)| zone.end <= entries.start);
-            let within = own[first..].iter().take_while(|(zone, _)| zone.start < entries.end);
-            let both = within.flat_map(|(zone, _)| [zone.start, zone.end]);
+            let first = own.partition_point(|zone| zone.entries.end <= entries.start);
+            let within = own[first..].iter().take_while(|zone| zone.entries.start < entries.end);
+            let both = within.flat_map(|zone| [zone.entries.start, zone.entries.end]);
             ends.extend(both.map(|at| at.clamp(entries.start, entries.end)));
         }
         let ranges = ends.iter().zip(ends.iter().skip(1)).map(|(start, end)| *start..*end);
         let known = |range: Range<u64>| {
-            let of_field = |own: &&[KnownZone]| {
-                let (zone, known) = own.get(own.partition_point(|(zone, _)| zone.end <= range.start))?;
-                (zone.start <= range.start && range.end <= zone.end).then(|| known.clone())
+            let of_field = |(own, filters): (&&[KnownZone], &Arc<[Bloom]>)| {
+                let place = own.partition_point(|zone| zone.entries.end <= range.start);
+                let zone = own.get(place)?;
+                let filter = filters.get(place).cloned().unwrap_or_default();
+                let is_known = zone.entries.start <= range.start && range.end <= zone.entries.end;
+                is_known.then_some((zone.bounds, filter))
             };
-            ZoneBounds { known: zones.iter().map(of_field).collect(), entries: range }
+            ZoneBounds { known: zones.iter().zip(&filters).map(of_field).collect(), entries: range }
         };
         ranges.map(known).collect()
     }
+}
+
+/// Collects the zones that are not stale.
+pub(crate) struct Fresh<'n> {
+    source: &'n Metadata,
+    fields: HashMap<&'n str, &'n Field>,
+    clusters: Vec<Cluster>,
+    /// By the first entry of their cluster.
+    found: HashMap<&'n str, BTreeMap<u64, Vec<KnownZone>>>,
+    digests: HashMap<(&'n str, u64), Option<u64>>,
+    next_row: u64,
+    memory: Vec<Reservation>,
+}
+
+impl<'n> Fresh<'n> {
+    /// None yet, of an ntuple with these fields.
+    pub(crate) fn of(source: &'n Metadata, schema: &'n Schema) -> Result<Self> {
+        let fields = schema.fields.iter().map(|field| (field.name.as_str(), field)).collect();
+        let clusters = source.clusters(0..source.descriptor().entries())?;
+        let (found, digests) = (HashMap::new(), HashMap::new());
+        Ok(Self { source, fields, clusters, found, digests, next_row: 0, memory: Vec::new() })
+    }
+
+    /// Adds the next zones of the attribute set.
+    ///
+    /// # Errors
+    /// Unsupported for a set with other fields; limit if they need more memory than the file may take; those of page lists.
+    pub(crate) fn add(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
+        let budget = self.source.session().budget();
+        self.memory.push(budget.reserve(ranges.len() as u64 * MEMORY_PER_ZONE, "zone maps")?);
+        let column = |place: usize| values.column_by_name(COLUMNS[place]).ok_or_else(of_another_program);
+        let names = column(0)?.as_string_opt::<i64>().ok_or_else(of_another_program)?;
+        let [lowest, highest] = [column(1)?, column(2)?].map(|array| array.as_primitive_opt::<Float64Type>());
+        let (lowest, highest) = lowest.zip(highest).ok_or_else(of_another_program)?;
+        let has_nan = column(3)?.as_boolean_opt().ok_or_else(of_another_program)?;
+        let digests = column(4)?.as_primitive_opt::<UInt64Type>().ok_or_else(of_another_program)?;
+        for (place, entries) in ranges.iter().enumerate() {
+            let bounds =
+                Bounds { lowest: lowest.value(place), highest: highest.value(place), has_nan: has_nan.value(place) };
+            let zone = KnownZone { entries: entries.clone(), bounds, row: self.next_row };
+            self.next_row += 1;
+            self.add_zone(names.value(place), zone, digests.value(place))?;
+        }
+        Ok(())
+    }
+
+    fn add_zone(&mut self, name: &str, zone: KnownZone, stated: u64) -> Result<()> {
+        let (entries, bounds) = (&zone.entries, &zone.bounds);
+        let place = self.clusters.partition_point(|cluster| cluster.entry_range().end <= entries.start);
+        let (Some(cluster), Some((&name, field))) = (self.clusters.get(place), self.fields.get_key_value(name)) else {
+            return Ok(());
+        };
+        let range = cluster.entry_range();
+        let is_within = range.start <= entries.start && entries.end <= range.end && !entries.is_empty();
+        if !is_within || bounds.lowest.is_nan() || bounds.highest.is_nan() {
+            return Ok(());
+        }
+        let known = match self.digests.entry((name, cluster.number)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert(digest(self.source, field, cluster)?),
+        };
+        if known == Some(stated) {
+            let own = self.found.entry(name).or_default().entry(range.start).or_default();
+            if own.last().is_some_and(|last| last.entries.end > entries.start) {
+                // They were made once more: the last ones count.
+                own.clear();
+            }
+            own.push(zone);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Zones {
+        let joined = |by_cluster: BTreeMap<u64, Vec<KnownZone>>| {
+            by_cluster.into_values().reduce(|mut all, more| {
+                all.extend(more);
+                all
+            })
+        };
+        let by_field = self.found.into_iter().map(|(name, zones)| (name.to_owned(), joined(zones).unwrap_or_default()));
+        Zones { by_field: by_field.collect(), filters: Mutex::default(), _memory: self.memory }
+    }
+}
+
+/// The filters of zones that were read from their attribute set.
+///
+/// # Errors
+/// Unsupported for a set with other fields.
+pub(crate) fn filters(values: &RecordBatch) -> Result<Arc<[Bloom]>> {
+    let lists = values.column_by_name(COLUMNS[FILTER]).and_then(|array| array.as_list_opt::<i64>());
+    let lists = lists.ok_or_else(of_another_program)?;
+    let words = lists.values().as_primitive_opt::<UInt64Type>().ok_or_else(of_another_program)?.values();
+    let ends = lists.value_offsets().windows(2);
+    Ok(ends.map(|ends| Bloom(words.slice(ends[0] as usize, (ends[1] - ends[0]) as usize))).collect())
+}
+
+#[cold]
+fn of_another_program() -> Error {
+    Error::unsupported("its zone maps are of another program")
 }
 
 /// A number that changes when the values of a field in a cluster are stored elsewhere, or otherwise.
