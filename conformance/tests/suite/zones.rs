@@ -266,6 +266,21 @@ fn stale_and_foreign_zone_maps_are_not_used() {
     }
 }
 
+/// Defect: another number of entries was ignored where there were zones.
+#[test]
+fn smaller_zones_are_made_where_there_are_larger_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("events.root");
+    write(&path, &[100, 100]);
+    let fields = ZoneOptions::default().with_fields(["run"]);
+    assert_eq!(add(&path, &fields).zones, 2);
+    assert_eq!(add(&path, &fields.clone().with_zone_entries(25)).zones, 8);
+    assert_eq!(add(&path, &fields.clone().with_zone_entries(50)).zones, 0);
+    assert_eq!(add(&path, &fields).zones, 0);
+    let zones = open(&path).read_all().zones(&["run"]);
+    assert_eq!(zones.iter().map(|zone| zone.entries.start).collect::<Vec<_>>(), [0, 25, 50, 75, 100, 125, 150, 175]);
+}
+
 /// `verify` names zone maps that do not agree with the values: readers believe those that are of the right pages.
 #[test]
 fn verify_finds_zone_maps_that_lie() {

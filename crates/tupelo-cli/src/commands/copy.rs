@@ -422,6 +422,9 @@ fn names(args: &Args, location: &Location, trees: &mut TreeJobs) -> Result<Vec<S
     if names.is_empty() && trees.is_empty() && args.carrying.is_empty() {
         // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
+            Err(error) if file.objects().is_ok_and(|objects| !objects.is_empty()) => {
+                Err(Failure::from(error).with_hint("--objects copies histograms and other objects"))
+            }
             Err(error) => Err(super::no_ntuple(error, location)),
             Ok(ntuple) => Ok(vec![ntuple.path().to_owned()]),
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tupelo::dataset::find;
 use tupelo::ops::index::Manifest;
-use tupelo::ops::index::zones::{DEFAULT_ZONE_ENTRIES, ZoneOptions, ZonesWritten, write_zones};
+use tupelo::ops::index::zones::{ZoneOptions, ZonesWritten, write_zones};
 use tupelo::reader::Location;
 use tupelo::storage::{display_name, local_path};
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Fields of integers with Bloom filters too, for cuts with == and in
     #[arg(long, value_name = "FIELDS", requires = "zone_maps")]
     bloom: Vec<Patterns>,
-    /// Number of entries of a zone [default: 8192]
+    /// Number of entries of a zone; larger ones are made once more [default: 8192]
     #[arg(long, value_name = "N", requires = "zone_maps", value_parser = clap::value_parser!(u64).range(1..))]
     zone_entries: Option<u64>,
     #[command(flatten)]
@@ -101,10 +101,8 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
         true => vec!["*".to_owned()],
         false => patterns(&args.fields),
     };
-    let options = ZoneOptions::default()
-        .with_fields(fields)
-        .with_filters(patterns(&args.bloom))
-        .with_zone_entries(args.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES));
+    let options = ZoneOptions::default().with_fields(fields).with_filters(patterns(&args.bloom));
+    let options = args.zone_entries.into_iter().fold(options, ZoneOptions::with_zone_entries);
     let file = Location { object: None, ..location.clone() };
     let ZonesWritten { fields, zones } = update(&file, |writer| {
         let mut progress = console.progress(&path, table.entries(), "entries");

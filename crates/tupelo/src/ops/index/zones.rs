@@ -33,17 +33,11 @@ pub struct ZonesWritten {
 }
 
 /// Which zone maps are made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ZoneOptions {
     fields: Vec<String>,
     filtered: Vec<String>,
-    zone_entries: u64,
-}
-
-impl Default for ZoneOptions {
-    fn default() -> Self {
-        Self { fields: Vec::new(), filtered: Vec::new(), zone_entries: DEFAULT_ZONE_ENTRIES }
-    }
+    zone_entries: Option<u64>,
 }
 
 impl ZoneOptions {
@@ -61,10 +55,11 @@ impl ZoneOptions {
         Self { filtered: patterns.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Number of entries of a zone; by default [`DEFAULT_ZONE_ENTRIES`].
+    /// Number of entries of a zone; by default [`DEFAULT_ZONE_ENTRIES`], or more where there are such zones. The zones of clusters
+    /// with larger ones are made once more.
     #[must_use]
     pub fn with_zone_entries(self, zone_entries: u64) -> Self {
-        Self { zone_entries, ..self }
+        Self { zone_entries: Some(zone_entries), ..self }
     }
 }
 
@@ -111,13 +106,17 @@ pub fn write_zones(
                 let own = &filters[known.places(&field.name, &range)];
                 Ok::<_, Error>(own.iter().all(|filter| !filter.0.is_empty()))
             };
-            if known.cover(&field.name, &range) && (!has_filter || has_filters()?) {
+            let is_fine = |zone: &KnownZone| {
+                options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
+            };
+            let is_known = known.cover(&field.name, &range) && known.of_field(&field.name, &range).iter().all(is_fine);
+            if is_known && (!has_filter || has_filters()?) {
                 continue;
             }
             let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter: *has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
-        let zones = zones(&ntuple, &missing, &range, options.zone_entries)?;
+        let zones = zones(&ntuple, &missing, &range, options.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES))?;
         let ranges: Vec<Range<u64>> = zones.iter().map(|zone| zone.entries.clone()).collect();
         set.write(&ranges, &Zone::batch(&zones)?)?;
         written.zones += zones.len();

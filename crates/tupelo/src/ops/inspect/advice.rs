@@ -2,6 +2,8 @@
 //!
 //! The thresholds are the constants of this module; `source` of an advice says where its fact is from.
 
+use std::collections::HashSet;
+
 use super::report::{Advice, ColumnReport, Level, Report, Sampled, Spread, Store};
 use crate::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
 
@@ -61,14 +63,28 @@ pub(super) fn of(report: &Report) -> Vec<Advice> {
         large_metadata,
         is_tree,
     ];
-    sorted(rules.iter().filter_map(|rule| rule(report)).collect())
+    sorted(rules.iter().filter_map(|rule| rule(report)).map(|advice| with_names(advice, report)).collect())
+}
+
+/// Commands with the names of the file and the object.
+fn with_names(advice: Advice, report: &Report) -> Advice {
+    let Report { file, name, .. } = report;
+    let parts: Vec<String> = advice.how.split("FILE:NAME").map(|part| part.replace("FILE", &quoted(file))).collect();
+    Advice { how: parts.join(&quoted(&format!("{file}:{name}"))), ..advice }
+}
+
+/// A word of a command for the shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._:@%+=,-".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Adds what values say to what metadata say.
 pub(super) fn with_sample(known: Vec<Advice>, report: &Report, sampled: &Sampled) -> Vec<Advice> {
     // Values are known now.
     let kept = known.into_iter().filter(|advice| advice.rule != NEARLY_CONSTANT);
-    sorted(kept.chain([never_varies(report, sampled), fits_float(report, sampled)].into_iter().flatten()).collect())
+    let more = [never_varies(report, sampled), fits_float(report, sampled)].into_iter().flatten();
+    sorted(kept.chain(more.map(|advice| with_names(advice, report))).collect())
 }
 
 fn sorted(mut all: Vec<Advice>) -> Vec<Advice> {
@@ -120,14 +136,16 @@ fn percent(part: u64, of: u64) -> String {
     format!("{:.0} %", part as f64 * 100.0 / of.max(1) as f64)
 }
 
-/// The largest columns by name.
+/// The largest columns by the names that commands take.
 fn names(mut columns: Vec<&ColumnReport>) -> String {
     columns.sort_by_key(|column| std::cmp::Reverse(column.unpacked_bytes));
-    let mut paths: Vec<&str> = columns.iter().map(|column| column.path.as_str()).collect();
+    let mut seen = HashSet::new();
+    let selector = |path: &str| path.split('.').filter(|part| *part != "_0").collect::<Vec<_>>().join(".");
+    let paths = columns.iter().map(|column| selector(&column.path));
     // A field may have several columns.
-    paths.dedup();
+    let paths: Vec<String> = paths.filter(|path| seen.insert(path.clone())).collect();
     let more = paths.len().saturating_sub(NAMED);
-    let named = paths.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let named = paths[..paths.len().min(NAMED)].join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
@@ -312,7 +330,7 @@ fn nearly_constant(report: &Report) -> Option<Advice> {
             size(bytes),
             names(found),
         ),
-        why: "Such values hardly vary. They take little space, but time to unpack.".to_owned(),
+        why: "Such values repeat, or follow from each other. They take little space, but time to unpack.".to_owned(),
         how: "tupelo inspect FILE:NAME --read looks at values; leave out what is not needed with tupelo copy --exclude"
             .to_owned(),
         source: "sizes in the metadata",
@@ -336,7 +354,7 @@ fn many_pages(report: &Report) -> Option<Advice> {
             "A {page} should have hundreds of entries or more: here finding {page}s takes longer than reading them."
         ),
         how: match report.clusters.count {
-            0 | 1 => "tupelo merge NEW.root FILE FILE joins files with few entries".to_owned(),
+            0 | 1 => "tupelo merge NEW.root FILE OTHER.root joins files with few entries".to_owned(),
             _ => larger_clusters(report),
         },
         source: PERFORMANCE,
@@ -376,9 +394,8 @@ fn large_metadata(report: &Report) -> Option<Advice> {
         what: format!("The metadata have {}, the {}s {}.", size(metadata), page(report), size(pages)),
         why: "Every program that opens the file reads and keeps them, however few fields it needs.".to_owned(),
         how: match report.clusters.count {
-            0 | 1 => {
-                "tupelo merge NEW.root FILE FILE, so that more entries share the description of the fields".to_owned()
-            }
+            0 | 1 => "tupelo merge NEW.root FILE OTHER.root, so that more entries share the description of the fields"
+                .to_owned(),
             _ => larger_clusters(report),
         },
         source: PERFORMANCE,
@@ -398,7 +415,7 @@ fn is_tree(report: &Report) -> Option<Advice> {
 
 /// The columns of the leaves that a sample names.
 fn sampled<'r>(report: &'r Report, paths: &[String]) -> Vec<&'r ColumnReport> {
-    let paths: std::collections::HashSet<&str> = paths.iter().map(String::as_str).collect();
+    let paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
     report.columns.iter().filter(|column| paths.contains(column.path.as_str())).collect()
 }
 
