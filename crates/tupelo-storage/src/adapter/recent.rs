@@ -1,6 +1,6 @@
 //! A cache of recent reads, in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Range;
@@ -29,7 +29,8 @@ pub struct RecentSource<S> {
 #[derive(Debug)]
 struct Recent<K> {
     bytes: u64,
-    kept: HashMap<K, Vec<Kept>>,
+    /// By where they begin.
+    kept: HashMap<K, BTreeMap<u64, Kept>>,
     pass: u64,
     /// What was read in this pass: where each range begins.
     seen: HashSet<(K, u64)>,
@@ -37,12 +38,14 @@ struct Recent<K> {
 
 #[derive(Debug)]
 struct Kept {
-    range: Range<u64>,
+    end: u64,
     bytes: Bytes,
     /// The last pass that has read it.
     pass: u64,
 }
 
+/// Ranges that begin before the wanted one, and are looked at. Small files can have a million.
+const NEAR: usize = 64;
 /// Ranges that are known of a pass, at most.
 const MAX_SEEN: usize = 1 << 18;
 
@@ -60,11 +63,11 @@ impl<K: Clone + Eq + Hash> Recent<K> {
             self.seen.clear();
         }
         self.seen.insert(place);
-        let holds = |kept: &&mut Kept| kept.range.start <= wanted.start && wanted.end <= kept.range.end;
-        let kept = self.kept.get_mut(key)?.iter_mut().rev().find(holds)?;
+        let mut before = self.kept.get_mut(key)?.range_mut(..=wanted.start).rev().take(NEAR);
+        let (start, kept) = before.find(|(_, kept)| wanted.end <= kept.end)?;
         kept.pass = self.pass;
         // The bytes are in memory, so that these casts are lossless.
-        Some(kept.bytes.slice((wanted.start - kept.range.start) as usize..(wanted.end - kept.range.start) as usize))
+        Some(kept.bytes.slice((wanted.start - start) as usize..(wanted.end - start) as usize))
     }
 
     fn keep(&mut self, key: K, range: Range<u64>, bytes: Bytes, max_bytes: u64) {
@@ -72,7 +75,7 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         if !fits(self.bytes) {
             let (pass, mut dropped) = (self.pass, 0);
             self.kept.retain(|_, ranges| {
-                ranges.retain(|kept| {
+                ranges.retain(|_, kept| {
                     let is_recent = kept.pass + 1 >= pass;
                     dropped += if is_recent { 0 } else { kept.bytes.len() as u64 };
                     is_recent
@@ -83,7 +86,9 @@ impl<K: Clone + Eq + Hash> Recent<K> {
         }
         if fits(self.bytes) {
             self.bytes += bytes.len() as u64;
-            self.kept.entry(key).or_default().push(Kept { range, bytes, pass: self.pass });
+            let kept = Kept { end: range.end, bytes, pass: self.pass };
+            let shorter = self.kept.entry(key).or_default().insert(range.start, kept);
+            self.bytes -= shorter.map_or(0, |kept| kept.bytes.len() as u64);
         }
     }
 }
@@ -226,6 +231,20 @@ mod tests {
         for max_bytes in [0, 10, 1 << 20] {
             source_laws(&RecentSource::new(MemorySource::new(bytes.clone()), max_bytes), &bytes);
         }
+    }
+
+    /// Defect: each of many small reads looked at all before it.
+    #[test]
+    fn a_range_is_found_among_many_and_a_longer_one_takes_its_place() {
+        let mut recent: Recent<()> = Recent::default();
+        let bytes = |range: &Range<u64>| Bytes::from(vec![7; (range.end - range.start) as usize]);
+        let mut keep = |range: Range<u64>| recent.keep((), range.clone(), bytes(&range), 1 << 20);
+        keep(0..500);
+        (0..100).for_each(|place| keep(1000 + place * 10..1005 + place * 10));
+        keep(1500..1600);
+        assert_eq!(recent.bytes, 500 + 99 * 5 + 100);
+        let found = [0..500, 400..500, 1990..1995, 1550..1600, 1985..1991].map(|range| recent.find(&(), &range));
+        assert_eq!(found.map(|found| found.map(|bytes| bytes.len())), [Some(500), Some(100), Some(5), Some(50), None]);
     }
 
     #[test]
