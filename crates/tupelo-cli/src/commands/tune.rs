@@ -44,7 +44,7 @@ use crate::table::things;
   tupelo tune events.root --use read-often --fields 'Muon_*'
   tupelo tune events.root --into file --into tree --store disk:hdd --use write-often
   tupelo tune tree.root --into tree --auto-flush 100 --auto-flush 1000 --compression zstd:5 --compression lzma:1 --by size
-  tupelo tune events.root --store disk:remote --by money --core-hour 0.04 --months 12
+  tupelo tune events.root --store s3:eu-west-3 --by money --core-hour 0.04 --months 12
   tupelo tune events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
   tupelo tune events.root --latency 1ms --bandwidth 1GB/s --reads 0 --takes 10000
   tupelo tune events.root --measure ntpl+file:tuned --compression lz4:4 --compression zstd:5")]
@@ -349,6 +349,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let default = if kinds.contains(&Kind::Objects) { DEFAULT_STORE } else { DEFAULT_DISK };
     let store = args.store.as_deref().unwrap_or(default);
     let (date, price) = args.pricing.price(store, |_| true)?;
+    if args.by == By::Money && price.is_free() {
+        let without = format!("{store} has no prices");
+        if args.core_hour == 0.0 {
+            return Err(Failure::usage(format_args!("{without}, so that all money is 0"))
+                .with_hint("give --core-hour DOLLARS, or a table of your prices with --prices FILE"));
+        }
+        console.warn(&format!(
+            "{without}: money is that of cores, and space costs nothing; --prices takes a table of yours"
+        ));
+    }
     let read = read(args, &table, console)?;
     let interrupt = Interrupt::watch()?;
     let speed = speed(args, (store, &price), &interrupt)?;
@@ -363,6 +373,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let Some(chosen) = goal.best(present_best.into_iter().chain(&candidates)) else {
         return Err(Failure::usage("no candidates to compare"));
     };
+    for (what, error) in measured.not_compared() {
+        console.warn(&format!("{what} are not compared: {error}"));
+    }
     let left_out = measured.left_out(chosen.cost.container);
     if let [first, ..] = left_out {
         let number = things(left_out.len() as u64, "thing");

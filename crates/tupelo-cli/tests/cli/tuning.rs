@@ -121,6 +121,7 @@ fn nonsense_is_refused() {
         (&["--bandwidth", "0GB/s"], "is not a bandwidth"),
         (&["--cores", "0"], "0 is not in 1.."),
         (&["--by", "speed"], "possible values: time, cpu, money, size"),
+        (&["--store", "disk:remote", "--by", "money"], "disk:remote has no prices"),
         (&["--store", "s3:mars"], "lacks prices for 's3:mars'"),
         (&["--mapping", "pages"], "is not a mapping"),
         (&["--compression", "brotli:3"], "brotli"),
@@ -142,6 +143,19 @@ fn nonsense_is_refused() {
     assert!(error.contains("a typical speed for 'here'") && error.contains("--measure URI"), "{error}");
     let both = [&here[..], &["--bandwidth", "1GB/s", "--compression", "none"]].concat();
     assert!(tupelo(&both).ok().contains(" URI "));
+}
+
+/// Defect: a tree whose baskets cannot be moved was not compared with ntuples either.
+#[test]
+fn what_cannot_hold_a_table_is_not_compared() {
+    let name = "wild/root-project+roottest__root_treeformula_clones_nesting3.root";
+    let Some(file) = data().map(|data| data.join(name)).filter(|file| file.exists()) else { return };
+    let file = file.to_str().expect("UTF-8");
+    let document = tupelo(&["tune", file, "--json", "--latency", "1ms", "--bandwidth", "80Mbit/s"]).json();
+    assert_eq!(document["not_compared"][0]["what"], "trees");
+    assert!(document["not_compared"][0]["error"].as_str().expect("a text").contains("GTT1.mvdrHits"), "{document}");
+    assert!(!document["candidates"].as_array().expect("candidates").is_empty());
+    tupelo(&["tune", file, "--into", "tree"]).fails(1);
 }
 
 /// Defect: trees were refused.

@@ -247,7 +247,7 @@ impl Record {
     }
 
     /// Whether the class is `TObject` or inherits from it.
-    pub(super) fn has_root_object(&self) -> bool {
+    pub fn has_root_object(&self) -> bool {
         let is_heir = |(name, form): &(String, Form)| match form {
             Form::Record(base) => is_base(name) && base.has_root_object(),
             _ => false,

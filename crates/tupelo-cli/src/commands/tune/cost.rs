@@ -59,6 +59,13 @@ pub(super) fn is_disk(name: &str) -> bool {
     name.starts_with("disk:")
 }
 
+impl Price {
+    /// Whether neither requests nor space nor traffic cost anything.
+    pub(super) fn is_free(&self) -> bool {
+        [self.put_per_1000, self.get_per_1000, self.month_per_gb, self.read_per_gb].iter().all(|price| *price == 0.0)
+    }
+}
+
 /// The prices of stores.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pricing {

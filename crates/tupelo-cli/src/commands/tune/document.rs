@@ -30,9 +30,14 @@ pub(super) fn document(found: &Found<'_>, goal: &Goal<'_>) -> Value {
         "new_pages": found.new.map(one),
         "command": found.command,
         "left_out": found.measured.left_out(found.chosen.cost.container),
+        "not_compared": found.measured.not_compared().iter().map(not_compared).collect::<Value>(),
         "present": found.present.iter().map(one).collect::<Value>(),
         "candidates": found.candidates.iter().map(one).collect::<Value>(),
     })
+}
+
+fn not_compared((what, error): &(&str, tupelo::Error)) -> Value {
+    json!({ "what": what, "error": error.to_string() })
 }
 
 fn phase(phase: &Phase) -> Value {

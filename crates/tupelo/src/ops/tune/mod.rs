@@ -35,7 +35,7 @@ use super::cost::{Container, costs, file_cost, selected_baskets, selected_pages,
 use super::inspect;
 use crate::reader::{Ntuple, Read, Table, Tree};
 use crate::sink::Mapping;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Candidates whose values differ by at most this factor count as equal: measured times vary as much.
 const TOLERANCE: f64 = 0.05;
@@ -51,6 +51,8 @@ pub struct Measured {
     present_read_seconds: f64,
     /// What ntuples and trees do not have of the table.
     left_out: [Vec<String>; 2],
+    /// `ntuples` or `trees`, and why.
+    not_compared: Vec<(&'static str, Error)>,
 }
 
 /// Writes and reads a sample of an ntuple or tree in memory, as ntuple or as tree, with each codec and size of pages or
@@ -90,31 +92,51 @@ fn measured(
     }
     let pieces = Pieces::new(read, &all, &clusters, options.sample_bytes)?;
     let (mut trials, mut left_out, codecs) = (Vec::new(), [Vec::new(), Vec::new()], options.compressions());
+    let mut not_compared = Vec::new();
+    let may_lack_one = options.compares_ntuples() && options.compares_trees();
+    let mut refuse = |what, error: Error| match may_lack_one && error.kind() == ErrorKind::Unsupported {
+        true => {
+            not_compared.push((what, error));
+            Ok(())
+        }
+        false => Err(error),
+    };
     let mut done = 0;
     let mut progress = || {
         done += 1;
         progress(done)
     };
     if options.compares_ntuples() {
-        let mut sample = match table.tree() {
-            Some(tree) => Sample::of_tree(read, tree, &pieces)?,
-            None => Sample::of_ntuple(read, table.ntuple()?, &pieces)?,
+        let sample = match table.tree() {
+            Some(tree) => Sample::of_tree(read, tree, &pieces),
+            None => Sample::of_ntuple(read, table.ntuple()?, &pieces),
         };
-        left_out[0] = std::mem::take(&mut sample.left_out);
-        let trial = |compression, page_bytes| Ok(vec![sample.trial(compression, page_bytes)?]);
-        if add_trials(&mut trials, &codecs, &options.page_sizes(), &trial, &mut progress)?.is_break() {
-            return Ok(None);
+        match sample {
+            Err(error) => refuse("ntuples", error)?,
+            Ok(mut sample) => {
+                left_out[0] = std::mem::take(&mut sample.left_out);
+                let trial = |compression, page_bytes| Ok(vec![sample.trial(compression, page_bytes)?]);
+                if add_trials(&mut trials, &codecs, &options.page_sizes(), &trial, &mut progress)?.is_break() {
+                    return Ok(None);
+                }
+            }
         }
     }
     if options.compares_trees() {
-        let mut sample = match table.tree() {
-            Some(tree) => TreeSample::of_tree(read, tree, &pieces)?,
-            None => TreeSample::of_ntuple(read, table.ntuple()?, &pieces)?,
+        let sample = match table.tree() {
+            Some(tree) => TreeSample::of_tree(read, tree, &pieces),
+            None => TreeSample::of_ntuple(read, table.ntuple()?, &pieces),
         };
-        left_out[1] = std::mem::take(&mut sample.left_out);
-        let trial = |compression, basket_bytes| sample.trials(compression, basket_bytes, options.auto_flushes());
-        if add_trials(&mut trials, &codecs, &options.basket_sizes(), &trial, &mut progress)?.is_break() {
-            return Ok(None);
+        match sample {
+            Err(error) => refuse("trees", error)?,
+            Ok(mut sample) => {
+                left_out[1] = std::mem::take(&mut sample.left_out);
+                let trial =
+                    |compression, basket_bytes| sample.trials(compression, basket_bytes, options.auto_flushes());
+                if add_trials(&mut trials, &codecs, &options.basket_sizes(), &trial, &mut progress)?.is_break() {
+                    return Ok(None);
+                }
+            }
         }
     }
     Ok(Some(Measured {
@@ -125,6 +147,7 @@ fn measured(
         sample_entries: pieces.entries,
         present_read_seconds: pieces.read_seconds,
         left_out,
+        not_compared,
     }))
 }
 
@@ -154,6 +177,11 @@ fn add_trials(
 }
 
 impl Measured {
+    /// What is not compared, since it cannot hold the table: `ntuples` or `trees`, and why.
+    pub fn not_compared(&self) -> &[(&'static str, Error)] {
+        &self.not_compared
+    }
+
     /// The measurements: one of each codec and size of pages, of trees with each size of clusters.
     pub fn trials(&self) -> &[Trial] {
         &self.trials

@@ -407,8 +407,8 @@ impl Classes<'_> {
     fn collection(&self, field: &Field, path: &str, item: Form) -> Form {
         let type_name = field.type_name.as_str();
         let item = match item {
-            // ROOT makes no such array of a class that it does not know.
-            Form::Record(item) if type_name == CLONES && !self.is_made(&item) => {
+            // ROOT makes no such array of a class that it does not know, or that does not inherit from `TObject`.
+            Form::Record(item) if type_name == CLONES && !self.is_made(&item) && item.has_root_object() => {
                 return Form::Clones(Box::new(Clones { item, code: CLONES_MEMBER }));
             }
             item => item,
