@@ -387,6 +387,23 @@ def test_the_command_writes_files(extension: str) -> None:
     assert sorted(one.name for one in Path().iterdir() if "it" in one.name) == [path]
 
 
+def test_mistakes_with_names_of_tables_are_explained() -> None:
+    def refused(query: str) -> str:
+        done = command(query)
+        assert done.returncode == 1
+        return done.stderr
+
+    for name in "run1.root:Events", "./run1.root":
+        assert f"'{name}' is not in quotes: SELECT … FROM '{name}'" in refused(f"select x from {name}")
+    assert "A table is a file in quotes, such as 'FILE:Events'\n" in refused("select x from Events")
+    with pytest.raises(duckdb.CatalogException, match=r"or give it by name: sql\(query, events=ntuple\)"):
+        tupelo.sql("select x from events")
+    for change in "delete from", "insert into", "update":
+        rest = {"delete from": "", "insert into": "select 1", "update": "set x = 1"}[change]
+        assert "'run1.root' is only read in SQL" in refused(f"{change} 'run1.root' {rest}")
+    assert "is only read" not in refused("select x from 'run1.root' where y = 1")
+
+
 def test_columns_of_the_same_name_keep_their_values() -> None:
     """Defect: in JSON lines, the second column had the values of the first."""
     done = command("select 1 as a, 2 as a, 3 as a_1, 4 as A", "--format", "jsonl")

@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         if not type(error).__module__.endswith("duckdb"):
             raise
         # Arrow adds the traceback of an error in a stream.
-        return _fail(str(error).partition(". Detail: Python exception:")[0], _FAILED)
+        return _fail(without_python(str(error).partition(". Detail: Python exception:")[0]), _FAILED)
     return 0
 
 

@@ -24,6 +24,11 @@ _MISSING_TABLE = re.compile(r"""Table with name (.+?) does not exist!|reading th
 """How DuckDB reports a table that it does not know, or a file."""
 _AFTER_PYTHON = re.compile(r"; [^;]*\bsql\(query, [^;]*")
 """An advice that only Python can follow."""
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_FILE = re.compile(r"""[^\s'"(),;]*\.root\b[^\s'"(),;]*""")
+"""The name of a ROOT file without quotes."""
+_CHANGES = r"\b(delete\s+from|insert\s+into|update|(drop|alter)\s+table)\s+['\"]"
+"""What changes the table that follows."""
 
 
 def sql(query: str, /, **tables: Any) -> Any:
@@ -59,7 +64,12 @@ def sql(query: str, /, **tables: Any) -> Any:
     # DuckDB would find the variables of this function.
     connection.execute("set session python_enable_replacements = false")
     query = _without_end(duckdb, query)
-    statements = connection.extract_statements(query)
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.ParserException:
+        if (file := _FILE.search(_QUOTED.sub("", query))) is None:
+            raise
+        raise _not_in_quotes(file[0]) from None
     _check_statements(duckdb, statements)
     entries: dict[str, Entries] = {}
     for name, table in tables.items():
@@ -81,7 +91,7 @@ def sql(query: str, /, **tables: Any) -> Any:
         for name, entry in left.items():
             connection.register(name, _dataset(entry, words))
         # For a name that does not exist, DuckDB suggests similar columns: it must see all of them.
-        with contextlib.suppress(duckdb.BinderException):
+        with contextlib.suppress(duckdb.BinderException, duckdb.CatalogException):
             return connection.sql(query)
     _register_all(connection, left, tree)
     try:
@@ -90,14 +100,25 @@ def sql(query: str, /, **tables: Any) -> Any:
         missing = _MISSING_TABLE.search(str(error))
         name = "" if missing is None else missing[1] or missing[2]
         if not _is_root_file(name):
-            raise
+            if missing is None or missing[1] is None:
+                raise
+            advice = (
+                f"A table is a file in quotes, such as 'FILE:{name}'; or give it by name: sql(query, {name}=ntuple)"
+            )
+            raise type(error)(f"{str(error).splitlines()[0]} {advice}") from None
         if f"'{name}'" not in query and f'"{name}"' not in query:
-            raise InvalidArgumentError(f"{short_repr(name)} is not in quotes: SELECT … FROM '{name}'") from None
+            raise _not_in_quotes(name) from None
+        if re.search(_CHANGES + re.escape(name), query, re.IGNORECASE):
+            raise UnsupportedError(f"{short_repr(name)} is only read in SQL; change it with tupelo.update") from None
         raise UnsupportedError(
             f"{short_repr(name)} is not opened: DuckDB does not list the tables of {short_repr(query)}; use WITH "
             "instead of a view, PIVOT … ON column IN (…), and JOIN … ON instead of USING; or give the table by name: "
             "sql(query, events=ntuple)"
         ) from None
+
+
+def _not_in_quotes(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{short_repr(name)} is not in quotes: SELECT … FROM '{name}'")
 
 
 def without_python(message: str) -> str:
