@@ -192,6 +192,12 @@ struct ClonesArrow {
     double *pointed = nullptr; //[n]
     ClassDefInline(ClonesArrow, 2)
 };
+struct ClonesCounted { int m = 0; virtual ~ClonesCounted() {} ClassDefInline(ClonesCounted, 2) };
+struct ClonesHeir : public ClonesCounted {
+    ClonesCounted other;
+    double *far = nullptr; //[m]
+    ClassDefInlineOverride(ClonesHeir, 2)
+};
 void fill(TClonesArray &all, int count, int entry) {
     all.Clear("C");
     for (int k = 0; k < count; ++k) {
@@ -210,9 +216,11 @@ void fill(TClonesArray &all, int count, int entry) {
 void write_clones(const char *path, int level) {
     TFile file(path, "recreate");
     TTree tree("t", "clones");
-    auto *hits = new TClonesArray("ClonesHit");
+    auto *hits = new TClonesArray("ClonesHit"); auto *counted = new ClonesCounted; auto *heir = new ClonesHeir;
     auto *member = new ClonesMember; auto *pointer = new ClonesPointer; auto *arrow = new ClonesArrow;
-    tree.Branch("hits", &hits, 32000, level); tree.Branch("member.", &member, 32000, level);
+    tree.Branch("hits", &hits, 32000, level); tree.Branch("dotted.", &hits, 32000, level);
+    tree.Branch("counted.", &counted, 32000, level); tree.Branch("heir.", &heir, 32000, level);
+    tree.Branch("member.", &member, 32000, level);
     tree.Branch("pointer.", &pointer, 32000, level); tree.Branch("arrow.", &arrow, 32000, level);
     for (int entry = 0; entry < 20; ++entry) {
         fill(*hits, entry % 5, entry); fill(member->hits, entry % 3, entry); fill(*pointer->hits, entry % 4, entry);
@@ -221,6 +229,10 @@ void write_clones(const char *path, int level) {
         delete[] arrow->pointed;
         arrow->pointed = new double[arrow->n];
         for (int place = 0; place < arrow->n; ++place) arrow->pointed[place] = entry * place;
+        counted->m = 9; heir->m = entry % 3; heir->other.m = entry % 2;
+        delete[] heir->far;
+        heir->far = new double[heir->m];
+        for (int place = 0; place < heir->m; ++place) heir->far[place] = entry - place;
         tree.Fill();
     }
     tree.Write();
@@ -261,6 +273,8 @@ def test_arrays_of_clones_and_behind_pointers_stay_what_they_are(tmp_path: Path)
         said = rewritten(f"{source}:t", out, level)
         assert not [line for line in said if "warning" in line]
         assert root(READ_CLONES, str(out)) == expected, level
+        subprocess.run([str(TUPELO), "verify", str(out)], check=True, capture_output=True)
+    assert json.loads(root(BRANCHES, str(out), "t")).keys() == json.loads(root(BRANCHES, str(source), "t")).keys()
     subprocess.run([str(TUPELO), "diff", f"{source}:t", f"{out}:t"], check=True)
     # What was written with arrays of clones can be read, and written, as the original.
     assert not [line for line in rewritten(f"{out}:t", again, 0) if "warning" in line]

@@ -112,13 +112,12 @@ impl<'i> Classes<'i> {
         *known.entry(std::ptr::from_ref(class)).or_insert_with(|| self.infos.may_lack_head(class))
     }
 
-    /// The position of a counter among the stored members of its class; past the end if it is not one of them.
-    pub fn counter_place(&self, class: &'i ClassInfo, counter: &Counter) -> usize {
-        let place = match counter.class_name == class.name {
+    /// The position of a counter among the stored members of its class; `None` if it is not one of them.
+    pub fn counter_place(&self, class: &'i ClassInfo, counter: &Counter) -> Option<usize> {
+        match counter.class_name == class.name {
             true => self.members(class).get(counter.name.as_str()).and_then(|&(_, place)| place),
             false => None,
-        };
-        place.unwrap_or(usize::MAX)
+        }
     }
 
     fn versions(&self, class: &'i str) -> Rc<Versions<'i>> {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use tupelo_format::object::{self, Basic, EntryForm, Opaque, Packing, Type, Value};
 use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, POINTER};
-use tupelo_format::streamer::{ClassInfo, Element, ElementKind};
+use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind};
 use tupelo_format::wire::Memory;
 use tupelo_format::{Error, ErrorKind, Result};
 
@@ -48,8 +48,8 @@ pub enum ValueLayout {
     FlaggedRest(Box<ValueLayout>),
     /// A byte that says whether there are any items, then as many as another member says.
     Pointed {
-        /// Number of the member in its record.
-        counter: usize,
+        /// The member.
+        counter: CounterPlace,
         /// The items.
         item: Box<ValueLayout>,
     },
@@ -101,6 +101,15 @@ pub enum ValueLayout {
     },
     /// Bytes that are decoded as objects: values without columns.
     Opaque,
+}
+
+/// The member with the number of items behind a pointer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CounterPlace {
+    /// Its number in the record of the pointer.
+    Own(usize),
+    /// A member of a base class.
+    InBase(Box<Counter>),
 }
 
 impl ValueLayout {
@@ -508,7 +517,9 @@ impl<'i> Compiler<'_, 'i> {
                     return Err(Error::unsupported("arrays of pointers to numbers are not supported"));
                 }
                 let item = Box::new(ValueLayout::Number(basic, Packing::of(element, basic)));
-                Ok(ValueLayout::Pointed { counter: self.classes.counter_place(info, counter), item })
+                let own = self.classes.counter_place(info, counter).map(CounterPlace::Own);
+                let counter = own.unwrap_or_else(|| CounterPlace::InBase(Box::new(counter.clone())));
+                Ok(ValueLayout::Pointed { counter, item })
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
                 if element.type_name.ends_with('*') {

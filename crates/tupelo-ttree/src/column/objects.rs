@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tupelo_format::object::Basic;
-use tupelo_format::streamer::ClassInfo;
+use tupelo_format::streamer::{ClassInfo, Counter};
 use tupelo_format::{Error, Result};
 
 use super::versions::extend_members;
 use super::{Column, Entries, each, memory_bytes, pointed, several};
-use crate::layout::{BASE, ObjectLayout, OtherVersion, ValueLayout};
+use crate::layout::{BASE, CounterPlace, ObjectLayout, OtherVersion, ValueLayout};
 
 /// Since this version of `TStreamerInfo` the class version of the items precedes members that are stored together.
 const MEMBER_WISE_SINCE: u16 = 8;
@@ -96,12 +96,17 @@ pub(super) fn append_members(
         let Some((before, rest)) = columns.split_at_mut_checked(index) else { break };
         let Some(column) = rest.first_mut() else { break };
         match (member, column) {
-            (
-                ValueLayout::Pointed { counter, item } | ValueLayout::CountedBy { counter, item },
-                Column::List(offsets, items),
-            ) => {
-                let counts = before.get(*counter).zip(members.get(*counter));
-                let (counts, (_, layout)) =
+            (ValueLayout::Pointed { item, .. } | ValueLayout::CountedBy { item, .. }, Column::List(offsets, items)) => {
+                let own = |counter: usize| Some((before.get(counter)?, &members.get(counter)?.1));
+                let counts = match member {
+                    ValueLayout::Pointed { counter: CounterPlace::InBase(counter), .. } => {
+                        counter_in_base(before, members, counter)
+                    }
+                    ValueLayout::Pointed { counter: CounterPlace::Own(counter), .. }
+                    | ValueLayout::CountedBy { counter, .. } => own(*counter),
+                    _ => None,
+                };
+                let (counts, layout) =
                     counts.ok_or_else(|| Error::unsupported("counters in another class are not supported"))?;
                 for object in (0..count).rev() {
                     let length = counts.number_from_end(layout, object)?;
@@ -123,6 +128,25 @@ pub(super) fn append_members(
         }
     }
     Ok(())
+}
+
+/// The values of a counter that is a member of a base class.
+fn counter_in_base<'c>(
+    columns: &'c [Column],
+    members: &'c [(String, ValueLayout)],
+    counter: &Counter,
+) -> Option<(&'c Column, &'c ValueLayout)> {
+    columns.iter().zip(members).find_map(|(column, (name, layout))| match (column, layout) {
+        (Column::Record(columns, _), ValueLayout::Object(base)) if name.starts_with(BASE) => {
+            let is_own =
+                |(member, _): &(String, ValueLayout)| base.class.name == counter.class_name && *member == counter.name;
+            match base.members.iter().position(is_own) {
+                Some(place) => Some((columns.get(place)?, &base.members.get(place)?.1)),
+                None => counter_in_base(columns, &base.members, counter),
+            }
+        }
+        _ => None,
+    })
 }
 
 /// A `TMatrixTSym`: the base, then as many elements as its rows need.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::code::ARRAY;
-use tupelo_format::streamer::{StreamerInfos, class_checksum};
+use tupelo_format::streamer::{Counter, StreamerInfos, class_checksum};
 use tupelo_format::{Error, Result};
 
 use super::classes;
@@ -263,7 +263,7 @@ impl Planner<'_> {
                     code: -1,
                     ..ObjectBranch::default()
                 };
-                let counted = self.free_name(format!("{}_", field.name));
+                let counted = self.free_name(counted(&field.name));
                 let split = Split { parent: None, level: self.planning.split_level };
                 self.clones(&field.name, counted, &clones.item, path, object, split)
             }
@@ -469,7 +469,7 @@ impl Planner<'_> {
                     self.clones(&name, counted, &clones.item, path, object, Split { parent: Some(parent), level })?;
                 }
                 form => {
-                    let counter = self.member_counter(form);
+                    let counter = self.member_counter(form, record, &path);
                     let object = ObjectBranch { is_any: object.code == OBJECT, counter, ..object };
                     let (title, leaf_title) = member_titles(&name, &name, form);
                     let mut branch = Branch::object(&title, &leaf_title, object, Some((path, member(form)?)));
@@ -483,15 +483,13 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The branch with the number of items behind a pointer, which was planned before.
-    fn member_counter(&self, form: &Form) -> Option<usize> {
+    /// The branch with the number of items behind a pointer, which was planned before; `None` where it is a part of a branch.
+    /// `path` is that of the pointer, which is a member of a record.
+    fn member_counter(&self, form: &Form, record: &Record, path: &[usize]) -> Option<usize> {
         let Form::Pointed(pointed) = form else { return None };
-        let counts = |branch: &Branch| {
-            let name = branch.name.rsplit_once('.').map_or(branch.name.as_str(), |(_, name)| name);
-            let class = branch.object.as_ref().map(|object| object.class_name.as_str());
-            name == pointed.counter.name && class == Some(pointed.counter.class_name.as_str())
-        };
-        self.branches.iter().rposition(counts)
+        let (_, of_record) = path.split_last()?;
+        let counter = [of_record, &record.counter_path(&pointed.counter)?].concat();
+        self.branches.iter().rposition(|branch| branch.values.as_ref().is_some_and(|(path, _)| *path == counter))
     }
 
     /// A list of records: its members as lists with one counter, or as a vector of objects, split or whole.
@@ -529,7 +527,7 @@ impl Planner<'_> {
             ..ObjectBranch::default()
         };
         // Readers would take a field with the name of this leaf for it.
-        let counted = self.free_name(format!("{name}_"));
+        let counted = self.free_name(counted(name));
         let split = Split { parent: None, level: self.planning.split_level };
         self.split_items(name, counted, record, path, object, split)
     }
@@ -571,12 +569,13 @@ impl Planner<'_> {
         split: Split,
     ) -> Result<()> {
         let member_kind = object.kind * 10 + 1;
+        let prefix = name.strip_suffix('.').unwrap_or(name);
         let mut branch = Branch::object(name, &counted, object, Some((path.clone(), Encoding::Count)));
         branch.leaf.name.clone_from(&counted);
         (branch.parent, branch.split_level) = (split.parent, split.level);
         let parent = self.push(branch)?;
         let items = Items { parent, counted: &counted, item, member_kind };
-        self.item_members(&items, name, item, &path)
+        self.item_members(&items, prefix, item, &path)
     }
 
     /// The branches of the members of items, which are in a class or in a member of it.
@@ -599,7 +598,7 @@ impl Planner<'_> {
                 id: i32::try_from(id).unwrap_or(i32::MAX),
                 kind: items.member_kind,
                 code: owner.code_of(name, form),
-                counter: self.member_counter(form),
+                counter: self.member_counter(form, owner, &path),
                 ..ObjectBranch::default()
             };
             let (branch_name, _) = member_titles(&whole_name, "", form);
@@ -615,7 +614,24 @@ impl Planner<'_> {
     }
 }
 
+/// The leaf that counts the items of a field.
+fn counted(name: &str) -> String {
+    format!("{}_", name.strip_suffix('.').unwrap_or(name))
+}
+
 impl Record {
+    /// Where a member with a number of items is: in the class or in one of its bases.
+    fn counter_path(&self, counter: &Counter) -> Option<Vec<usize>> {
+        let is_own = |(name, _): &(String, Form)| self.class_name == counter.class_name && *name == counter.name;
+        let own = self.members.iter().position(is_own).map(|place| vec![place]);
+        own.or_else(|| {
+            self.members.iter().enumerate().find_map(|(place, (name, form))| match form {
+                Form::Record(base) if is_base(name) => Some([vec![place], base.counter_path(counter)?].concat()),
+                _ => None,
+            })
+        })
+    }
+
     /// ROOT's code of a branch with a member.
     fn code_of(&self, member: &str, form: &Form) -> i32 {
         match form {

@@ -158,6 +158,7 @@ pub fn rewrite(
     }
     let counted = options.clone().with_counters(read.source().schema().counters());
     rewritten.renamed = renamed(read.schema(), &counted).map_err(|error| read.context(error))?;
+    originals.keep_processes(file)?;
     let Some((written, branches)) = export_named(read, file, path, options, progress)? else { return Ok(None) };
     rewritten.written = Some(written);
     rewritten.left_out.extend(originals.left_out(&branches));

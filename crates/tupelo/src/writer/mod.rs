@@ -50,7 +50,7 @@ pub use self::tree::{
     MovedTreeWriter, TreeOptions, TreeWriter,
 };
 pub(crate) use self::tree::{IndexOfTrees, PROCESS_CLASS, contradiction, renamed, usual_counters, without_branch};
-use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
+use crate::reader::{File, Ntuple, Object, TREE_CLASSES, Tree};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target, name_of};
 pub use crate::sink::{Mapping, format_bytes, parse_bytes};
@@ -384,6 +384,12 @@ impl FileWriter {
             listed
         };
         list().map(|_| ()).map_err(|e| if e.is_corrupt() { ntuple.context(e) } else { self.context(path, e) })
+    }
+
+    /// Keeps which process made the objects of a tree that references point to. Says whether their numbers stay.
+    pub(crate) fn keep_processes(&self, tree: &Tree) -> Result<bool> {
+        let sink = self.sink.file()?;
+        tree::carry_first(tree.source().file(), sink).map_err(|e| tree.context(e))
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their

@@ -53,7 +53,7 @@ fn tree_sizes<'s>(sizes: impl IntoIterator<Item = &'s TreeSizes>) -> [String; 4]
 
 pub(super) fn tree_line(name: &str, tree: &Tree) -> Vec<String> {
     let mut line =
-        vec![name.to_owned(), count(tree.entries()), count(tree.schema().paths().len() as u64), count(tree.clusters())];
+        vec![name.to_owned(), count(tree.entries()), count(tree.schema().fields.len() as u64), count(tree.clusters())];
     line.extend(tree_sizes(&tree.sizes()));
     line
 }
@@ -65,7 +65,7 @@ pub(super) fn tree_to_json((name, tree): &(String, Tree)) -> Value {
         "class": tree.metadata().class_name,
         "description": tree.description(),
         "entries": tree.entries(),
-        "fields": tree.schema().paths().len(),
+        "fields": tree.schema().fields.len(),
         "clusters": tree.clusters(),
         "baskets": sizes.iter().map(|sizes| sizes.baskets).sum::<u64>(),
         "stored_bytes": sizes.iter().map(|sizes| sizes.stored_bytes).sum::<u64>(),

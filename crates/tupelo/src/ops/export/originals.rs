@@ -6,9 +6,10 @@ use std::ops::Range;
 use tupelo_format::object::Value;
 use tupelo_format::streamer::Streaming;
 
+use crate::Result;
 use crate::ops::merge::LaterTrees;
 use crate::reader::{Read, Tree};
-use crate::writer::{IndexOfTrees, TreeOptions};
+use crate::writer::{FileWriter, IndexOfTrees, PROCESS_CLASS, TreeOptions};
 
 /// The trees whose entries are decoded and written as one tree: those of all files that are read, in order.
 ///
@@ -24,6 +25,9 @@ pub struct OriginalTrees {
     friends: Value,
     user_info: Value,
     names: HashSet<String>,
+    /// The first tree whose file says which processes made objects, and whether others do so too.
+    of_processes: Option<Tree>,
+    has_more_processes: bool,
     not_kept: BTreeSet<String>,
     later: LaterTrees,
 }
@@ -39,6 +43,8 @@ impl OriginalTrees {
             friends: Value::Null,
             user_info: Value::Null,
             names: HashSet::new(),
+            of_processes: None,
+            has_more_processes: false,
             not_kept: BTreeSet::new(),
             later: LaterTrees::default(),
         }
@@ -49,6 +55,12 @@ impl OriginalTrees {
         let metadata = tree.metadata();
         let is_first = self.later.first().is_none();
         self.later.add(tree);
+        // A damaged directory is an error where it is needed.
+        let listing = tree.source().file().listing();
+        if listing.is_ok_and(|all| all.objects().any(|(object, _)| object.key.class_name == PROCESS_CLASS)) {
+            self.has_more_processes |= self.of_processes.is_some();
+            self.of_processes.get_or_insert_with(|| tree.clone());
+        }
         self.names.extend(metadata.branches.iter().filter(|it| it.parent.is_none()).map(|it| it.name.clone()));
         if metadata.has_references {
             self.not_kept.insert("its table of references between objects (TRef)".to_owned());
@@ -80,6 +92,15 @@ impl OriginalTrees {
                 self.not_kept.insert(format!("its index, friends and user information: {error}"));
             }
         }
+    }
+
+    /// Keeps which processes made the objects that references point to.
+    pub(super) fn keep_processes(&mut self, file: &FileWriter) -> Result<()> {
+        let Some(tree) = self.of_processes.take() else { return Ok(()) };
+        if self.has_more_processes || !file.keep_processes(&tree)? {
+            self.not_kept.insert("which processes made its objects that references point to (TProcessID)".to_owned());
+        }
+        Ok(())
     }
 
     /// An object that can be written; null otherwise, and the reason is kept.

@@ -106,6 +106,12 @@ pub(crate) fn renamed(schema: &Schema, options: &TreeOptions) -> Result<Vec<(Str
 
 fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) -> Result<Vec<TreeField>> {
     let projected: HashMap<String, String> = schema.projected_counters().into_iter().collect();
+    if options.keeps_classes {
+        let mut all = Classes::of(options);
+        // Errors are those of the fields below.
+        schema.fields.iter().for_each(|field| drop(form(field, &field.name, &mut all)));
+        classes.complete = all.complete;
+    }
     let mut field = |field: &Field| {
         let form = form(field, &field.name, classes).map_err(|error| error.in_field(&field.name))?;
         let usual = || if options.jagged == Jagged::Same { None } else { usual_counter(schema, field) };
@@ -177,11 +183,13 @@ struct Classes<'o> {
     names: HashMap<String, bool>,
     /// The fields that have an auxiliary store.
     stores: HashSet<String>,
+    /// The types of records that have all members which the source describes: others do not get their names.
+    complete: HashSet<String>,
 }
 
 impl<'o> Classes<'o> {
     fn of(options: &'o TreeOptions) -> Self {
-        Self { options, known: HashMap::new(), names: HashMap::new(), stores: HashSet::new() }
+        Self { options, known: HashMap::new(), names: HashMap::new(), stores: HashSet::new(), complete: HashSet::new() }
     }
 
     fn with_stores(self, schema: &Schema) -> Self {
@@ -199,12 +207,17 @@ impl<'o> Classes<'o> {
             return same.clone();
         }
         let described = self.described(type_name, &members);
+        if described.is_some() {
+            self.complete.insert(type_name.to_owned());
+        }
         let stated_checksum = described.map(|class| class.checksum);
         let same = described.map(|class| (spelled(type_name), class.version.max(1)));
         let own = same.or_else(|| Some((class_name(type_name)?, i32::try_from(version).unwrap_or(1).max(1))));
         let own = own.filter(|(name, _)| !self.names.contains_key(name));
         let own = own.filter(|_| !members.iter().any(|(_, member)| self.has_made_class(member)));
-        let own = own.filter(|_| described.is_some() || !self.is_misleading(type_name, &members));
+        let own = own.filter(|_| {
+            described.is_some() || !self.complete.contains(type_name) && !self.is_misleading(type_name, &members)
+        });
         let is_made = own.is_none();
         if is_made && members.iter().any(|(_, member)| matches!(member, Form::Pointed(_))) {
             // A pointer states the class of its counter.

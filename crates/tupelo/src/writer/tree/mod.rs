@@ -32,6 +32,7 @@ pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
 pub(crate) use self::process_ids::CLASS as PROCESS_CLASS;
+pub(super) use self::process_ids::carry_first;
 use super::WriteProgress;
 use crate::schema::{Schema, in_bases, metadata, tighten, with_inner_fields};
 use crate::sink::{FileSink, PageSink, Target, name_of};

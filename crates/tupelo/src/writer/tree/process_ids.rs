@@ -41,6 +41,13 @@ pub(super) fn carry(from: &File, to: &FileSink) -> Result<u16> {
     Ok(next)
 }
 
+/// The same for objects that are decoded and written again, with the number 0. Says whether that is their process.
+pub(in crate::writer) fn carry_first(from: &File, to: &FileSink) -> Result<bool> {
+    let listing = from.listing()?;
+    let mut processes = listing.objects().filter(|(object, _)| object.key.class_name == CLASS);
+    Ok(processes.all(|(object, _)| number(&object.path) == Some(0)) && carry(from, to)? == 0)
+}
+
 fn number(name: &str) -> Option<u16> {
     name.strip_prefix(NAME)?.parse().ok()
 }
