@@ -273,10 +273,13 @@ fn smaller_zones_are_made_where_there_are_larger_ones() {
     let path = folder.path().join("events.root");
     write(&path, &[100, 100]);
     let fields = ZoneOptions::default().with_fields(["run"]);
-    assert_eq!(add(&path, &fields).zones, 2);
+    assert_eq!(add(&path, &fields.clone().with_filters(["run"])).zones, 2);
     assert_eq!(add(&path, &fields.clone().with_zone_entries(25)).zones, 8);
     assert_eq!(add(&path, &fields.clone().with_zone_entries(50)).zones, 0);
     assert_eq!(add(&path, &fields).zones, 0);
+    let set = open(&path).ntuple().expect("an ntuple").attributes(ZONE_MAPS_SET).expect("a set");
+    let filters = set.values()["filter"].as_list::<i64>();
+    assert!(filters.value_offsets().windows(2).all(|ends| ends[0] < ends[1]), "filters stay");
     let zones = open(&path).read_all().zones(&["run"]);
     assert_eq!(zones.iter().map(|zone| zone.entries.start).collect::<Vec<_>>(), [0, 25, 50, 75, 100, 125, 150, 175]);
 }

@@ -103,17 +103,19 @@ pub fn write_zones(
         for (field, has_filter) in &fields {
             let has_filters = || {
                 let filters = ntuple.zone_filters(&known, &field.name).map_err(|e| ntuple.context(e))?;
-                let own = &filters[known.places(&field.name, &range)];
-                Ok::<_, Error>(own.iter().all(|filter| !filter.0.is_empty()))
+                let own = filters[known.places(&field.name, &range)].iter();
+                Ok::<_, Error>(own.map(|filter| !filter.0.is_empty()).collect::<Vec<bool>>())
             };
             let is_fine = |zone: &KnownZone| {
                 options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
             };
             let is_known = known.cover(&field.name, &range) && known.of_field(&field.name, &range).iter().all(is_fine);
-            if is_known && (!has_filter || has_filters()?) {
+            if is_known && (!has_filter || !has_filters()?.contains(&false)) {
                 continue;
             }
-            let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter: *has_filter });
+            // Zones that are made once more keep filters.
+            let has_filter = *has_filter || has_filters()?.contains(&true);
+            let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
         let zones = zones(&ntuple, &missing, &range, options.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES))?;
