@@ -1,17 +1,17 @@
 //! Which branches hold the values of fields.
 
+mod items;
+
 use std::collections::{HashMap, HashSet};
 
 use tupelo_format::object::Basic;
 use tupelo_format::streamer::code::ARRAY;
-use tupelo_format::streamer::{Counter, StreamerInfos, class_checksum};
+use tupelo_format::streamer::{StreamerInfos, class_checksum};
 use tupelo_format::{Error, Result};
 
 use super::classes;
-use super::form::{CLONES, ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
-use super::values::{
-    CLONES_VERSION, check_member, check_name, member, members, no_form, together, value, whole_clones,
-};
+use super::form::{ContainerKind, FlatMember, Jagged, OBJECT, is_base, number, vector};
+use super::values::{check_member, check_name, member, members, no_form, value};
 use super::{Encoding, Field, Form, Record};
 use crate::streamer;
 
@@ -19,8 +19,8 @@ use crate::streamer;
 const CONTAINER_VERSION: i32 = 6;
 /// ROOT's code of a number of items (`TVirtualStreamerInfo::kCounter`).
 const COUNTER: i32 = 6;
-/// Checksum of `TClonesArray`.
-const CLONES_CHECKSUM: u32 = 0xb6c0_ca63;
+/// ROOT's kind of the branch of a split `TClonesArray`.
+const CLONES_KIND: i32 = 3;
 /// The most dimensions of a leaf that readers are known to take.
 const MAX_DIMENSIONS: usize = 5;
 
@@ -255,19 +255,7 @@ impl Planner<'_> {
                 }
             },
             Form::Record(record) => self.record(&field.name, record, path),
-            Form::Clones(clones) if self.planning.split_level > 0 => {
-                let object = ObjectBranch {
-                    class_name: CLONES.to_owned(),
-                    checksum: CLONES_CHECKSUM,
-                    class_version: CLONES_VERSION.into(),
-                    code: -1,
-                    ..ObjectBranch::default()
-                };
-                let counted = self.free_name(counted(&field.name));
-                let split = Split { parent: None, level: self.planning.split_level };
-                self.clones(&field.name, counted, &clones.item, path, object, split)
-            }
-            Form::Clones(clones) => self.whole_clones(&field.name, &clones.item, path),
+            Form::Clones(clones) => self.clones(field, &clones.item, path),
             form @ Form::Container(_) => self.whole(&field.name, form, path),
             form => self.flat(&field.name, form, path),
         }
@@ -465,8 +453,11 @@ impl Planner<'_> {
                     self.members(&below, inner, &path, branch, level - 1)?;
                 }
                 Form::Clones(clones) if level > 0 => {
+                    let object = ObjectBranch { kind: CLONES_KIND, ..object };
                     let counted = format!("{name}_");
-                    self.clones(&name, counted, &clones.item, path, object, Split { parent: Some(parent), level })?;
+                    let mut branch = Branch::counting(&name, &counted, object, &path);
+                    (branch.parent, branch.split_level) = (Some(parent), level);
+                    self.split_items(branch, &clones.item, &path)?;
                 }
                 form => {
                     let counter = self.member_counter(form, record, &path);
@@ -481,15 +472,6 @@ impl Planner<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The branch with the number of items behind a pointer, which was planned before; `None` where it is a part of a branch.
-    /// `path` is that of the pointer, which is a member of a record.
-    fn member_counter(&self, form: &Form, record: &Record, path: &[usize]) -> Option<usize> {
-        let Form::Pointed(pointed) = form else { return None };
-        let (_, of_record) = path.split_last()?;
-        let counter = [of_record, &record.counter_path(&pointed.counter)?].concat();
-        self.branches.iter().rposition(|branch| branch.values.as_ref().is_some_and(|(path, _)| *path == counter))
     }
 
     /// A list of records: its members as lists with one counter, or as a vector of objects, split or whole.
@@ -513,12 +495,10 @@ impl Planner<'_> {
         if self.planning.split_level == 0 || !is_splittable || is_mistaken {
             return self.whole(name, &Form::List(Box::new(Form::Record(record.clone()))), path);
         }
-        record.add_to(&mut self.infos);
         let class_name = vector(&record.class_name);
         let object = ObjectBranch {
             checksum: class_checksum(&class_name, &[]),
             class_name,
-            item_name: record.class_name.clone(),
             class_version: CONTAINER_VERSION,
             id: -1,
             kind: 4,
@@ -526,138 +506,8 @@ impl Planner<'_> {
             is_any: true,
             ..ObjectBranch::default()
         };
-        // Readers would take a field with the name of this leaf for it.
-        let counted = self.free_name(counted(name));
-        let split = Split { parent: None, level: self.planning.split_level };
-        self.split_items(name, counted, record, path, object, split)
+        self.split_field(field, record, path, object)
     }
-
-    /// A `TClonesArray` in the branches of the members of its items.
-    fn clones(
-        &mut self,
-        name: &str,
-        counted: String,
-        item: &Record,
-        path: Vec<usize>,
-        object: ObjectBranch,
-        split: Split,
-    ) -> Result<()> {
-        item.add_to(&mut self.infos);
-        let object = ObjectBranch { item_name: item.class_name.clone(), kind: 3, ..object };
-        self.split_items(name, counted, item, path, object, split)
-    }
-
-    /// A whole `TClonesArray` in a branch of the old form, as ROOT writes it.
-    fn whole_clones(&mut self, name: &str, item: &Record, path: Vec<usize>) -> Result<()> {
-        item.add_to(&mut self.infos);
-        let class_name = [&[CLONES.len() as u8], CLONES.as_bytes(), &[0]].concat();
-        let encoding = Encoding::Prefixed(class_name, Box::new(whole_clones(item)?));
-        let object = ObjectBranch { class_name: CLONES.to_owned(), code: -1, ..ObjectBranch::default() };
-        let mut branch = Branch::object(name, CLONES, object, Some((path, encoding)));
-        (branch.leaf.class, branch.title) = (LeafClass::Object, name.to_owned());
-        self.push(branch).map(|_| ())
-    }
-
-    /// The branch that counts the items of a collection, and those of their members.
-    fn split_items(
-        &mut self,
-        name: &str,
-        counted: String,
-        item: &Record,
-        path: Vec<usize>,
-        object: ObjectBranch,
-        split: Split,
-    ) -> Result<()> {
-        let member_kind = object.kind * 10 + 1;
-        let prefix = name.strip_suffix('.').unwrap_or(name);
-        let mut branch = Branch::object(name, &counted, object, Some((path.clone(), Encoding::Count)));
-        branch.leaf.name.clone_from(&counted);
-        (branch.parent, branch.split_level) = (split.parent, split.level);
-        let parent = self.push(branch)?;
-        let items = Items { parent, counted: &counted, item, member_kind };
-        self.item_members(&items, prefix, item, &path)
-    }
-
-    /// The branches of the members of items, which are in a class or in a member of it.
-    fn item_members(&mut self, items: &Items<'_>, prefix: &str, record: &Record, path: &[usize]) -> Result<()> {
-        for FlatMember { path: own, owner, id, name, form } in record.flat_members() {
-            check_member(name)?;
-            let path = [path, &own].concat();
-            let whole_name = format!("{prefix}.{name}");
-            if let Form::Record(inner) = form
-                && inner.has_values()
-            {
-                self.item_members(items, &whole_name, inner, &path)?;
-                continue;
-            }
-            let object = ObjectBranch {
-                class_name: owner.class_name.clone(),
-                parent_name: items.item.class_name.clone(),
-                checksum: owner.checksum(),
-                class_version: owner.version,
-                id: i32::try_from(id).unwrap_or(i32::MAX),
-                kind: items.member_kind,
-                code: owner.code_of(name, form),
-                counter: self.member_counter(form, owner, &path),
-                ..ObjectBranch::default()
-            };
-            let (branch_name, _) = member_titles(&whole_name, "", form);
-            let title = format!("{name}[{}]", items.counted);
-            let values = (path, Encoding::Items(Box::new(together(form)?)));
-            let mut branch = Branch::object(&branch_name, &title, object, Some(values));
-            branch.leaf.of_member(&whole_name, form);
-            branch.leaf.counter = Some(items.parent);
-            branch.parent = Some(items.parent);
-            self.push(branch)?;
-        }
-        Ok(())
-    }
-}
-
-/// The leaf that counts the items of a field.
-fn counted(name: &str) -> String {
-    format!("{}_", name.strip_suffix('.').unwrap_or(name))
-}
-
-impl Record {
-    /// Where a member with a number of items is: in the class or in one of its bases.
-    fn counter_path(&self, counter: &Counter) -> Option<Vec<usize>> {
-        let is_own = |(name, _): &(String, Form)| self.class_name == counter.class_name && *name == counter.name;
-        let own = self.members.iter().position(is_own).map(|place| vec![place]);
-        own.or_else(|| {
-            self.members.iter().enumerate().find_map(|(place, (name, form))| match form {
-                Form::Record(base) if is_base(name) => Some([vec![place], base.counter_path(counter)?].concat()),
-                _ => None,
-            })
-        })
-    }
-
-    /// ROOT's code of a branch with a member.
-    fn code_of(&self, member: &str, form: &Form) -> i32 {
-        match form {
-            Form::Number(Basic::I32) if self.counts(member) => COUNTER,
-            form => form.branch_code(),
-        }
-    }
-}
-
-/// Where the branch of a collection is: in another branch, and the levels that are left to split it.
-#[derive(Clone, Copy)]
-struct Split {
-    parent: Option<usize>,
-    level: u8,
-}
-
-/// A collection whose items are split.
-struct Items<'p> {
-    /// Its branch.
-    parent: usize,
-    /// The leaf that counts the items.
-    counted: &'p str,
-    /// The class of the items.
-    item: &'p Record,
-    /// ROOT's kind of the branches of members.
-    member_kind: i32,
 }
 
 /// Name of a branch with the dimensions of a member, and its title.

@@ -194,9 +194,7 @@ pub(super) fn no_form(form: &Form) -> Error {
     match form {
         Form::Fixed(_, item) => {
             let what = item.type_name();
-            Error::unsupported(format!(
-                "fixed arrays of type {what}, which is not a number, are not supported in trees"
-            ))
+            Error::unsupported(format!("fixed arrays of type {what} are not supported in trees"))
         }
         form => Error::unsupported(format!("values of type {} are not supported", form.type_name())),
     }

@@ -14,59 +14,10 @@ use tupelo_ttree::write::{
 };
 
 use super::TreeOptions;
+use super::bases::with_bases;
 use super::described::{is_convertible, is_like};
-use crate::schema::{Field, Kind, Layouts, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary, nested};
+use crate::schema::{Field, Kind, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary};
 use crate::{Error, Result};
-
-/// The schema with all members in the base classes that have them, as far as the source describes the classes.
-pub(super) fn with_bases(schema: &Schema, options: &TreeOptions) -> Schema {
-    let whole = |field: &Field| {
-        let mut field = field.clone();
-        let path = field.name.clone();
-        name_clones(&mut field, &path, options);
-        with_bases_in(&field, options)
-    };
-    Schema { fields: schema.fields.iter().map(whole).collect() }
-}
-
-/// States the classes of `TClonesArray`s, and of their items.
-fn name_clones(field: &mut Field, path: &str, options: &TreeOptions) {
-    match &mut field.kind {
-        Kind::Collection(item) => {
-            if let Some(class) = options.clones.get(path) {
-                CLONES.clone_into(&mut field.type_name);
-                name_class(item, class, options);
-            }
-        }
-        Kind::Record(members) => {
-            members.iter_mut().for_each(|member| name_clones(member, &format!("{path}.{}", member.name), options));
-        }
-        _ => {}
-    }
-}
-
-/// States the class of an item, and those of the members that are split too.
-fn name_class(field: &mut Field, class: &str, options: &TreeOptions) {
-    class.clone_into(&mut field.type_name);
-    let Kind::Record(members) = &mut field.kind else { return };
-    for member in members.iter_mut().filter(|member| matches!(member.kind, Kind::Record(_))) {
-        if let Some(class) = options.member(class, &member.name).filter(|_| member.type_name.is_empty()) {
-            name_class(member, &normalised(&class.type_name), options);
-        }
-    }
-}
-
-fn with_bases_in(field: &Field, options: &TreeOptions) -> Field {
-    let mut field = field.clone();
-    field.children_mut().iter_mut().for_each(|child| *child = with_bases_in(child, options));
-    if let Kind::Record(members) = &mut field.kind
-        && let Some(class) = options.class(&field.type_name)
-        && let Some(whole) = nested(class, members, options)
-    {
-        *members = whole;
-    }
-    field
-}
 
 /// The fields of a tree for those of a schema [with bases](with_bases), with counters by the names of lists. Lists that are
 /// projected from a collection are counted by the field with its size, if there is one.

@@ -1,5 +1,6 @@
 //! Writing trees: the entries of Arrow batches to baskets and clusters.
 
+mod bases;
 mod chosen;
 mod described;
 mod forms;
@@ -49,7 +50,7 @@ const STEP_ENTRIES: u64 = 256;
 pub(crate) fn without_branch(schema: &Schema, options: &TreeOptions) -> Result<Vec<(String, Error)>> {
     let planning = options.planning()?;
     let plan = |schema: &Schema| {
-        Ok(Plan::new("tree", &forms::fields(&forms::with_bases(schema, options), options)?, planning)?)
+        Ok(Plan::new("tree", &forms::fields(&bases::with_bases(schema, options), options)?, planning)?)
     };
     let mut found = Vec::new();
     if plan(schema).is_ok() {
@@ -112,7 +113,7 @@ impl TreeWriter {
             return Err(Error::invalid_argument(format!("'{path}' is not a valid name for a tree")));
         }
         let planning = options.planning()?;
-        let stored = forms::with_bases(schema, &options);
+        let stored = bases::with_bases(schema, &options);
         let fields = forms::fields(&stored, &options)?;
         let plan = Plan::new(name, &fields, planning)?;
         let plan = Plan { infos: options.as_described(&plan.infos), ..plan };
