@@ -27,6 +27,8 @@ pub(crate) const RANGE_LENGTH: &str = "_rangeLen";
 /// Field with the attributes of the range.
 pub(crate) const USER_DATA: &str = "_userData";
 
+/// The end of the path of the column with the bits of filters.
+const FILTER_WORDS: &str = ".filter._0";
 /// Zones that are read together.
 const BATCH_ROWS: u64 = 1 << 16;
 
@@ -235,12 +237,16 @@ impl Ntuple {
     pub(crate) fn zone_filters(&self, zones: &Zones, field: &str) -> Result<Arc<[Bloom]>> {
         zones.filters(field, &|rows| {
             let set = self.attribute_set(ZONE_MAPS_SET)?;
-            let read = set.read(Attributes::columns(&COLUMNS[FILTER..]))?.take(rows)?;
-            let filters = zones::filters(Attributes::of(&set, &read)?.values())?;
+            let read = set.read(Attributes::columns(&COLUMNS[FILTER..]))?;
+            let filters = match read.explain()?.columns.iter().any(|column| column.field.ends_with(FILTER_WORDS)) {
+                true => zones::filters(Attributes::of(&set, &read.take(rows)?)?.values())?,
+                // No zone has one.
+                false => rows.iter().map(|_| Bloom::default()).collect(),
+            };
             let words: usize = filters.iter().map(|filter| filter.0.len()).sum();
             let bytes = words * size_of::<u64>() + filters.len() * size_of::<Bloom>();
             let memory = self.source().session().budget().reserve(bytes as u64, "the filters of zone maps")?;
-            Ok((filters, Arc::new(memory)))
+            Ok((filters, Some(memory)))
         })
     }
 

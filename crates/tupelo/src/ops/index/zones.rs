@@ -101,20 +101,24 @@ pub fn write_zones(
         let range = cluster.entry_range();
         let mut missing: HashMap<&str, Missing> = HashMap::new();
         for (field, has_filter) in &fields {
-            let has_filters = || {
-                let filters = ntuple.zone_filters(&known, &field.name).map_err(|e| ntuple.context(e))?;
-                let own = filters[known.places(&field.name, &range)].iter();
-                Ok::<_, Error>(own.map(|filter| !filter.0.is_empty()).collect::<Vec<bool>>())
-            };
             let is_fine = |zone: &KnownZone| {
                 options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
             };
-            let is_known = known.cover(&field.name, &range) && known.of_field(&field.name, &range).iter().all(is_fine);
-            if is_known && (!has_filter || !has_filters()?.contains(&false)) {
+            let zones = known.of_field(&field.name, &range);
+            let is_known = known.cover(&field.name, &range) && zones.iter().all(is_fine);
+            if is_known && !has_filter {
+                continue;
+            }
+            let filters = match zones.is_empty() {
+                true => Arc::default(),
+                false => ntuple.zone_filters(&known, &field.name).map_err(|e| ntuple.context(e))?,
+            };
+            let mut own = filters.get(known.places(&field.name, &range)).unwrap_or_default().iter();
+            if is_known && own.clone().all(|filter| !filter.0.is_empty()) {
                 continue;
             }
             // Zones that are made once more keep filters.
-            let has_filter = *has_filter || has_filters()?.contains(&true);
+            let has_filter = *has_filter || own.any(|filter| !filter.0.is_empty());
             let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }

@@ -128,8 +128,8 @@ pub(crate) struct KnownZone {
     row: u64,
 }
 
-/// The filters of the zones of a field, in their order, and their memory.
-pub(crate) type Filters = (Arc<[Bloom]>, Arc<Reservation>);
+/// The filters of the zones of a field, in their order, and their memory; none for those that could not be read.
+pub(crate) type Filters = (Arc<[Bloom]>, Option<Reservation>);
 
 impl Zones {
     /// The zones of a field in a cluster with these entries.
@@ -151,7 +151,7 @@ impl Zones {
     /// The filters of all zones of a field. `read` gets the entries of the zones in the attribute set.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Those of `read`, once: the filters then have no bits.
     pub(crate) fn filters(&self, field: &str, read: &dyn Fn(&[u64]) -> Result<Filters>) -> Result<Arc<[Bloom]>> {
         let known = || self.filters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, _)) = known().get(field) {
@@ -161,10 +161,14 @@ impl Zones {
         if rows.is_empty() {
             return Ok(Arc::default());
         }
-        let found = read(&rows)?;
+        let (found, error) = match read(&rows) {
+            Ok(found) => (found, None),
+            // They are not read again, and any value may be in them.
+            Err(error) => ((rows.iter().map(|_| Bloom::default()).collect(), None), Some(error)),
+        };
         let filters = Arc::clone(&found.0);
         known().insert(field.to_owned(), found);
-        Ok(filters)
+        error.map_or(Ok(filters), Err)
     }
 
     /// Whether a cluster has zones of a field for all its entries.
