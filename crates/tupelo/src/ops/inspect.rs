@@ -20,6 +20,7 @@ use crate::reader::Ntuple;
 use crate::schema::Field;
 use crate::source::{BlobRange, Cluster, Metadata};
 
+pub use self::advice::quoted_word;
 pub use self::map::{MAX_RUNS, Part, Run};
 pub use self::report::{
     Advice, AttributeSetReport, Bin, Bytes, ClusterReport, ClusterSizes, ColumnReport, FieldReport, Group, Level,

@@ -1,6 +1,7 @@
 //! The command that applies a recommendation.
 
 use tupelo::ops::cost::Container;
+use tupelo::ops::inspect::quoted_word;
 use tupelo::ops::tune::Candidate;
 use tupelo::reader::Location;
 use tupelo::storage::{display_name, is_object_uri};
@@ -23,7 +24,7 @@ pub(super) fn command(
         _ => "copy",
     };
     let place = place(goal, location, container);
-    let mut command = format!("tupelo {verb} {} {}", quoted(&location.to_string()), quoted(&place));
+    let mut command = format!("tupelo {verb} {} {}", quoted_word(&location.to_string()), quoted_word(&place));
     if let Some(layout) = chosen.layout {
         command += &format!(" --compression {}", layout.compression);
         let pages = format_bytes(layout.page_bytes);
@@ -69,26 +70,17 @@ fn stem(file: &str) -> String {
     if stem.is_empty() { "entries".to_owned() } else { stem.to_owned() }
 }
 
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:+=,@%-".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn words_are_quoted_for_shells() {
-        assert_eq!(quoted("a/b.root:Events"), "a/b.root:Events");
-        assert_eq!(quoted("two words"), "'two words'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted("$(x)"), "'$(x)'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted_word("a/b.root:Events"), "a/b.root:Events");
+        assert_eq!(quoted_word("two words"), "'two words'");
+        assert_eq!(quoted_word("it's"), r"'it'\''s'");
+        assert_eq!(quoted_word("$(x)"), "'$(x)'");
+        assert_eq!(quoted_word(""), "''");
     }
 
     #[test]

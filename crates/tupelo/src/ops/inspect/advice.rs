@@ -69,14 +69,24 @@ pub(super) fn of(report: &Report) -> Vec<Advice> {
 /// Commands with the names of the file and the object.
 fn with_names(advice: Advice, report: &Report) -> Advice {
     let Report { file, name, .. } = report;
-    let parts: Vec<String> = advice.how.split("FILE:NAME").map(|part| part.replace("FILE", &quoted(file))).collect();
-    Advice { how: parts.join(&quoted(&format!("{file}:{name}"))), ..advice }
+    let parts: Vec<String> =
+        advice.how.split("FILE:NAME").map(|part| part.replace("FILE", &quoted_word(file))).collect();
+    Advice { how: parts.join(&quoted_word(&format!("{file}:{name}"))), ..advice }
 }
 
-/// A word of a command for the shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._:@%+=,-".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+/// A word of a command, in quotes where a shell needs them.
+/// ```
+/// use tupelo::ops::inspect::quoted_word;
+///
+/// assert_eq!(quoted_word("a/b.root:Events"), "a/b.root:Events");
+/// assert_eq!(quoted_word("two words"), "'two words'");
+/// ```
+pub fn quoted_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:+=,@%-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// Adds what values say to what metadata say.

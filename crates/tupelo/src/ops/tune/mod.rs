@@ -94,12 +94,12 @@ fn measured(
     let (mut trials, mut left_out, codecs) = (Vec::new(), [Vec::new(), Vec::new()], options.compressions());
     let mut not_compared = Vec::new();
     let may_lack_one = options.compares_ntuples() && options.compares_trees();
-    let mut refuse = |what, error: Error| match may_lack_one && error.kind() == ErrorKind::Unsupported {
-        true => {
-            not_compared.push((what, error));
-            Ok(())
+    let mut refuse = |what, error: Error| {
+        if !may_lack_one || error.kind() != ErrorKind::Unsupported {
+            return Err(error);
         }
-        false => Err(error),
+        not_compared.push((what, error));
+        Ok(())
     };
     let mut done = 0;
     let mut progress = || {
