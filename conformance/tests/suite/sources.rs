@@ -40,16 +40,25 @@ fn ntuple(first: i32, count: i32) -> Table {
 }
 
 fn tree(first: i32, count: i32) -> Table {
-    let batch = batch(first, count);
+    let options = TreeOptions::default().with_auto_flush(7).with_basket_bytes(256);
+    let bytes = tree_file(&batch(first, count), options);
+    memory::file(&bytes).expect("a file").table(Some(memory::NAME)).expect("a tree")
+}
+
+/// A file with a tree.
+fn tree_file(batch: &RecordBatch, options: TreeOptions) -> Bytes {
     let target = MemoryFile::new();
     let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "memory.root").expect("a file");
-    let options = TreeOptions::default().with_auto_flush(7).with_basket_bytes(256);
-    let mut tree = file.tree(memory::NAME, &schema(&batch), options).expect("a tree");
-    tree.write(&batch).expect("entries");
+    let mut tree = file.tree(memory::NAME, &schema(batch), options).expect("a tree");
+    tree.write(batch).expect("entries");
     tree.finish().expect("a tree");
     file.finish().expect("a file");
-    let bytes: Bytes = target.bytes().expect("bytes");
-    memory::file(&bytes).expect("a file").table(Some(memory::NAME)).expect("a tree")
+    target.bytes().expect("bytes")
+}
+
+/// The entries of a file that counts what is read.
+fn metered(file: &Bytes) -> Table {
+    memory::file(file).expect("a file").with_metrics().table(Some(memory::NAME)).expect("a table")
 }
 
 fn chain(tables: Vec<Table>, policy: FieldPolicy) -> Table {
@@ -123,6 +132,46 @@ fn every_source_obeys_the_same_laws() {
         let explained = read.explain().expect("an explanation");
         assert_eq!(explained.entries, 90, "{what}");
         assert!(explained.columns.iter().all(|column| column.pages > 0), "{what}");
+    }
+}
+
+/// A page that extends beyond one batch is kept for the next one, also beside those of another file. It was decompressed for
+/// each batch.
+#[test]
+fn batches_decompress_each_page_once() {
+    let columns = ["i", "f", "v"];
+    let of_ntuple = |first, count| {
+        let batch = batch(first, count);
+        let bytes = memory::write(&schema(&batch), &[batch], WriteOptions::default(), true).expect("a file");
+        metered(&bytes)
+    };
+    let of_tree = |first, count| {
+        let batch = batch(first, count);
+        metered(&tree_file(&batch, TreeOptions::default()))
+    };
+    let three = |make: &dyn Fn(i32, i32) -> Table| [make(0, 900), make(900, 100), make(1000, 500)];
+    for (what, files) in [
+        ("ntuple", vec![of_ntuple(0, 1500)]),
+        ("tree", vec![of_tree(0, 1500)]),
+        ("chain of ntuples", three(&of_ntuple).into()),
+        ("chain of trees", three(&of_tree).into()),
+    ] {
+        let table = match files.as_slice() {
+            [one] => one.clone(),
+            _ => chain(files.clone(), FieldPolicy::Common),
+        };
+        let pages = || files.iter().map(|file| file.metrics().expect("metrics").pages).sum::<u64>();
+        let read = table.read(columns).expect("fields").in_order_of(&columns.map(str::to_owned));
+        let (before, all) = (pages(), read.to_batch().expect("all data"));
+        let at_once = pages() - before;
+        assert!(at_once >= 3 * files.len() as u64, "{what}: {at_once}");
+        for count in [1, 7, 999] {
+            let before = pages();
+            let batches = read.clone().batches(count).expect("batches").decoded_one_by_one();
+            let batches: Vec<_> = batches.map(|batch| batch.expect("a batch")).collect();
+            assert_eq!(pages() - before, at_once, "{what}: batches of {count}");
+            assert_eq!(concat_batches(&all.schema(), &batches).expect("all"), all, "{what}: batches of {count}");
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use self::probe::unreadable;
 use super::scratch::{sized, with_scratch};
 use super::values::ValueBuffer;
 use super::{mismatch, try_allocation};
-use crate::source::{BlobRange, RequestMemory, TreeCache, TreeSource, check_record};
+use crate::source::{BlobRange, RequestMemory, TreeCache, TreeSource, UsedPart, check_record};
 use crate::{Error, Result, pool};
 
 /// The values of fields for ranges of entries, which ascend; one array for each field, of the data type given with it.
@@ -435,15 +435,15 @@ impl BasketDecoder<'_> {
         }
     }
 
-    /// Passes a basket, decompressed, and the number of entries that the branch expects in it. `used` entries are needed; `None`
-    /// for all.
+    /// Passes a basket, decompressed, and the number of entries that the branch expects in it. `used` are the entries that
+    /// are needed, counted within the basket; `None` for all.
     fn with_basket<T>(
         self,
         branch: usize,
         basket: usize,
         range: Option<BlobRange>,
         fetched: Option<Bytes>,
-        used: Option<usize>,
+        used: Option<Range<usize>>,
         work: impl FnOnce(Basket<'_>, usize) -> Result<T>,
     ) -> Result<T> {
         let place = self.place(branch, basket)?;
@@ -459,8 +459,10 @@ impl BasketDecoder<'_> {
         };
         let of = self.branch(branch)?;
         let names = [of.file_name.as_str(), of.name.as_str()];
-        let keeps = self.source.kept(self.memory);
-        if let Some(kept) = keeps.and_then(|keeps| keeps.get(&range)) {
+        let used = used.unwrap_or(0..expected);
+        let used = UsedPart { count: used.len(), end: used.end, total: expected };
+        let baskets = self.source.kept(self.memory);
+        if let Some(kept) = baskets.and_then(|baskets| baskets.get(&range, used)) {
             check_record(names, &kept, range.start)?;
             let head = BasketHead::read(&kept, range.start)?;
             let payload = kept.get(usize::from(head.key_bytes)..).unwrap_or_default();
@@ -496,9 +498,7 @@ impl BasketDecoder<'_> {
             };
             let (key, _) = record.split_at(usize::from(head.key_bytes));
             let kept_bytes = key.len() as u64 + unpacked_bytes;
-            // Later requests may need the rest of a basket that is used in part.
-            let keeps = keeps.filter(|_| used.is_some_and(|used| used < expected));
-            if let Some(mut room) = keeps.and_then(|keeps| keeps.room(&range, kept_bytes)) {
+            if let Some(mut room) = baskets.and_then(|baskets| baskets.room(&range, kept_bytes, used)) {
                 let (front, unpacked) = room.page().split_at_mut(key.len());
                 front.copy_from_slice(key);
                 decompress(unpacked)?;

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::{self, BlockChecksums};
 use tupelo_format::encoding::{ColumnType, Encoding};
+use tupelo_format::envelope::PageInfo;
 use tupelo_format::wire::Cursor;
 
 use super::fetch::Fetcher;
 use super::scratch::{sized, with_scratch};
 use crate::plan::{ClusterColumn, ColumnTable, PageSlice};
 use crate::schema::Field;
-use crate::source::{Metadata, RequestMemory, checked, compare, packed_bytes};
+use crate::source::{Metadata, RequestMemory, UsedPart, checked, compare, packed_bytes};
 use crate::{Error, Result, pool};
 
 /// Pages that are read at once, in bytes: together with one that is decompressed they stay in a core's own cache.
@@ -87,7 +88,7 @@ impl PageReader<'_> {
         let within = |slice: &PageSlice, e: Error| self.table.named(field, column.within(slice.id.page, e));
         let pages = || run.chunk_by(|a, b| a.id == b.id);
         let scratch_bytes = pages().map(|slices| scratch_bytes(column, slices)).max().unwrap_or(0);
-        let kept: Vec<Option<Bytes>> = pages().map(|slices| self.kept_page(&slices[0])).collect();
+        let kept: Vec<Option<Bytes>> = pages().map(|slices| self.kept_page(slices)).collect();
         let sealed_bytes = match kept.iter().all(Option::is_some) || self.fetcher.get(first.id).is_some() {
             true => 0,
             false => run.last().map_or(0, |last| last.range.end.saturating_sub(first.range.start)),
@@ -150,10 +151,8 @@ impl PageReader<'_> {
             false => BlockChecksums::Compare,
         };
         let decompress = |packed: &mut [u8]| compression::decompress_while(stored, packed, checksums, pool::check);
-        // Later requests may need the rest of a page that is used in part.
-        let is_used_up = slices.iter().map(|slice| slice.take).sum::<usize>() >= info.elements as usize;
-        let pages = self.metadata.kept(self.memory).filter(|_| !is_used_up);
-        if let Some(mut room) = pages.and_then(|pages| pages.room(&slice.range, packed_len)) {
+        let pages = self.metadata.kept(self.memory);
+        if let Some(mut room) = pages.and_then(|pages| pages.room(&slice.range, packed_len, used_part(slices, info))) {
             decompress(room.page())?;
             *kept = room.keep();
             return Ok(kept);
@@ -164,11 +163,13 @@ impl PageReader<'_> {
     }
 
     /// A page that an earlier request decompressed and kept.
-    fn kept_page(&self, slice: &PageSlice) -> Option<Bytes> {
-        let packed = self.metadata.kept(self.memory)?.get(&slice.range)?;
+    fn kept_page(&self, slices: &[PageSlice]) -> Option<Bytes> {
+        let pages = self.metadata.kept(self.memory)?;
+        let slice = slices.first()?;
         let column = self.table.column(slice.id);
-        let elements = column.info.pages[slice.id.page as usize].elements;
-        let bytes = column.encoding.packed_bytes(elements.into());
+        let info = &column.info.pages[slice.id.page as usize];
+        let packed = pages.get(&slice.range, used_part(slices, info))?;
+        let bytes = column.encoding.packed_bytes(info.elements.into());
         (bytes == Some(packed.len() as u64)).then_some(packed)
     }
 
@@ -322,6 +323,15 @@ impl PageReader<'_> {
             last = slice;
         }
         slices.len()
+    }
+}
+
+/// What a request uses of the page that holds its slices.
+fn used_part(slices: &[PageSlice], page: &PageInfo) -> UsedPart {
+    UsedPart {
+        count: slices.iter().map(|slice| slice.take).sum(),
+        end: slices.last().map_or(0, |slice| slice.skip + slice.take),
+        total: page.elements as usize,
     }
 }
 

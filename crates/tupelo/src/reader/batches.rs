@@ -82,6 +82,7 @@ impl Chunk {
     /// Some entries from `start` on, and no more than the memory budget allows unless one batch alone is more.
     fn decode(read: &Read, start: u64, size: Size) -> Result<Self> {
         let end = size.end(read, start);
+        read.begin_request();
         let (mut is_too_much, at_once) = (false, read.decode_columns(&(start..end), Some(1)));
         let (end, decoded) = match at_once {
             // A cluster may be much larger than those by which the number of entries was chosen.
@@ -189,7 +190,7 @@ impl Batches {
         size.fit(cost.bytes_per_entry);
         size.chunk_entries = size.first_chunk(cost);
         let (schema, position) = (read.arrow_schema(), read.range().start);
-        Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
+        Self { read: Arc::new(read.keeping_stream_pages()), schema, size, position, chunk: None, ahead: None }
     }
 
     /// Decodes one batch at a time instead of several together. The next batch is available sooner, but small batches take

@@ -16,6 +16,7 @@ use super::sources::{DecodeOptions, EntrySource};
 use crate::evolution::Selection;
 use crate::plan::EntrySet;
 use crate::schema::{Field, Kind};
+use crate::source::Keep;
 use crate::{Result, pool};
 
 /// Selected entries at most this far apart are read together with the entries between them, because most pages hold
@@ -34,8 +35,8 @@ pub(super) struct DecodedFields<'n> {
     wanted: Option<BooleanArray>,
     /// Values must stay within one of this many shares of the memory budget.
     shares: Option<u64>,
-    /// Whether decompressed pages are kept for later requests.
-    keeps_pages: bool,
+    /// Which decompressed pages are kept for later requests.
+    keep: &'n Keep,
     /// Whether fields may be requested several times.
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
@@ -54,12 +55,12 @@ pub(super) struct Needed<'r> {
 impl<'n> DecodedFields<'n> {
     pub(super) fn new(source: &'n dyn EntrySource, entries: EntrySet, shares: Option<u64>, is_shared: bool) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
-        Self { source, entries, wanted: None, shares, keeps_pages: false, is_shared, fields, aliases }
+        Self { source, entries, wanted: None, shares, keep: &Keep::Nothing, is_shared, fields, aliases }
     }
 
-    /// Whether decompressed pages are kept for later requests.
-    pub(super) fn keeping_pages(self, keeps_pages: bool) -> Self {
-        Self { keeps_pages, ..self }
+    /// Sets which decompressed pages are kept for later requests.
+    pub(super) fn keeping(self, keep: &'n Keep) -> Self {
+        Self { keep, ..self }
     }
 
     /// Number of entries.
@@ -117,7 +118,7 @@ impl<'n> DecodedFields<'n> {
     }
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
-        let options = DecodeOptions { binary_strings, shares: self.shares, keeps_pages: self.keeps_pages };
+        let options = DecodeOptions { binary_strings, shares: self.shares, keep: self.keep };
         let arrays = self.source.decode(fields, &self.entries, options)?;
         match &self.wanted {
             None => Ok(arrays),

@@ -22,6 +22,7 @@ use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
 use crate::plan::EntrySet;
 use crate::schema::{Field, Kind, Names, Schema, with_data_type};
+use crate::source::Keep;
 use crate::{Error, Result, plan};
 
 /// Default memory of a batch in bytes: 8 MiB.
@@ -36,7 +37,7 @@ pub struct Read {
     fields: Selection,
     entries: Range<u64>,
     binary_strings: bool,
-    keeps_pages: bool,
+    keep: Keep,
     /// The names that expressions may use besides fields.
     aliases: Arc<Aliases>,
     /// Columns after those of the schema.
@@ -102,7 +103,7 @@ impl Read {
             fields,
             entries,
             binary_strings: false,
-            keeps_pages: false,
+            keep: Keep::Nothing,
             aliases,
             computed,
             numbers: None,
@@ -204,7 +205,7 @@ impl Read {
     /// the memory budget. It pays for requests for few entries each, many of them in the same pages.
     #[must_use]
     pub fn with_kept_pages(mut self) -> Self {
-        self.keeps_pages = true;
+        self.keep = Keep::Parts;
         self
     }
 
@@ -476,8 +477,23 @@ impl Read {
         self.source.batch_end(&self.read_fields(), window, limit, place)
     }
 
+    /// Keeps pages that extend beyond one request for the next, in a stream of requests for one range after another.
+    pub(super) fn keeping_stream_pages(mut self) -> Self {
+        if let Keep::Nothing = self.keep {
+            self.keep = Keep::Stream(Arc::default());
+        }
+        self
+    }
+
+    /// Begins the next request of a stream.
+    pub(super) fn begin_request(&self) {
+        if let Keep::Stream(pages) = &self.keep {
+            pages.begin_request();
+        }
+    }
+
     pub(super) fn decoded(&self, entries: EntrySet, shares: Option<u64>) -> DecodedFields<'_> {
-        DecodedFields::new(&*self.source, entries, shares, self.computes()).keeping_pages(self.keeps_pages)
+        DecodedFields::new(&*self.source, entries, shares, self.computes()).keeping(&self.keep)
     }
 
     /// The entries that the cut keeps, and which they are; with `shares`, values stay within one of this many shares of

@@ -84,7 +84,7 @@ impl EntrySource for Arrays {
         Ok("arrays".to_owned())
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, _: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, _: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         let places = UInt64Array::from_iter_values(entries.iter());
         let columns = fields.iter().map(|field| self.columns.column_by_name(&field.name).unwrap());
         columns.map(|column| Ok(take(column, &places, None)?)).collect()

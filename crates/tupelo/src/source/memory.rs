@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use self::kept::KeptPages;
+pub(crate) use self::kept::{Keep, KeptPages, RequestPages, UsedPart};
 pub(super) use self::recent::Recent;
 use super::{Blob, BlobRange};
 use crate::error::Remedy;
@@ -79,7 +79,7 @@ impl MemoryBudget {
             limit_bytes: self.left(),
             file_bytes,
             strict: false,
-            keeps_pages: false,
+            keep: Keep::Nothing,
             counts,
             extents: Mutex::default(),
             released,
@@ -105,7 +105,7 @@ pub(crate) struct RequestMemory {
     limit_bytes: u64,
     file_bytes: u64,
     strict: bool,
-    keeps_pages: bool,
+    keep: Keep,
     counts: Mutex<Counts>,
     extents: Mutex<Extents>,
     /// Signals that scratch memory was given back.
@@ -178,14 +178,14 @@ impl RequestMemory {
         }
     }
 
-    /// Whether decompressed pages are kept for later requests, and used by this one.
+    /// Sets which decompressed pages are kept for later requests, and used by this one.
     #[must_use]
-    pub(crate) fn keeping_pages(self, keeps_pages: bool) -> Self {
-        Self { keeps_pages, ..self }
+    pub(crate) fn keeping(self, keep: &Keep) -> Self {
+        Self { keep: keep.clone(), ..self }
     }
 
-    pub(crate) fn keeps_pages(&self) -> bool {
-        self.keeps_pages
+    pub(crate) fn keep(&self) -> &Keep {
+        &self.keep
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

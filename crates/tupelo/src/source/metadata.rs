@@ -10,7 +10,7 @@ use tupelo_format::open;
 
 use super::memory::Recent;
 use super::work::MetadataBytes;
-use super::{KeptPages, PageStore, RequestMemory, Reservation, Session, size_limit};
+use super::{KeptPages, PageStore, RequestMemory, RequestPages, Reservation, Session, size_limit};
 use crate::{Error, ErrorKind, Result};
 
 /// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names
@@ -132,8 +132,8 @@ impl Metadata {
     }
 
     /// The decompressed pages that are kept for later requests, if the request uses them.
-    pub(crate) fn kept(&self, request: &RequestMemory) -> Option<&KeptPages> {
-        request.keeps_pages().then_some(&self.kept)
+    pub(crate) fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
+        self.kept.of(request.keep())
     }
 
     /// Whether page checksums are compared.

@@ -125,8 +125,11 @@ impl fmt::Display for Metrics {
             false => format!(", {:.3} ms each", ms(self.latency())),
         };
         writeln!(f, "requests     {:10}{retries}{latency}", self.requests)?;
-        let overhead = self.read_overhead() * 100.0;
-        writeln!(f, "bytes read   {:10.3} MiB, {overhead:.1} % more than the pages", mib(self.read_bytes as f64))?;
+        let overhead = match self.pages {
+            0 => String::new(),
+            _ => format!(", {:.1} % more than the pages", self.read_overhead() * 100.0),
+        };
+        writeln!(f, "bytes read   {:10.3} MiB{overhead}", mib(self.read_bytes as f64))?;
         writeln!(f, "pages        {:10}", self.pages)?;
         let (unpacked, factor) = (mib(self.unpacked_bytes as f64), self.compression_factor());
         writeln!(f, "unpacked     {unpacked:10.3} MiB, {factor:.2} times the stored pages")?;

@@ -30,7 +30,8 @@ pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, 
 use directories::Directories;
 pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD};
 pub(crate) use memory::{
-    CONCURRENT_FETCHES, Extents, FETCH_BYTES, KeptPages, MemoryBudget, RequestMemory, Reservation,
+    CONCURRENT_FETCHES, Extents, FETCH_BYTES, Keep, KeptPages, MemoryBudget, RequestMemory, RequestPages, Reservation,
+    UsedPart,
 };
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};

@@ -18,7 +18,7 @@ use tupelo_ttree::{Branch, Tree};
 
 pub(crate) use self::others::Origin;
 pub(super) use self::others::OtherFiles;
-use super::{Blob, BlobRange, File, KeptPages, RequestMemory, Reservation, Session};
+use super::{Blob, BlobRange, File, KeptPages, RequestMemory, RequestPages, Reservation, Session};
 use crate::{Error, Result};
 
 /// Compressed bytes of a cluster, where a tree does not say what was flushed together.
@@ -162,8 +162,8 @@ impl TreeSource {
     }
 
     /// The decompressed baskets that are kept for later requests, if the request uses them.
-    pub(crate) fn kept(&self, request: &RequestMemory) -> Option<&KeptPages> {
-        request.keeps_pages().then_some(&self.kept)
+    pub(crate) fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
+        self.kept.of(request.keep())
     }
 
     /// Number of clusters.

@@ -133,7 +133,7 @@ impl BasketDecoder<'_> {
         fetched: Option<Bytes>,
     ) -> Result<()> {
         let (branch, basket) = (leaf.branch, part.basket);
-        let used = Some(part.entries.len());
+        let used = Some(part.entries.clone());
         let read = self.with_basket(branch, basket, part.range, fetched, used, |mut basket, expected| {
             let counters = self.source.session().counters();
             if let (Some(out), Some(width)) = (part.out, plain_width(leaf.layout)) {

@@ -278,7 +278,7 @@ impl Chain {
         index: usize,
         fields: &[Field],
         entries: &EntrySet,
-        options: DecodeOptions,
+        options: DecodeOptions<'_>,
     ) -> Result<Vec<ArrayRef>> {
         let source = self.source(index)?;
         let decode = || {
@@ -379,9 +379,9 @@ impl EntrySource for Chain {
         Ok(format!("{:016x}", xxh3(parts.collect::<String>().as_bytes())))
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         let parts = self.parts_of(entries);
-        let decode = |options: DecodeOptions| -> Result<Vec<Vec<ArrayRef>>> {
+        let decode = |options: DecodeOptions<'_>| -> Result<Vec<Vec<ArrayRef>>> {
             let decode = |(index, own): &(usize, EntrySet)| self.decode_part(*index, fields, own, options);
             if parts.len() < 2 || pool::is_in_pool() || self.inner.known.schema.runs_user_code() {
                 return parts.iter().map(decode).collect();
@@ -567,7 +567,11 @@ impl Sidecar for Chain {
     }
 
     fn classes(&self) -> Result<StreamerInfos> {
-        self.source(0)?.sidecar().classes()
+        let mut classes = StreamerInfos::default();
+        for index in 0..self.parts().len() {
+            classes.merge(&self.source(index)?.sidecar().classes()?);
+        }
+        Ok(classes)
     }
 
     fn attached(&self, part: usize) -> Result<Attached> {

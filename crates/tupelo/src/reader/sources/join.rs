@@ -206,7 +206,7 @@ impl EntrySource for Join {
         Ok(format!("{:016x}", xxh3(text.as_bytes())))
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         let mut columns: Vec<Option<ArrayRef>> = vec![None; fields.len()];
         for Chosen { side, places, selection } in self.chosen(fields)? {
             let source = &self.inner.sides[side].source;

@@ -129,7 +129,7 @@ impl EntrySource for Matched {
         Ok(format!("{} {:016x}", self.source.identity()?, xxh3(cast_slice(&self.places))))
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         let (wanted, set) = self.wanted(entries);
         let arrays = decode_selection(&*self.source, &self.chosen(fields)?, &set, options)?;
         let is_in_order = wanted.len() as u64 == set.len() && wanted.is_sorted() && !wanted.contains(&NO_ENTRY);

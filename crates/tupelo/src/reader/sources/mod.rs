@@ -32,7 +32,7 @@ use crate::evolution::{Selection, SourceSchema, binary_type, relabel};
 use crate::plan::{self, ColumnOf, ColumnTable, EntrySet};
 use crate::schema::Field;
 use crate::schema::arrow::data_type;
-use crate::source::Cluster;
+use crate::source::{Cluster, Keep};
 use crate::{Error, ErrorKind, Result};
 pub(in crate::reader) use chain::no_ntuples;
 pub use chain::{Chain, ChainPart};
@@ -80,7 +80,7 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     fn identity(&self) -> Result<String>;
 
     /// Decodes stored fields; one array per field.
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>>;
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>>;
 
     /// What decoding stored fields costs, judged by the first clusters of a range. A field that is listed twice counts
     /// once.
@@ -132,12 +132,12 @@ pub(in crate::reader) fn check_unchanged(source: &dyn EntrySource, identity: &st
 
 /// How values are decoded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DecodeOptions {
+pub(crate) struct DecodeOptions<'k> {
     pub(crate) binary_strings: bool,
     /// Values must not exceed one of so many shares of the memory budget, however many bytes are stored for them.
     pub(crate) shares: Option<u64>,
-    /// Whether decompressed pages are kept for later requests.
-    pub(crate) keeps_pages: bool,
+    /// Which decompressed pages are kept for later requests.
+    pub(crate) keep: &'k Keep,
 }
 
 /// The values of a selection of a source's fields.
@@ -145,7 +145,7 @@ fn decode_selection(
     source: &dyn EntrySource,
     selection: &Selection,
     entries: &EntrySet,
-    options: DecodeOptions,
+    options: DecodeOptions<'_>,
 ) -> Result<Vec<ArrayRef>> {
     let arrays = source.decode(selection.stored_fields(), entries, options)?;
     source.schema().evolve(selection, arrays, options.binary_strings, |place| entries.get(place as u64))
@@ -253,7 +253,7 @@ pub(crate) trait Sidecar {
         Ok(StreamerInfos::default())
     }
 
-    /// The layouts of the classes of a tree; of several files those of the first one.
+    /// The layouts of the classes of a tree.
     fn classes(&self) -> Result<StreamerInfos> {
         Ok(StreamerInfos::default())
     }
@@ -313,7 +313,7 @@ impl EntrySource for Ntuple {
         self.identity()
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         self.in_any_store(&|ntuple| parts::decode(ntuple, fields, entries, options))
     }
 

@@ -28,7 +28,7 @@ pub(super) fn decode(
     ntuple: &Ntuple,
     fields: &[Field],
     entries: &EntrySet,
-    options: DecodeOptions,
+    options: DecodeOptions<'_>,
 ) -> Result<Vec<ArrayRef>> {
     // What has only a share of the memory is a part itself.
     let all = entries.as_range().filter(|_| options.shares.is_none() && !pool::is_in_pool());
@@ -44,10 +44,10 @@ fn decode_at_once(
     ntuple: &Ntuple,
     fields: &[Field],
     entries: &EntrySet,
-    options: DecodeOptions,
+    options: DecodeOptions<'_>,
 ) -> Result<Vec<ArrayRef>> {
     let source = ntuple.source();
-    let memory = source.request_memory().shared(options.shares).keeping_pages(options.keeps_pages);
+    let memory = source.request_memory().shared(options.shares).keeping(options.keep);
     let segments = plan::segments(&source.clusters(entries.span())?, entries);
     let values = decode::ValueOptions { compressed: ntuple.is_compressed(), binary_strings: options.binary_strings };
     source.session().counters().elapsed(|| decode::decode(source, &memory, fields, &segments, values))
@@ -59,7 +59,7 @@ fn decode_in_parts(
     ntuple: &Ntuple,
     fields: &[Field],
     entries: Range<u64>,
-    options: DecodeOptions,
+    options: DecodeOptions<'_>,
 ) -> Result<Option<Vec<ArrayRef>>> {
     if !is_read_in_parts(ntuple, fields, &entries)? {
         return Ok(None);

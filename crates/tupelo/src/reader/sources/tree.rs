@@ -345,13 +345,13 @@ impl EntrySource for Tree {
         self.identity()
     }
 
-    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions) -> Result<Vec<ArrayRef>> {
+    fn decode(&self, fields: &[Field], entries: &EntrySet, options: DecodeOptions<'_>) -> Result<Vec<ArrayRef>> {
         let mut branches = Vec::new();
         for field in fields {
             branches_of(self.tree_field(field)?, &field.name, &mut branches);
         }
         self.source.open_others(branches.into_iter().map(|(_, branch, _)| branch))?;
-        let memory = self.source.request_memory().shared(options.shares).keeping_pages(options.keeps_pages);
+        let memory = self.source.request_memory().shared(options.shares).keeping(options.keep);
         let typed = |field: &Field| {
             let stored = data_type(field, self.schema.is_compressed());
             let data_type: DataType = if options.binary_strings { binary_type(&stored) } else { stored };

@@ -50,7 +50,13 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    fn remove(&mut self, key: &K) {
+    /// The value that was used least recently.
+    pub(crate) fn oldest(&self) -> Option<(&K, &V)> {
+        let (_, key) = self.by_use.first_key_value()?;
+        Some((key, &self.values.get(key)?.value))
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) {
         if let Some(used) = self.values.remove(key) {
             self.by_use.remove(&used.last_use);
             self.bytes -= used.bytes;
@@ -67,7 +73,6 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
     }
 
     /// Bytes of all values.
-    #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
