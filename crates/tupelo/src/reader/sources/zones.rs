@@ -5,7 +5,7 @@
 //! and not used.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,7 +32,7 @@ pub(crate) const COLUMNS: [&str; 6] = ["field", "lowest", "highest", "has_nan", 
 pub(crate) const FILTER: usize = 5;
 /// Memory for each zone: it is kept, and joined with the others when a cut is decided.
 const MEMORY_PER_ZONE: u64 =
-    (2 * size_of::<KnownZone>() + size_of::<ZoneBounds>() + size_of::<(Bounds, Bloom)>()) as u64;
+    (2 * size_of::<KnownZone>() + size_of::<ZoneBounds>() + size_of::<(Bounds, Option<Bloom>)>()) as u64;
 
 /// The bounds of a field in a range of entries.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +86,7 @@ impl Zone {
 pub struct ZoneBounds {
     /// The range of entries.
     pub entries: Range<u64>,
-    known: Vec<Option<(Bounds, Bloom)>>,
+    known: Vec<Option<(Bounds, Option<Bloom>)>>,
 }
 
 impl ZoneBounds {
@@ -96,7 +96,7 @@ impl ZoneBounds {
     }
 
     pub(crate) fn known(&self, place: usize) -> Option<Known<'_>> {
-        self.known.get(place)?.as_ref().map(|(bounds, filter)| (*bounds, Some(filter)))
+        self.known.get(place)?.as_ref().map(|(bounds, filter)| (*bounds, filter.as_ref()))
     }
 
     /// Whether something is known.
@@ -186,27 +186,30 @@ impl Zones {
         entries: &Range<u64>,
         filters: &dyn Fn(&str) -> Arc<[Bloom]>,
     ) -> Vec<ZoneBounds> {
-        let zones: Vec<&[KnownZone]> = fields.iter().map(|name| self.all(name)).collect();
-        let filters: Vec<Arc<[Bloom]>> = fields.iter().map(|name| filters(name)).collect();
-        let mut ends: BTreeSet<u64> = [entries.start, entries.end].into();
-        for own in &zones {
-            let first = own.partition_point(|zone| zone.entries.end <= entries.start);
-            let within = own[first..].iter().take_while(|zone| zone.entries.start < entries.end);
-            let both = within.flat_map(|zone| [zone.entries.start, zone.entries.end]);
+        let mut ends = vec![entries.start];
+        let own = fields.iter().map(|name| {
+            let zones = self.all(name);
+            let first = zones.partition_point(|zone| zone.entries.end <= entries.start);
+            let count = zones[first..].partition_point(|zone| zone.entries.start < entries.end);
+            let both = zones[first..first + count].iter().flat_map(|zone| [zone.entries.start, zone.entries.end]);
             ends.extend(both.map(|at| at.clamp(entries.start, entries.end)));
-        }
-        let ranges = ends.iter().zip(ends.iter().skip(1)).map(|(start, end)| *start..*end);
+            (zones, first, filters(name))
+        });
+        let mut own: Vec<_> = own.collect();
+        ends.push(entries.end);
+        ends.sort_unstable();
+        ends.dedup();
         let known = |range: Range<u64>| {
-            let of_field = |(own, filters): (&&[KnownZone], &Arc<[Bloom]>)| {
-                let place = own.partition_point(|zone| zone.entries.end <= range.start);
-                let zone = own.get(place)?;
-                let filter = filters.get(place).cloned().unwrap_or_default();
+            let of_field = |(zones, next, filters): &mut (&[KnownZone], usize, Arc<[Bloom]>)| {
+                *next += zones[*next..].iter().take_while(|zone| zone.entries.end <= range.start).count();
+                let zone = zones.get(*next)?;
                 let is_known = zone.entries.start <= range.start && range.end <= zone.entries.end;
-                is_known.then_some((zone.bounds, filter))
+                let filter = filters.get(*next).filter(|filter| !filter.0.is_empty());
+                is_known.then(|| (zone.bounds, filter.cloned()))
             };
-            ZoneBounds { known: zones.iter().zip(&filters).map(of_field).collect(), entries: range }
+            ZoneBounds { known: own.iter_mut().map(of_field).collect(), entries: range }
         };
-        ranges.map(known).collect()
+        ends.windows(2).map(|ends| ends[0]..ends[1]).map(known).collect()
     }
 }
 
