@@ -14,7 +14,7 @@ import pytest
 
 import tupelo
 from tupelo import _core
-from tupelo.histogram import _regular
+from tupelo.histogram import _columns, _regular
 
 ENTRIES = 3000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -430,3 +430,43 @@ def test_own_filling_is_for_plain_axes_of_equal_bins() -> None:
         axes = [((0.0, 1.0, 4, False), pa.array(given))]
         with pytest.raises(TypeError, match="expected"):
             _core.fill_regular(pa.array(sums), axes, None if weights is None else pa.array(weights))
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_lists_of_numbers_are_flattened_as_awkward_does(first: int) -> None:
+    """Also those of a batch that begins within its memory, and of entries that a cut keeps."""
+    rng = np.random.default_rng(7)
+    counts = rng.integers(0, 4, 50)
+    items = ak.unflatten(np.arange(counts.sum()), counts)
+    other = ak.unflatten(np.arange(counts.sum() + 1), np.append(counts[:-1], counts[-1] + 1))
+    columns = {
+        "items": items,
+        "twice": 2.5 * items,
+        "equal": ak.unflatten(np.arange(counts.sum()), counts),
+        "missing": ak.mask(items, items % 3 > 0),
+        "x": np.arange(50),
+        "other": other,
+        "few": np.arange(50) % 7 > 2,
+        "unknown": ak.mask(np.arange(50) < 40, np.arange(50) % 4 > 0),
+    }
+    batch = ak.zip(columns, depth_limit=1)[first:]
+    flat = _columns.BatchColumns(batch, {})
+    for wanted in (
+        ["items"],
+        ["x"],
+        ["items", "twice", "x"],
+        ["equal", "items"],
+        ["x", "missing"],
+        ["missing", "twice"],
+    ):
+        for cut in (None, "few", "unknown"):
+            given = [batch[name] for name in wanted]
+            kept = given if cut is None else [column[ak.fill_none(batch[cut], False)] for column in given]
+            expected = [ak.to_numpy(column) for column in _columns.flatten_together(kept, wanted)]
+            # The second time, all is known.
+            for found in (flat.flat(wanted, cut), flat.flat(wanted, cut)):
+                assert [ak.to_numpy(one).tolist() for one in found] == [one.tolist() for one in expected]
+    # The lists of "other" differ in the last entry only, which "few" leaves out.
+    assert len(flat.flat(["other", "items"], "few")[0]) == len(flat.flat(["items"], "few")[0])
+    with pytest.raises(tupelo.InvalidArgumentError, match="'other' and 'items' have different numbers of items"):
+        flat.flat(["other", "items"], None)

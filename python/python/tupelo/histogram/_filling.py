@@ -19,6 +19,7 @@ from .._base.progress import Callback, Progress, report_progress
 from .._base.sizes import as_integer
 from ..errors import InvalidArgumentError, LimitError
 from . import _regular
+from ._columns import BatchColumns, Fields
 
 DEFAULT_BINS = 100
 """Default number of bins of an axis."""
@@ -42,17 +43,9 @@ _RESERVED_NAMES = ("weight", "sample", "threads")
 """Names that hist does not allow for axes."""
 
 
-class Column(Protocol):
-    """A field of the entries."""
-
-    def _names(self) -> list[str]: ...
-
-
-class Entries(Protocol):
+class Entries(Fields, Protocol):
     """What columns are read from: an `Ntuple`, or those of many files."""
 
-    def __contains__(self, path: object, /) -> bool: ...
-    def __getitem__(self, path: str, /) -> Column: ...
     def _joined_batches(
         self, expressions: list[str], cut: str | None, options: Mapping[str, Any], how: Mapping[str, Any]
     ) -> Iterator[Any]: ...
@@ -76,35 +69,9 @@ class Reading:
         batches = self.entries._joined_batches(list(dict.fromkeys(expressions)), self.cut, options, how)
         return batches
 
-    def columns(self, batch: Any, expressions: Sequence[str], cut: str | None) -> list[Any]:
-        """The values of a batch as flat Awkward arrays of equal length, without missing values and those of entries for
-        which ``cut`` is false.
-        """
-        columns = [self._column(batch, expression) for expression in expressions]
-        if cut is not None:
-            kept = _kept(self._column(batch, cut), cut)
-            columns = [column[kept] for column in columns]
-        return flatten_together(columns, expressions)
-
-    def _column(self, batch: Any, expression: str) -> Any:
-        """The values of an expression in a batch; those of ``jets.pt`` are in ``jets``."""
-        if expression in batch.fields:
-            return batch[expression]
-        if expression in self.entries:
-            return batch[tuple(self.entries[expression]._names())]
-        raise InvalidArgumentError(f"{short_repr(expression)} selects several fields; an axis needs a single column")
-
-
-def _kept(answers: Any, cut: str) -> Any:
-    """Which entries a cut keeps; those without an answer are left out."""
-    import awkward as ak
-
-    kept = ak.fill_none(answers, False)
-    layout = ak.to_packed(kept).layout
-    if not layout.is_numpy or layout.purelist_depth > 1 or layout.dtype != np.bool_:
-        what = f"the cut {short_repr(cut)} has the type {answers.type.content}; expected one boolean for each entry"
-        raise InvalidArgumentError(what)
-    return ak.to_numpy(kept)
+    def columns(self, batch: Any) -> BatchColumns:
+        """The values of a batch as flat columns."""
+        return BatchColumns(batch, self.entries)
 
 
 def _label(expression: str) -> str:
@@ -186,10 +153,6 @@ class Request:
                 what = f"the axis of {short_repr(dimension.expression)} has explicit edges; remove its range"
                 raise InvalidArgumentError(what)
         return dimensions
-
-    def columns(self, reading: Reading, batch: Any) -> list[Any]:
-        """The values of a batch as flat arrays of equal length, those of the entries that the cut keeps."""
-        return reading.columns(batch, self.wanted, self.cut)
 
     def storage(self) -> Any:
         """The storage of the library."""
@@ -307,10 +270,11 @@ def _fill(requests: list[Request], reading: Reading, progress: Progress) -> list
         _check_bins(sum(math.prod(axis.extent for axis in own) for own in axes))
 
         def fill_batch(histograms: list[Any], batch: Any) -> None:
+            columns = reading.columns(batch)
             for request, own_dimensions, own_axes, histogram in zip(
                 requests, dimensions, axes, histograms, strict=True
             ):
-                request.fill(histogram, request.columns(reading, batch), own_dimensions, own_axes)
+                request.fill(histogram, columns.flat(request.wanted, request.cut), own_dimensions, own_axes)
 
         def make() -> list[Any]:
             return [_histogram(own, request.storage()) for own, request in zip(axes, requests, strict=True)]
@@ -362,54 +326,12 @@ def _sum(parts: Sequence[Any]) -> Any:
     return total
 
 
-def flatten_together(columns: list[Any], expressions: Sequence[str]) -> list[Any]:
-    """Flattens Awkward arrays with the same number of entries level by level.
-
-    Columns without lists are broadcast to the items of the others. Values that are missing in one column are dropped
-    in all.
-
-    >>> import awkward as ak
-    >>> columns = [ak.Array([[1, None, 3], [], [4]]), ak.Array([0.5, 1.5, 2.5])]
-    >>> [column.tolist() for column in flatten_together(columns, ["a", "b"])]
-    [[1, 3, 4], [0.5, 0.5, 2.5]]
-
-    Raises `InvalidArgumentError` for lists of different lengths.
-    """
-    import awkward as ak
-
-    while not all(_is_flat(column.layout) for column in columns):
-        missing = [np.asarray(ak.is_none(column)) for column in columns if column.layout.is_option]
-        if missing:
-            is_present = ~np.logical_or.reduce(missing)
-            columns = [ak.drop_none(column[is_present], axis=0) for column in columns]
-        lists = [index for index, column in enumerate(columns) if column.layout.purelist_depth > 1]
-        if not lists:
-            return columns
-        counts = np.asarray(ak.num(columns[lists[0]], axis=1))
-        for index in lists[1:]:
-            if not np.array_equal(counts, np.asarray(ak.num(columns[index], axis=1))):
-                raise InvalidArgumentError(
-                    f"{expressions[lists[0]]!r} and {expressions[index]!r} have different numbers of items in some "
-                    "entry; expressions that fill one histogram need equal lengths"
-                )
-        places = np.repeat(np.arange(len(counts)), counts)
-        columns = [
-            ak.flatten(column, axis=1) if index in lists else column[places] for index, column in enumerate(columns)
-        ]
-    return columns
-
-
-def _is_flat(layout: Any) -> bool:
-    """Whether a layout is a flat array, for which Awkward has nothing to do but takes longer than filling."""
-    return layout.is_numpy and not layout.inner_shape and layout.parameter("__array__") is None
-
-
 def _to_fill_values(column: Any, expression: str, axis: Any) -> Any:
     """Numbers as a NumPy array; strings as a list, for category axes."""
     import awkward as ak
 
-    if _is_flat(column.layout):
-        return _numbers(column.layout.data)
+    if isinstance(column, np.ndarray):
+        return _numbers(column)
     is_text = column.layout.parameter("__array__") == "string"
     if is_text and isinstance(axis, _boost_histogram().axis.StrCategory):
         return column.tolist()
@@ -437,8 +359,9 @@ def _find_limits(
     extremes = dict.fromkeys(open_ones, (np.inf, -np.inf))
     wanted = [one for expression, cut in open_ones for one in (expression, *([] if cut is None else [cut]))]
     for batch in reading.batches(wanted, tell):
+        columns = reading.columns(batch)
         for (expression, cut), (low, high) in extremes.items():
-            (column,) = reading.columns(batch, [expression], cut)
+            (column,) = columns.flat([expression], cut)
             values = _to_fill_values(column, expression, None)
             values = values[np.isfinite(values)]
             if len(values):
