@@ -469,3 +469,26 @@ def test_parts_of_split_vectors_are_left_out_alone(tmp_path: Path) -> None:
     assert "hits.y" in done.stdout + done.stderr
     run("verify", out)
     assert tupelo.open(f"{out}:t").arrays()["hits"].tolist() == kept
+
+
+def test_classes_that_only_a_later_tree_has_keep_their_names(tmp_path: Path) -> None:
+    """Defect: where branches are missing, the names of classes were those that the first file has."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("no real files")
+    objects, numbers = REAL_DATA / "trees" / "uproot-issue-214.root", tmp_path / "numbers.root"
+    with tupelo.recreate(numbers) as file:
+        file.mktree("E", {"x": [1, 2, 3]})
+
+    def classes_of(*inputs: Path) -> list[str]:
+        out = tmp_path / "out.root"
+        command = [str(TUPELO), "merge", "--mode", "union", str(out), *map(str, inputs), "--force"]
+        # The class of some pointers is not in the file.
+        done = subprocess.run([*command, "--skip-unmergeable"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        with uproot.open(out) as file:
+            # The name of what lacks a member tells which one.
+            return sorted({name for name in file.file.streamers if name[0] != "T" or name == "TTimeStamp"})
+
+    found = [classes_of(objects, numbers), classes_of(numbers, objects)]
+    assert found[0] == found[1]
+    assert "TTimeStamp" in found[0]

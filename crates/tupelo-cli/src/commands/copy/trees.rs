@@ -357,11 +357,13 @@ fn rewrite(
     console: &Console,
 ) -> Result<Option<Written>, Failure> {
     let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
-    let options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
+    let mut options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
     let chosen = how.decoded(trees, reading, console)?;
     let mut originals = OriginalTrees::of(&chosen.read);
     for tree in trees {
-        originals.add(&open(reading, tree)?);
+        let tree = open(reading, tree)?;
+        options = options.with_classes_of(&tree);
+        originals.add(&tree);
     }
     let mut progress = console.progress(name, chosen.read.count(), "entries");
     let written = write_again(chosen.read, originals, writer, name, options, &mut progress.until(interrupt))?;

@@ -89,24 +89,33 @@ impl TreeOptions {
         let metadata = tree.metadata();
         let codec = metadata.branches.first().map_or(Compression::DEFAULT, codec_of);
         let auto_flush = if metadata.auto_flush == 0 { DEFAULT_AUTO_FLUSH } else { metadata.auto_flush };
-        let own_names = tree.own_names();
-        let names = own_names.iter().filter(|(own, field)| own.strip_suffix('.') == Some(field));
-        let names = names.map(|(own, field)| (field.clone(), own.clone())).collect();
-        let mut classes: HashMap<String, Vec<Arc<ClassInfo>>> = HashMap::new();
-        for info in tree.streamer_infos().shared() {
-            classes.entry(normalised(&info.name)).or_default().push(Arc::clone(info));
-        }
-        let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
-        let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
-        let types = whole.map(|branch| (field(&branch.name), branch.class_name.clone())).collect();
-        let mut clones = HashMap::new();
-        add_clones(tree.source().fields(), &metadata.branches, "", &mut clones);
-        let options = Self { names, classes, types, clones, keeps_classes: true, ..Self::default() };
+        let options = Self { keeps_classes: true, ..Self::default() }.with_classes_of(tree);
         options
             .with_compression(codec)
             .with_auto_flush(auto_flush)
             .with_title(&metadata.title)
             .with_jagged(Jagged::Same)
+    }
+
+    /// The same with the names of branches, classes and containers of another tree, where none are known yet.
+    #[must_use]
+    pub fn with_classes_of(mut self, tree: &Tree) -> Self {
+        let metadata = tree.metadata();
+        let own_names = tree.own_names();
+        let names = own_names.iter().filter(|(own, field)| own.strip_suffix('.') == Some(field));
+        add_new(&mut self.names, names.map(|(own, field)| (field.clone(), own.clone())));
+        let mut classes: HashMap<String, Vec<Arc<ClassInfo>>> = HashMap::new();
+        for info in tree.streamer_infos().shared() {
+            classes.entry(normalised(&info.name)).or_default().push(Arc::clone(info));
+        }
+        add_new(&mut self.classes, classes);
+        let whole = metadata.branches.iter().filter(|it| it.parent.is_none() && !it.class_name.is_empty());
+        let field = |name: &String| own_names.get(name).unwrap_or(name).clone();
+        add_new(&mut self.types, whole.map(|branch| (field(&branch.name), branch.class_name.clone())));
+        let mut clones = HashMap::new();
+        add_clones(tree.source().fields(), &metadata.branches, "", &mut clones);
+        add_new(&mut self.clones, clones);
+        self
     }
 
     /// A member of a class, as the source describes it.
@@ -238,6 +247,12 @@ pub(super) fn codec_of(branch: &Branch) -> Compression {
     let setting = u32::try_from(branch.compression).unwrap_or(0);
     let setting = if (1..10).contains(&setting) { 100 + setting } else { setting };
     Compression::from_setting(setting).unwrap_or(Compression::DEFAULT)
+}
+
+fn add_new<V>(known: &mut HashMap<String, V>, others: impl IntoIterator<Item = (String, V)>) {
+    for (name, value) in others {
+        known.entry(name).or_insert(value);
+    }
 }
 
 /// Adds the classes of the items of `TClonesArray`s.
