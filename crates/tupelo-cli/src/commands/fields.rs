@@ -62,7 +62,12 @@ impl Chosen {
         }
     }
 
-    /// Refuses several files whose numbers have different types.
+    /// Whether some of several files lack members of selected fields.
+    pub(super) fn lacks_members(&self) -> bool {
+        self.missing.as_ref().is_some_and(|missing| missing.contains('.'))
+    }
+
+    /// Refuses several files whose numbers or collections have different types.
     pub(super) fn check_types(&self, table: &Table, hint: &str) -> Result<(), Failure> {
         match table.files().and_then(|files| files.promoted().first()) {
             None => Ok(()),

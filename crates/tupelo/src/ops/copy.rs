@@ -23,7 +23,7 @@ use crate::pool::{self, Spawned};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
 use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Smallest memory of a batch where a copy stops at a size, in bytes.
 const MIN_BATCH_BYTES: u64 = 64 << 10;
@@ -134,7 +134,8 @@ struct Copier<'f> {
     /// The entry of the source at which the options stopped the copy.
     stopped: Option<u64>,
     /// Those that were written to, by name.
-    sets: HashMap<String, AttributeSetWriter>,
+    /// With the fields that they have in the first file.
+    sets: HashMap<String, (Schema, AttributeSetWriter)>,
     warnings: Vec<String>,
     is_mixed: bool,
     lost: Vec<LostMetadata>,
@@ -233,15 +234,20 @@ impl<'f> Copier<'f> {
         // Where nothing moves, attributes of no entry stay, too.
         let moves = before > 0 || places.copied < entries.end - entries.start;
         let first_entry = entries.start;
-        for (name, schema, attributes) in &sets {
+        for ((name, schema, attributes), (_, set)) in sets.iter().zip(&attached.sets) {
             let moved = moves.then(|| attributes.moved(|bound| before + places.place(first_entry + bound)));
             let moved = moved.transpose()?;
             let moved = moved.as_ref().unwrap_or(attributes);
             if !self.sets.contains_key(name) {
-                self.sets.insert(name.clone(), self.writer.attribute_set(name, schema)?);
+                let writer = self.writer.attribute_set(name, schema)?;
+                self.sets.insert(name.clone(), (schema.clone(), writer));
             }
-            if let Some(writer) = self.sets.get_mut(name) {
-                writer.write(moved.ranges(), moved.values())?;
+            if let Some((first, writer)) = self.sets.get_mut(name) {
+                let written = writer.write(moved.ranges(), moved.values());
+                written.map_err(|error| match error.kind() {
+                    ErrorKind::InvalidArgument => set.context(other_fields(schema, first)),
+                    _ => error,
+                })?;
             }
         }
         self.add_metadata(&attached)?;
@@ -402,6 +408,14 @@ pub(super) fn prepared(read: Read) -> Result<(Read, Vec<String>)> {
     let (read, skipped) = representable(read, &names)?;
     let warning = |skipped: &Skipped| format!("'{}' is left out: {}", skipped.name, skipped.reason);
     Ok((read, skipped.iter().map(warning).collect()))
+}
+
+fn other_fields(own: &Schema, first: &Schema) -> Error {
+    let [own, first] = [own, first].map(|schema| {
+        let told = schema.fields.iter().map(|field| format!("'{}' ({})", field.name, field.display_type()));
+        told.collect::<Vec<_>>().join(", ")
+    });
+    Error::unsupported(format!("it has the fields {own}, but the set of the same name in the files before has {first}"))
 }
 
 /// The new positions of the entries that attributes refer to.

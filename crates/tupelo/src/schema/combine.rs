@@ -258,13 +258,19 @@ fn combined(
         (Kind::Optional(ours), Kind::Optional(theirs)) => Kind::Optional(item(ours, theirs)?),
         (Kind::Optional(ours), _) => Kind::Optional(item(ours, other)?),
         (_, Kind::Optional(theirs)) => {
-            let kind = Kind::Optional(item(own, theirs)?);
+            let value = item(own, theirs)?;
+            let kind = Kind::Optional(Box::new(Field { name: theirs.name.clone(), ..*value }));
             let type_name = other.type_name_of(&kind).ok_or_else(differ)?;
             return Ok(Field { name: own.name.clone(), type_name, kind, ..other.clone() });
         }
         (Kind::Wrapper(ours), Kind::Wrapper(theirs)) => Kind::Wrapper(item(ours, theirs)?),
-        (Kind::Collection(ours), Kind::Collection(theirs) | Kind::Map(theirs)) => Kind::Collection(item(ours, theirs)?),
-        (Kind::Map(ours), Kind::Map(theirs) | Kind::Collection(theirs)) => Kind::Map(item(ours, theirs)?),
+        (Kind::Collection(ours) | Kind::Map(ours), Kind::Collection(theirs) | Kind::Map(theirs)) => {
+            let both = item(ours, theirs)?;
+            match &container(own, other).kind {
+                Kind::Map(_) => Kind::Map(both),
+                _ => Kind::Collection(both),
+            }
+        }
         (Kind::Array { size, item: ours }, Kind::Array { size: theirs, item: other }) if size == theirs => {
             Kind::Array { size: *size, item: item(ours, other)? }
         }
@@ -296,7 +302,7 @@ fn combined(
         (ours, theirs) if ours == theirs => own.kind.clone(),
         _ => return Err(differ()),
     };
-    let type_name = match own.type_name_of(&kind) {
+    let type_name = match container(own, other).type_name_of(&kind) {
         Some(name) => name,
         // A class may have other items in another version.
         None if own.type_name == other.type_name => own.type_name.clone(),
@@ -310,6 +316,21 @@ fn combined(
         false => own.representations.clone(),
     };
     Ok(Field { type_name, type_alias, encoding, representations, kind, ..own.clone() })
+}
+
+/// Of two collections, the one whose type keeps the values of both: a set would lose those that a vector has twice.
+fn container<'f>(own: &'f Field, other: &'f Field) -> &'f Field {
+    if other.keeps_of_items() > own.keeps_of_items() { other } else { own }
+}
+
+/// What a collection keeps of the items that are put into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Keeps {
+    /// One of those that are equal.
+    Different,
+    /// All, in no order of their own.
+    All,
+    AllInOrder,
 }
 
 /// The members that records have in common; `None` if there is none, or not all and all are wanted.
@@ -387,7 +408,20 @@ impl Field {
         Some(format!("{template}<{after}{}", rest.strip_prefix(&before)?))
     }
 
-    /// Whether numbers in a field have another type than those of the combined field.
+    fn keeps_of_items(&self) -> Keeps {
+        if !matches!(self.kind, Kind::Collection(_) | Kind::Map(_)) {
+            return Keeps::AllInOrder;
+        }
+        let (template, _) = self.type_name.split_once('<').unwrap_or_default();
+        let template = template.strip_prefix("std::").unwrap_or(template);
+        match template.strip_prefix("unordered_").unwrap_or(template) {
+            "set" | "map" => Keeps::Different,
+            "multiset" | "multimap" => Keeps::All,
+            _ => Keeps::AllInOrder,
+        }
+    }
+
+    /// Whether numbers or collections in a field have another type than those of the combined field, which holds more.
     fn is_narrower(&self, combined: &Self) -> bool {
         let combined = match (&self.kind, &combined.kind) {
             (Kind::Optional(_), _) => combined,
@@ -399,7 +433,8 @@ impl Field {
             child.is_some_and(|child| own.is_narrower(child))
         };
         let is_own = matches!((&self.kind, &combined.kind), (Kind::Primitive(own), Kind::Primitive(it)) if own != it);
-        is_own || self.children().iter().any(of_child)
+        let is_collection = self.keeps_of_items() < combined.keeps_of_items();
+        is_own || is_collection || self.children().iter().any(of_child)
     }
 
     /// Of a field of a source, what a field combined of several has of it. `None` if it is not of the same kind.

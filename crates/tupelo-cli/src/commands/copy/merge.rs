@@ -222,7 +222,10 @@ fn chosen(args: &Args, job: &Job, console: &Console) -> Result<Chosen, Failure> 
     let fields = Fields::default();
     let mut chosen = fields.select(&job.table, None, &Selecting { with_counters: true, ..Selecting::default() })?;
     if args.mode == Mode::Strict {
-        let hint = "--mode union keeps them, with zeros for the other files; --mode intersect drops them";
+        let hint = match chosen.lacks_members() {
+            true => "--mode intersect drops them; --mode union adds fields, but not members",
+            false => "--mode union keeps them, with zeros for the other files; --mode intersect drops them",
+        };
         chosen.check_missing(&job.table, hint)?;
         chosen.check_types(&job.table, "--mode union writes them in the type that holds all values")?;
     }
