@@ -350,6 +350,45 @@ def test_all_that_a_tree_has_is_kept(tmp_path: Path) -> None:
             assert root(READ_UNDOTTED, str(out)) == expected, (before, after)
 
 
+WRITE_TEXT = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "recreate")
+tree, text = ROOT.TTree("t", "texts"), ROOT.std.string()
+tree.Branch("s", text)
+for value in ("hello", "", "w" * 300):
+    text.assign(value)
+    tree.Fill()
+tree.Write()
+file.Close()
+"""
+
+READ_TEXT = """
+import sys, ROOT
+file = ROOT.TFile.Open(sys.argv[1])
+tree, text = file.Get("t"), ROOT.std.string()
+branch = tree.GetBranch("s")
+print(branch.GetClassName(), branch.GetClassVersion(), branch.GetCheckSum(), tree.SetBranchAddress("s", text) >= 0)
+for entry in range(tree.GetEntries()):
+    tree.GetEntry(entry)
+    print(str(text))
+"""
+
+
+def test_texts_stay_objects(tmp_path: Path) -> None:
+    """Defect: they became leaves of characters, which do not take the address of a string."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    source, out = tmp_path / "in.root", tmp_path / "out.root"
+    root(WRITE_TEXT, str(source))
+    expected = root(READ_TEXT, str(source))
+    assert expected.splitlines()[1:] == ["hello", "", "w" * 300]
+    assert expected.startswith("string ")
+    assert "True" in expected
+    for level in (0, 99):
+        assert not [line for line in rewritten(str(source), out, level) if "warning" in line]
+        assert root(READ_TEXT, str(out)) == expected, level
+
+
 def test_the_index_follows_the_entries(tmp_path: Path) -> None:
     """Some entries keep their index under new numbers; a condition leaves none, and this is named."""
     if error := root_error():

@@ -17,6 +17,9 @@ use crate::streamer;
 
 /// Version that ROOT gives to containers in branches (that of `TCollectionProxyInfo`).
 const CONTAINER_VERSION: i32 = 6;
+/// Version and checksum of `std::string` in branches that ROOT 6.40 writes. ROOT reads those of other versions, too.
+const TEXT_VERSION: i32 = 2;
+const TEXT_CHECKSUM: u32 = 1_852_773_892;
 /// ROOT's code of a number of items (`TVirtualStreamerInfo::kCounter`).
 const COUNTER: i32 = 6;
 /// ROOT's kind of the branch of a split `TClonesArray`.
@@ -267,9 +270,15 @@ impl Planner<'_> {
         Ok(self.branches.len() - 1)
     }
 
-    /// A number, a fixed array of numbers, or a text: a leaf.
+    /// A number, a fixed array of numbers, or a text: a leaf. A text with the spelling of its class is an object.
     fn flat(&mut self, name: &str, form: &Form, path: Vec<usize>) -> Result<()> {
         if *form == Form::Text {
+            if let Some(class_name) = self.spelling.clone() {
+                let (checksum, class_version) = (TEXT_CHECKSUM, TEXT_VERSION);
+                let object =
+                    ObjectBranch { class_name, checksum, class_version, id: -1, code: -1, ..ObjectBranch::default() };
+                return self.push(Branch::object(name, name, object, Some((path, Encoding::Text)))).map(|_| ());
+            }
             let leaf = Leaf::new(name, name, LeafClass::Text);
             return self.push(Branch::leaves(leaf, 'C', Some((path, Encoding::Text)))).map(|_| ());
         }

@@ -83,7 +83,8 @@ fn fields_of(schema: &Schema, options: &TreeOptions, classes: &mut Classes<'_>) 
         let is_whole = matches!(form, Form::List(_) | Form::Container(_));
         let form =
             options.types.get(&field.name).filter(|_| is_whole).into_iter().fold(form, |form, of| as_typed(form, of));
-        let same = |known: &&String| is_whole && normalised(known) == normalised(&form.type_name());
+        let is_class = is_whole || form == Form::Text;
+        let same = |known: &&String| is_class && normalised(known) == normalised(&form.type_name());
         let spelling = options.types.get(&field.name).filter(same).cloned();
         Ok(TreeField { name, form, title: field.description.clone(), counter, jagged, spelling })
     };
