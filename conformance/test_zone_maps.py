@@ -157,8 +157,8 @@ def test_forged_bounds_are_no_errors(tmp_path: Path) -> None:
         assert tupelo.open(f"{path}:events").dataset().count_rows(filter=pc.field("m") == 5) in (0, 1)
 
 
-def _sets(folder: Path, name: str) -> list[str]:
-    return list(tupelo.open(f"{folder}/zones.root:{name}").attribute_sets)
+def _sets(folder: Path, name: str, file: str = "zones.root") -> list[str]:
+    return list(tupelo.open(f"{folder}/{file}:{name}").attribute_sets)
 
 
 def test_zone_maps_made_when_writing_keep_the_same(tmp_path: Path) -> None:
@@ -216,6 +216,28 @@ def test_zone_maps_made_when_writing_keep_the_same(tmp_path: Path) -> None:
     with tupelo.update(tmp_path / "zones.root", zone_maps=True) as file:
         file["none"].extend(columns)
     assert _sets(tmp_path, "none") == ["zone_maps"]
+
+
+def test_fields_of_zone_maps_are_checked_before_anything_is_written(tmp_path: Path) -> None:
+    """Defect: an unknown one was reported when the file was complete, and had replaced another."""
+    path = tmp_path / "kept.root"
+    with tupelo.recreate(path) as file:
+        file["T"] = {"a": [1]}
+    for wrong, error, message in [
+        (["run", "nope"], tupelo.NotFoundError, "zone_maps: no field named 'nope'"),
+        (["name"], tupelo.InvalidArgumentError, "zone_maps: 'name' selects neither numbers nor lists of numbers"),
+    ]:
+        with pytest.raises(error, match=message), tupelo.recreate(path) as file:
+            file.mkrntuple("T", {"run": "int32", "name": "string"}, zone_maps=wrong)
+        assert tupelo.open(f"{path}:T").keys() == ["a"]
+    # Those of a file are for the ntuples that have them.
+    file = tupelo.recreate(path, zone_maps=["run", "x*", "nope"])
+    file["T"] = {"run": [1, 2], "name": ["a", "b"]}
+    file["U"] = {"x": [0.5], "run": ["a text"]}
+    file["V"] = {"other": [1]}
+    with pytest.warns(tupelo.TupeloWarning, match="no zone maps for 'nope': no ntuple has such fields with numbers"):
+        file.close()
+    assert [_sets(tmp_path, name, "kept.root") for name in "TUV"] == [["zone_maps"], ["zone_maps"], []]
 
 
 def test_zone_maps_are_refused_where_there_are_none(tmp_path: Path) -> None:

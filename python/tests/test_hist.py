@@ -210,6 +210,14 @@ def test_given_axes(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
     assert names.values().sum(axis=0).tolist() == np.bincount(data["n"] + 5).tolist()
 
 
+def test_values_for_a_single_axis_may_be_in_lists(ntuple: tupelo.Ntuple) -> None:
+    expected = ntuple.hist("x", bins=5, range=(-1, 1))
+    for bins in (5, [5]):
+        assert ntuple.hist("x", bins=bins, range=[(-1, 1)]) == expected
+    axis = bh.axis.Regular(5, -1, 1)
+    assert ntuple.hist("x", bins=[axis]) == ntuple.hist("x", bins=axis)
+
+
 def test_entries_by_range(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
     histogram = ntuple.hist("x", bins=8, range=(-2, 2), entry_start=-100, entry_stop=2990)
     assert histogram.values().tolist() == np.histogram(data["x"][-100:2990], 8, (-2, 2))[0].tolist()

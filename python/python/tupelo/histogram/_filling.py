@@ -390,7 +390,8 @@ def _limits_from_extremes(low: float, high: float, expression: str) -> tuple[flo
 
 def _per_axis(given: Any, expressions: Sequence[str], what: str) -> list[Any]:
     """An argument as one value for each axis."""
-    if len(expressions) == 1:
+    # Also of one axis there may be a list: one value is neither edges nor a range.
+    if len(expressions) == 1 and not (isinstance(given, list | tuple) and len(given) == 1):
         return [given]
     if given is None or isinstance(given, SupportsIndex) or not isinstance(given, Sequence | np.ndarray):
         return [given] * len(expressions)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .. import _core
 from .._base import arrow
 from .._base.checks import check_name, check_path, file_and_ntuple
-from .._base.messages import short_repr
+from .._base.messages import quoted_names, short_repr
 from .._to_arrow.cast import cast_table
 from .._to_arrow.declarations import is_declaration, schema_and_data
 from .._to_arrow.tables import normalize_schema
@@ -274,7 +274,9 @@ class WritableFile:
             checkpoint_seconds=checkpoint_seconds,
         )
         inner = core.append(name, own.over(self._options).options())
-        return self._register_writer(name, inner, inner.arrow_schema(), None, zone_maps=self._options.zone_patterns)
+        schema = inner.arrow_schema()
+        zone_maps = self._options.zone_patterns_of(schema, None)
+        return self._register_writer(name, inner, schema, None, zone_maps=zone_maps)
 
     def append_fields(
         self,
@@ -403,10 +405,11 @@ class WritableFile:
         schema = normalize_schema(schema)
         if description is None:
             options["description"] = (schema.metadata or {}).get(arrow.DESCRIPTION.encode(), b"").decode()
+        zone_maps = combined.zone_patterns_of(schema, own)
         before, begun_before = self._writers.get(name), state.ntuples.get(name)
         with state.call():
             inner = core.ntuple(path=name, schema=schema, options=options)
-            writer = self._register_writer(name, inner, schema, sources(options), zone_maps=combined.zone_patterns)
+            writer = self._register_writer(name, inner, schema, sources(options), zone_maps=zone_maps)
             try:
                 for table in tables:
                     writer._write(table)
@@ -499,11 +502,17 @@ class WritableFile:
             return
         if self._opened.is_replaced:
             raise self._opened.closed_error
+        used = {pattern for begun in self._opened.ntuples.values() for pattern in begun.zone_maps or ()}
+        unused = [pattern for pattern in self._options.zone_patterns or () if pattern not in used]
+        has_ntuples = bool(self._opened.ntuples)
         try:
             self._opened.finish()
         except BaseException:
             self._discard()
             raise
+        if unused and has_ntuples:
+            text = f"{self._path}: no zone maps for {quoted_names(unused)}: no ntuple has such fields with numbers"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
 
     def abort(self) -> str | None:
         """Discards all changes since the file was opened or since the last checkpoint.

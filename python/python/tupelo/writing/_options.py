@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import pyarrow as pa
+
 from .. import _core
 from .._base.checks import check_mapping, check_text
 from .._base.messages import short_repr
 from .._base.sizes import as_count, parse_optional_bytes
-from ..errors import InvalidArgumentError, UnsupportedError
+from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 _CARDINALITY = "ROOT::RNTupleCardinality<std::uint64_t>"
 
@@ -42,6 +44,16 @@ class WriteOptions:
                 f"expected zone_maps as True, False or a list of fields, not {short_repr(self.zone_maps)}"
             )
         return [check_text(pattern, "a field of zone_maps") for pattern in given] or None
+
+    def zone_patterns_of(self, schema: Any, own: "WriteOptions | None") -> list[str] | None:
+        """Those of `zone_patterns` that suit an ntuple with an Arrow schema; None without.
+
+        Raises `NotFoundError` and `InvalidArgumentError` for one that does not, if the ntuple's own options name it.
+        """
+        if not self.zone_patterns:
+            return self.zone_patterns
+        is_own = own is not None and own.zone_maps is not None
+        return [pattern for pattern in self.zone_patterns if _selects_numbers(schema, pattern, is_own)] or None
 
     def check_supported(self, path: str) -> None:
         """Raises `UnsupportedError` if zone maps or checkpoints are requested for a path that is not a local file, and
@@ -89,6 +101,26 @@ class WriteOptions:
         }
         _core.check_options(given)
         return given
+
+
+def _selects_numbers(schema: Any, pattern: str, must: bool) -> bool:
+    """Whether a pattern selects top-level fields with numbers, or lists of them; if it must, raises the reason."""
+    try:
+        selected = _core.schema_choose(schema, [pattern], binary_strings=False).schema
+    except NotFoundError as error:
+        if must:
+            raise NotFoundError(f"zone_maps: {error}") from None
+        return False
+    has_numbers = any(_holds_numbers(field.type) for field in selected)
+    if must and not has_numbers:
+        raise InvalidArgumentError(f"zone_maps: {short_repr(pattern)} selects neither numbers nor lists of numbers")
+    return has_numbers
+
+
+def _holds_numbers(type_: Any) -> bool:
+    while pa.types.is_large_list(type_) or pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
+        type_ = type_.value_type
+    return bool(pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_))
 
 
 def _per_field(settings: object, what: str) -> dict[str, str]:
