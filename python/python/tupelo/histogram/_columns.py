@@ -41,16 +41,17 @@ class BatchColumns:
         self._offsets: list[Any] = []
         self._kept: dict[str, Any] = {}
         self._kept_items: dict[tuple[int, str], Any] = {}
-        self._flat: dict[tuple[tuple[str, ...], str | None], list[Any]] = {}
+        self._last: tuple[tuple[tuple[str, ...], str | None], list[Any]] | None = None
 
     def flat(self, expressions: Sequence[str], cut: str | None) -> list[Any]:
         """The values as flat arrays of equal length, without missing values and those of entries for which ``cut`` is
-        false: of NumPy where the batch has plain numbers or lists of them, otherwise of Awkward.
+        false: of NumPy where the batch has plain numbers or lists of them, otherwise of Awkward. The last result is
+        kept: all together could take much more memory than the batch.
         """
         key = tuple(expressions), cut
-        if key not in self._flat:
-            self._flat[key] = self._flattened(expressions, cut)
-        return self._flat[key]
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._flattened(expressions, cut)
+        return self._last[1]
 
     def _flattened(self, expressions: Sequence[str], cut: str | None) -> list[Any]:
         plain = [self._plain_values(expression) for expression in expressions]

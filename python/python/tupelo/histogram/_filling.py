@@ -269,12 +269,17 @@ def _fill(requests: list[Request], reading: Reading, progress: Progress) -> list
         axes = [[dimension.axis() for dimension in own] for own in dimensions]
         _check_bins(sum(math.prod(axis.extent for axis in own) for own in axes))
 
+        # Those of the same values one after the other.
+        values_of = [(*request.wanted, request.cut) for request in requests]
+        first = {key: index for index, key in reversed(list(enumerate(values_of)))}
+        order = sorted(range(len(requests)), key=lambda index: first[values_of[index]])
+
         def fill_batch(histograms: list[Any], batch: Any) -> None:
             columns = reading.columns(batch)
-            for request, own_dimensions, own_axes, histogram in zip(
-                requests, dimensions, axes, histograms, strict=True
-            ):
-                request.fill(histogram, columns.flat(request.wanted, request.cut), own_dimensions, own_axes)
+            for index in order:
+                request = requests[index]
+                values = columns.flat(request.wanted, request.cut)
+                request.fill(histograms[index], values, dimensions[index], axes[index])
 
         def make() -> list[Any]:
             return [_histogram(own, request.storage()) for own, request in zip(axes, requests, strict=True)]
