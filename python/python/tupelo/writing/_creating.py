@@ -40,8 +40,9 @@ def recreate(
     first; 0 or None turns each off.
 
     With ``zone_maps``, the lowest and highest values of all numbers, or of the fields that these dotted paths or globs
-    select, are added to each ntuple when the file is closed: cuts and filters then read less. ``tupelo index
-    --zone-maps`` does the same later. They are supported in local files.
+    select in ntuples that have them, are added to each ntuple when the file is closed: cuts and filters then read less.
+    A `TupeloWarning` names those that no ntuple has. ``tupelo index --zone-maps`` does the same later. They are
+    supported in local files.
 
     Nothing is visible under the path until the file is closed. A file that is not closed is discarded, with a message
     on the standard error stream: use a ``with`` block or `WritableFile.close`. After an exception in the ``with`` block

@@ -367,8 +367,9 @@ class WritableFile:
         same as another type of the same structure. Projected fields cannot be filled.
 
         Raises `InvalidArgumentError` for names, types, options and data that cannot be written, for invalid
-        projections, and for names of other objects in the file; `UnsupportedError` for Arrow types without a C++
-        equivalent.
+        projections, for fields of ``zone_maps`` without numbers, and for names of other objects in the file;
+        `NotFoundError` for fields of ``zone_maps`` that the ntuple lacks; `UnsupportedError` for Arrow types without a
+        C++ equivalent.
 
         >>> import numpy as np, tupelo
         >>> with tupelo.recreate("mkrntuple.root") as file:
