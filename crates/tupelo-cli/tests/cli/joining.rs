@@ -118,6 +118,9 @@ fn fields_are_added_in_place() {
     assert!(tupelo(&["append", &muons, "--define", &format!("{long}=1+1")]).fails(2).contains("70000 bytes exceeds"));
     assert!(std::fs::read(&muons).expect("a file") == before);
     tupelo(&["copy", &all, "-o", &place.path("long.root"), "--rename", &format!("MET_pt={long}")]).fails(2);
+    // It was a field of the name "a,nMuon=b".
+    let several = tupelo(&["copy", &all, "-o", &place.path("several.root"), "--rename", "MET_pt=a,nMuon=b"]).fails(2);
+    assert!(several.contains("repeat --rename for others"), "{several}");
     assert!(!std::path::Path::new(&place.path("long.root")).exists());
     // Fields that both have are in the way only if they are chosen.
     let refused = tupelo(&["append", &muons, &all, "--as-fields"]).fails(2);

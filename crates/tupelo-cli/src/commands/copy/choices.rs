@@ -25,7 +25,7 @@ pub(super) struct Renaming {
 
 fn rename(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((_, new)) if new.contains(['=', ',']) => {
+        Some((_, new)) if new.split_once(',').is_some_and(|(_, rest)| rest.contains('=')) => {
             Err("expected one OLD=NEW; repeat --rename for others".to_owned())
         }
         Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.to_owned(), new.to_owned())),
