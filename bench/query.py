@@ -25,8 +25,8 @@ from .turns import Rows, run_program
 
 WIDE_COLUMNS, WIDE_ENTRIES = 1500, {"query-sql": 5_000_000, "query-sql-small": 1_000_000}
 """As in a file of NanoAOD. Reading one column takes some 40 ms and 10 ms."""
-SORTED_ENTRIES = {"query-zones": 50, "query-zones-large": 200}
-"""Entries of the files with a sorted column, in multiples of the events: 34 MiB and 134 MiB by default."""
+SORTED_ENTRIES = 50
+"""Entries of the file with a sorted column, in multiples of the events."""
 INSPECTED_COLUMNS = 10_000
 COLUMNS = [f"H{number}_{name}" for number in (1, 2, 3) for name in ("PX", "PY", "PZ", "ProbK", "ProbPi", "IPChi2")]
 """Columns of doubles of the simulated decays."""
@@ -156,11 +156,11 @@ def dataframe(path: Path) -> Callable[[], Any]:
     return lambda: root.bench.histograms(str(path), columns, weighted, WEIGHT, BINS, LOWEST, HIGHEST)
 
 
-def zones(rows: Queries, row: str) -> None:
+def zones(rows: Queries) -> None:
     """A cut on a sorted column that keeps a thousand entries, with zone maps and without."""
-    entries = SORTED_ENTRIES[row] * rows.options.events
-    paths = {name: DATA / f"query-sorted-{entries}-{name}.root" for name in ("plain", "zones")}
+    paths = {name: DATA / f"query-sorted-{rows.options.events}-{name}.root" for name in ("plain", "zones")}
     if not paths["zones"].exists() or rows.options.fresh:
+        entries = SORTED_ENTRIES * rows.options.events
         number = np.random.default_rng(2).normal(size=entries)
         for path in paths.values():
             with tupelo.recreate(path) as file:
@@ -173,10 +173,10 @@ def zones(rows: Queries, row: str) -> None:
         events = tupelo.open(f"{path}:Events")
         return lambda: len(events.arrays(["run", "x"], cut=f"run == {wanted}", library="np")["run"])
 
-    times, answers = rows.compare(row, {name: kept(path) for name, path in paths.items()})
-    rows.target(row, times, "zones", "plain", ZONES_FACTOR)
+    times, answers = rows.compare("query-zones", {name: kept(path) for name, path in paths.items()})
+    rows.target("query-zones", times, "zones", "plain", ZONES_FACTOR)
     if set(answers.values()) != {1000}:
-        rows.failed.append(f"{row}: different entries: {answers}")
+        rows.failed.append(f"query-zones: different entries: {answers}")
 
 
 def inspect(rows: Queries) -> None:
@@ -202,8 +202,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the rows."""
     rows = Queries("query", options)
     wide = {name: partial(sql, row=name) for name in WIDE_ENTRIES}
-    cut = {name: partial(zones, row=name) for name in SORTED_ENTRIES}
-    all_rows = wide | cut | {"query-hists": hists, "query-inspect": inspect}
+    all_rows = wide | {"query-hists": hists, "query-zones": zones, "query-inspect": inspect}
     for name, row in all_rows.items():
         if rows.wanted(name):
             row(rows)
