@@ -133,8 +133,7 @@ struct Copier<'f> {
     before: (u64, u64),
     /// The entry of the source at which the options stopped the copy.
     stopped: Option<u64>,
-    /// Those that were written to, by name.
-    /// With the fields that they have in the first file.
+    /// Those that were written to, by name, with their fields in the first file that has them.
     sets: HashMap<String, (Schema, AttributeSetWriter)>,
     warnings: Vec<String>,
     is_mixed: bool,

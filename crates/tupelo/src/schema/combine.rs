@@ -320,14 +320,14 @@ fn combined(
 
 /// Of two collections, the one whose type keeps the values of both: a set would lose those that a vector has twice.
 fn container<'f>(own: &'f Field, other: &'f Field) -> &'f Field {
-    if other.keeps_of_items() > own.keeps_of_items() { other } else { own }
+    if other.retention() > own.retention() { other } else { own }
 }
 
-/// What a collection keeps of the items that are put into it.
+/// Which items a collection keeps of those that are put into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Keeps {
+enum Retention {
     /// One of those that are equal.
-    Different,
+    Distinct,
     /// All, in no order of their own.
     All,
     AllInOrder,
@@ -408,16 +408,16 @@ impl Field {
         Some(format!("{template}<{after}{}", rest.strip_prefix(&before)?))
     }
 
-    fn keeps_of_items(&self) -> Keeps {
+    fn retention(&self) -> Retention {
         if !matches!(self.kind, Kind::Collection(_) | Kind::Map(_)) {
-            return Keeps::AllInOrder;
+            return Retention::AllInOrder;
         }
         let (template, _) = self.type_name.split_once('<').unwrap_or_default();
         let template = template.strip_prefix("std::").unwrap_or(template);
         match template.strip_prefix("unordered_").unwrap_or(template) {
-            "set" | "map" => Keeps::Different,
-            "multiset" | "multimap" => Keeps::All,
-            _ => Keeps::AllInOrder,
+            "set" | "map" => Retention::Distinct,
+            "multiset" | "multimap" => Retention::All,
+            _ => Retention::AllInOrder,
         }
     }
 
@@ -433,7 +433,7 @@ impl Field {
             child.is_some_and(|child| own.is_narrower(child))
         };
         let is_own = matches!((&self.kind, &combined.kind), (Kind::Primitive(own), Kind::Primitive(it)) if own != it);
-        let is_collection = self.keeps_of_items() < combined.keeps_of_items();
+        let is_collection = self.retention() < combined.retention();
         is_own || is_collection || self.children().iter().any(of_child)
     }
 

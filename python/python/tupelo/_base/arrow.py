@@ -105,6 +105,11 @@ def check_depth(name: str, kind: Any, most: int) -> None:
         level = [one.field(index).type for one in level for index in range(one.num_fields)]
 
 
+def has_bounds(kind: Any) -> bool:
+    """Whether zone maps have the lowest and highest value of a type of single values."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
 def combine_batches(batches: list[Any]) -> Any:
     """Concatenates `pyarrow.RecordBatch` objects with the same schema."""
     if len(batches) == 1:

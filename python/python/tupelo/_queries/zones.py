@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 from pyarrow.fs import LocalFileSystem
 
 from .. import _core
+from .._base import arrow
 from ..fields import _select
 
 _NAN_OR_CAST = re.compile(r"\bnan\b|\bcast\(", re.IGNORECASE)
@@ -28,7 +29,7 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     Arrow leaves out fragments of a dataset whose partition expression contradicts a filter: here each zone is one.
     """
     computed = {name for name, _ in piece.computed}
-    fields = [field for field in schema if field.name not in computed and _has_zones(field.type)]
+    fields = [field for field in schema if field.name not in computed and arrow.has_bounds(field.type)]
     # With bounds, Arrow takes the negation of a comparison with NaN for false, and a cast value for the value.
     if not fields or piece.schema is not None or _NAN_OR_CAST.search(str(filter)):
         yield piece
@@ -48,10 +49,6 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
         gaps = np.flatnonzero(starts[kept[1:]] != stops[kept[:-1]])
         for first, last in zip(kept[np.r_[0, gaps + 1]], kept[np.r_[gaps, -1]], strict=True):
             yield replace(piece, entry_start=int(starts[first]), entry_stop=int(stops[last]))
-
-
-def _has_zones(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
 
 
 def _kept(fields: list[Any], lowest: Any, highest: Any, filter: Any, schema: Any) -> list[int]:

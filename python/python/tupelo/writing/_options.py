@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from .. import _core
+from .._base import arrow
 from .._base.checks import check_mapping, check_text
 from .._base.messages import short_repr
 from .._base.sizes import as_count, parse_optional_bytes
@@ -120,7 +121,7 @@ def _selects_numbers(schema: Any, pattern: str, must: bool) -> bool:
 def _holds_numbers(type_: Any) -> bool:
     while pa.types.is_large_list(type_) or pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
         type_ = type_.value_type
-    return bool(pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_))
+    return arrow.has_bounds(type_)
 
 
 def _per_field(settings: object, what: str) -> dict[str, str]:

@@ -75,7 +75,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     };
     let (before, after) = (bytes(done.bytes_before), bytes(done.bytes_after));
     if done.bytes_after > done.bytes_before {
-        console.warn(&format!("{name} grew: it had little unused space, and each basket has a record of its own now"));
+        console.warn(&format!(
+            "{name} is larger now: it had little unused space, and repacking stores baskets separately"
+        ));
     }
     console.note(&format!("{name}: {before} before, {after} after: {}{older}", things(done.objects, "object")));
     Ok(())

@@ -356,11 +356,14 @@ fn rewrite(
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<Written>, Failure> {
-    let first = trees.first().ok_or_else(|| Failure::usage("no tree is selected"))?;
-    let mut options = how.baskets.options_like(&open(reading, first)?, how.compression)?;
+    let [first, rest @ ..] = trees else { return Err(Failure::usage("no tree is selected")) };
+    let first = open(reading, first)?;
+    let mut options = how.baskets.options_like(&first, how.compression)?;
     let chosen = how.decoded(trees, reading, console)?;
     let mut originals = OriginalTrees::of(&chosen.read);
-    for tree in trees {
+    originals.add(&first);
+    drop(first);
+    for tree in rest {
         let tree = open(reading, tree)?;
         options = options.with_classes_of(&tree);
         originals.add(&tree);

@@ -567,11 +567,7 @@ impl Sidecar for Chain {
     }
 
     fn classes(&self) -> Result<StreamerInfos> {
-        let mut classes = StreamerInfos::default();
-        for index in 0..self.parts().len() {
-            classes.merge(&self.source(index)?.sidecar().classes()?);
-        }
-        Ok(classes)
+        self.source(0)?.sidecar().classes()
     }
 
     fn attached(&self, part: usize) -> Result<Attached> {

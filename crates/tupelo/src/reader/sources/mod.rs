@@ -253,7 +253,7 @@ pub(crate) trait Sidecar {
         Ok(StreamerInfos::default())
     }
 
-    /// The layouts of the classes of a tree.
+    /// The layouts of the classes of a tree; of several files those of the first one.
     fn classes(&self) -> Result<StreamerInfos> {
         Ok(StreamerInfos::default())
     }
