@@ -3,6 +3,7 @@
 pub(super) mod count;
 pub(super) mod drawing;
 pub(super) mod hist;
+pub(super) mod moments;
 pub(super) mod show;
 pub(super) mod sql;
 

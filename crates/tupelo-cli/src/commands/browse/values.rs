@@ -155,7 +155,7 @@ fn draw(sample: Sample) -> (Plot, String) {
             let (bins, limits, has_end) = limits(&sample.numbers, sample.is_integer);
             let mut histogram = Histogram::new(bins, limits, has_end);
             sample.numbers.iter().for_each(|value| histogram.fill(*value));
-            (Plot::Bars(histogram.bars()), histogram.summary())
+            (Plot::Bars(histogram.bars()), histogram.summary(&sample.moments))
         }
     };
     if sample.missing > 0 {

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, UnionArray};
-use arrow_cast::cast;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
 use tupelo::schema::{Field, Kind};
 
+use super::super::super::head::moments::{Moments, Number, each_number};
 use crate::failure::Failure;
 
 /// Values of a field in some entries: numbers or texts.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pub(super) numbers: Vec<f64>,
+    /// Their mean and standard deviation.
+    pub(super) moments: Moments,
     /// Whether the numbers are integers.
     pub(super) is_integer: bool,
     /// How often there is each text.
@@ -87,7 +88,7 @@ impl Sample {
     fn add_sizes(&mut self, lists: &ArrayRef) -> Result<(), Failure> {
         self.is_integer = true;
         match lists.data_type() {
-            DataType::FixedSizeList(_, size) => self.numbers.extend((0..lists.len()).map(|_| f64::from(*size))),
+            DataType::FixedSizeList(_, size) => (0..lists.len()).for_each(|_| self.add_number(f64::from(*size).into())),
             _ => self.add_lengths(lists.as_list::<i64>().value_offsets()),
         }
         Ok(())
@@ -95,7 +96,12 @@ impl Sample {
 
     fn add_lengths(&mut self, offsets: &[i64]) {
         self.is_integer = true;
-        self.numbers.extend(offsets.windows(2).map(|pair| (pair[1] - pair[0]) as f64));
+        offsets.windows(2).for_each(|pair| self.add_number(i128::from(pair[1] - pair[0]).into()));
+    }
+
+    fn add_number(&mut self, number: Number) {
+        self.numbers.push(number.near);
+        self.moments.add(number);
     }
 
     fn add_alternatives(&mut self, alternatives: &[Field], values: &ArrayRef) {
@@ -123,8 +129,7 @@ impl Sample {
             }
             _ => {
                 self.is_integer = !values.data_type().is_floating();
-                let numbers = cast(values, &DataType::Float64).map_err(Failure::new)?;
-                self.numbers.extend(numbers.as_primitive::<Float64Type>().iter().flatten());
+                each_number(values, &mut |number| self.add_number(number)).map_err(Failure::new)?;
             }
         }
         Ok(())
