@@ -40,3 +40,20 @@ fn a_read_is_explained_without_reading() {
     assert!(lines[4].starts_with("total") && lines.len() == 5, "{table}");
     assert!(tupelo(&["explain", &file, "--fields", "Muon_pT"]).fails(1).contains("'Muon_pt'"));
 }
+
+/// Defect: explain refused wildcards.
+#[test]
+fn several_files_are_explained_together() {
+    let place = Place::new();
+    let all = place.nanoaod();
+    for (name, entries) in [("part1.root", ":200"), ("part2.root", "200:")] {
+        tupelo(&["copy", &all, &place.path(name), "--entries", entries]).ok();
+    }
+    let explain = |file: &str| tupelo(&["explain", file, "--fields", "MET_pt", "--cut", "run > 0", "--json"]).json();
+    let [first, second, both] = ["part1.root", "part2.root", "part?.root"].map(|name| explain(&place.path(name)));
+    for key in ["entries", "clusters", "pages", "stored_bytes", "unpacked_bytes", "requests", "zone_map_bytes"] {
+        let sum = first[key].as_u64().zip(second[key].as_u64()).map(|(first, second)| first + second);
+        assert_eq!(both[key].as_u64(), sum, "{key}");
+    }
+    assert_eq!(both["entries"], json!(500));
+}

@@ -23,7 +23,7 @@ fn several_files_are_listed() {
     assert!(tupelo(&["ls", &place.path("x*.root")]).fails(1).contains("no file matches"));
     let differ = tupelo(&["head", &place.path("*.root")]).fails(1);
     assert!(differ.contains("no field in common") && differ.contains("--union"), "{differ}");
-    assert!(tupelo(&["explain", &place.path("*.root")]).fails(2).contains("2 files match"));
+    assert!(tupelo(&["layout", &place.path("*.root")]).fails(2).contains("2 files match"));
     assert_eq!(tupelo(&["head", "-n1", &place.path("n*.root")]).ok(), tupelo(&["head", "-n1", &events]).ok());
     // Other files are listed after an error.
     let run = tupelo(&["ls", &place.path("none.root"), &decays]);

@@ -1,23 +1,26 @@
 //! `tupelo explain`: what a read would do.
 
 use serde_json::{Value, json};
+use tupelo::dataset::find;
 use tupelo::reader::{ExplainedColumn, Explanation};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::inputs::one;
 
 /// Show which pages a read needs, without reading them
 ///
 /// Lists pages, stored and decompressed bytes, and requests for each column, computed from the metadata. A number after
 /// ≤ is an upper bound: the pages to read then depend on the cut or on the lengths of collections. Entries that zone maps
-/// rule out, which `tupelo index --zone-maps` makes, are counted.
+/// rule out, which `tupelo index --zone-maps` makes, are counted, and the bytes of these zone maps, which are read. Of several
+/// files, the numbers are sums.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo explain events.root --fields 'Muon_*' --entries :10000
-  tupelo explain events.root --fields MET_pt --cut 'len(Muon_pt) == 2'")]
+  tupelo explain events.root --fields MET_pt --cut 'len(Muon_pt) == 2'
+  tupelo explain 'run*.root:Events' --fields MET_pt --cut 'run == 355404'")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME
+    /// The ntuple or tree, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'), whose entries are read as
+    /// one sequence
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
     #[command(flatten)]
@@ -30,18 +33,18 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: super::super::Reading,
+    sources: super::super::Sources,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&one(&args.input, args.reading.storage()?)?, None, console)?;
-    let range = args.range.of(ntuple.entries(), console);
-    let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
-    let explanation = args.condition.apply(read)?.explain()?;
+    let locations = find([&args.input], args.sources.reading.storage()?)?;
+    let table = args.sources.table(&locations, console)?;
+    let (read, _) = args.sources.read(&table, &args.fields, &args.condition, (&args.range, None), console)?;
+    let explanation = read.explain()?;
     if !args.json {
         return console.print_data(&explanation.to_string());
     }
-    let mut value = json!({ "file": ntuple.file_name(), "name": ntuple.path() });
+    let mut value = json!({ "file": table.file_name(), "name": table.path() });
     if let (Some(value), Value::Object(mut explained)) = (value.as_object_mut(), to_json(&explanation)) {
         value.append(&mut explained);
     }
@@ -53,6 +56,7 @@ pub(super) fn to_json(explanation: &Explanation) -> Value {
     json!({
         "entries": explanation.entries,
         "ruled_out": explanation.ruled_out,
+        "zone_map_bytes": explanation.zone_map_bytes,
         "clusters": explanation.clusters,
         "pages": explanation.pages(),
         "stored_bytes": explanation.stored_bytes(),
