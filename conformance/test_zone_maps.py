@@ -218,6 +218,32 @@ def test_zone_maps_made_when_writing_keep_the_same(tmp_path: Path) -> None:
     assert _sets(tmp_path, "none") == ["zone_maps"]
 
 
+def test_zones_without_nulls_are_not_read_for_them(tmp_path: Path) -> None:
+    entries = np.arange(40_000)
+    sparse = pa.array(entries, mask=(entries > 20_000) & (entries < 20_100))
+    with tupelo.recreate(tmp_path / "nulls.root") as file:
+        for name, zone_maps in ("plain", False), ("zones", True):
+            columns = {"sparse": sparse, "none": pa.nulls(40_000, pa.int32()), "other": entries / 3}
+            file.mkrntuple(name, columns, zone_maps=zone_maps, page_bytes=4096)
+    run("verify", tmp_path / "nulls.root")
+    for in_arrow, in_polars, count in [
+        (pc.field("sparse").is_null(), pl.col("sparse").is_null(), 99),
+        (pc.field("none").is_valid(), pl.col("none").is_not_null(), 0),
+        (~pc.field("none").is_null(), ~pl.col("none").is_null(), 0),
+    ]:
+        unpacked = []
+        for name in "plain", "zones":
+            ntuple = tupelo.open(f"{tmp_path}/nulls.root:{name}", metrics=True)
+            assert ntuple.metrics is not None
+            # The zone maps themselves are read once.
+            ntuple.dataset().count_rows(filter=(pc.field("sparse") < 0) & (pc.field("none") < 0))
+            before = ntuple.metrics.unpacked_bytes
+            assert ntuple.dataset().to_table(columns=["other"], filter=in_arrow).num_rows == count
+            assert ntuple.scan().filter(in_polars).select("other").collect().height == count
+            unpacked.append(ntuple.metrics.unpacked_bytes - before)
+        assert unpacked[1] < 0.3 * unpacked[0], (in_arrow, unpacked)
+
+
 def test_fields_of_zone_maps_are_checked_before_anything_is_written(tmp_path: Path) -> None:
     """Defect: an unknown one was reported when the file was complete, and had replaced another."""
     path = tmp_path / "kept.root"

@@ -27,7 +27,8 @@ pub(crate) fn schema(py: Python<'_>, schema: SchemaRef) -> PyResult<Bound<'_, Py
     PySchema::new(schema).into_pyarrow(py)
 }
 
-/// Zones of fields: start and stop, then the lowest and the highest value of each, NaN where nothing is known or a value is NaN.
+/// Zones of fields: start and stop, then of each the lowest and the highest value, NaN where nothing is known or a value is
+/// NaN, and the number of nulls.
 pub(crate) fn zones(zones: &[ZoneBounds], fields: usize) -> tupelo::Result<RecordBatch> {
     let numbers =
         |of: fn(&ZoneBounds) -> u64| Arc::new(UInt64Array::from_iter_values(zones.iter().map(of))) as ArrayRef;
@@ -42,6 +43,8 @@ pub(crate) fn zones(zones: &[ZoneBounds], fields: usize) -> tupelo::Result<Recor
     for place in 0..fields {
         columns.push((format!("lowest{place}"), bounds(place, |bounds| bounds.lowest)));
         columns.push((format!("highest{place}"), bounds(place, |bounds| bounds.highest)));
+        let nulls = UInt64Array::from_iter_values(zones.iter().map(|zone| zone.nulls(place).unwrap_or_default()));
+        columns.push((format!("nulls{place}"), Arc::new(nulls)));
     }
     Ok(RecordBatch::try_from_iter(columns)?)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, LargeListBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch,
     UInt64Array,
@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use proptest::prelude::*;
 use tupelo::ops::index::zones::{ZONE_MAPS_SET, ZoneOptions, ZonesWritten, write_zones};
 use tupelo::schema::Schema;
-use tupelo::{Expression, FileWriter, Table, WriteOptions};
+use tupelo::{Expression, FileWriter, Ntuple, Table, WriteOptions};
 
 /// Values in no order, all different.
 fn id(entry: i64) -> i64 {
@@ -247,6 +247,7 @@ fn stale_and_foreign_zone_maps_are_not_used() {
         ("lowest", Arc::new(Float64Array::from(vec![900.0, f64::NAN, 5.0]))),
         ("highest", Arc::new(Float64Array::from(vec![1000.0, 3.0, -5.0]))),
         ("has_nan", Arc::new(BooleanArray::from(vec![false, false, true]))),
+        ("nulls", Arc::new(UInt64Array::from(vec![0, 0, u64::MAX]))),
         ("digest", Arc::new(UInt64Array::from(vec![1, 2, u64::MAX]))),
         ("filter", Arc::new(filters)),
     ];
@@ -264,6 +265,42 @@ fn stale_and_foreign_zone_maps_are_not_used() {
         file.finish().expect("a file");
         assert_eq!(kept(&open(&path), "run == 1").num_rows(), 50, "{number}");
     }
+}
+
+/// Defect: a cut read the zones of all fields, and `explain` did not count them.
+#[test]
+fn a_cut_reads_the_zone_maps_of_its_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("events.root");
+    let names: Vec<String> = (0..16).map(|number| format!("x{number}")).collect();
+    let file = FileWriter::create(&path).expect("a file");
+    let of = |number: usize| (0..40_000).map(move |entry| Some(((entry * 7919 + number as i64 * 31) % 40_009) as f64));
+    let columns = names.iter().enumerate();
+    let columns = columns.map(|(number, name)| (name, Arc::new(of(number).collect::<Float64Array>()) as ArrayRef));
+    let batch = RecordBatch::try_from_iter(columns).expect("columns");
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let mut ntuple = file.ntuple("events", &schema, WriteOptions::default()).expect("an ntuple");
+    ntuple.write(&batch).expect("entries");
+    ntuple.finish().expect("an ntuple");
+    file.finish().expect("a file");
+    assert_eq!(add_zones(&path, 10).zones, 16 * 4000);
+    // No value is below zero: nothing else is read.
+    let read = |cut: &str| {
+        let ntuple = tupelo::open(path.to_str().expect("a name")).with_metrics(true).open().expect("an ntuple");
+        let pages = |table: &Ntuple| table.metrics().expect("metrics").page_bytes;
+        let before = pages(&ntuple);
+        let read = ntuple.read(["x0"]).expect("a field").with_where(&cut.parse().expect("a cut")).expect("a cut");
+        assert_eq!(read.to_batch().expect("entries").num_rows(), 0);
+        let bytes = pages(&ntuple) - before;
+        let explained = read.explain().expect("an explanation");
+        assert_eq!((explained.ruled_out, explained.pages(), explained.zone_map_bytes), (40_000, 0, bytes), "{cut}");
+        assert!(explained.to_string().contains("; zone maps rule out 40000 entries, and take "), "{explained}");
+        bytes
+    };
+    let set = open(&path).ntuple().expect("an ntuple").attribute_set(ZONE_MAPS_SET).expect("a set");
+    let all = set.read_all().explain().expect("an explanation").stored_bytes();
+    let (one, two) = (read("x3 < 0"), read("x3 < 0 and x14 < 0"));
+    assert!(one < two && one * 6 < all, "{one}, {two} of {all}");
 }
 
 /// Defect: another number of entries was ignored where there were zones.
@@ -320,6 +357,11 @@ fn verify_finds_zone_maps_that_lie() {
         (0..ranges.len()).for_each(|k| all.append_value((k == place).then_some(Some(0))));
         ("filter".to_owned(), Arc::new(all.finish()) as ArrayRef)
     };
+    let nulls = |place: usize| {
+        let all = honest["nulls"].as_primitive::<UInt64Type>().iter().flatten().enumerate();
+        let all = all.map(|(k, known)| if k == place { 0 } else { known });
+        ("nulls".to_owned(), Arc::new(UInt64Array::from_iter_values(all)) as ArrayRef)
+    };
     let lies = [
         (
             numbers("lowest", place_of("run", 50), 2.0),
@@ -328,6 +370,7 @@ fn verify_finds_zone_maps_that_lie() {
         (numbers("highest", place_of("pt", 150), 0.5), "entries 150 to 199 has the bounds"),
         (numbers("lowest", place_of("maybe", 0), 9.0), "field 'maybe': cluster 0: the zone map of entries 0 to 49 "),
         (nan(place_of("x", 100)), "says that no value is NaN, but one is"),
+        (nulls(place_of("maybe", 50)), "counts 0 nulls, but 16 of the values are null"),
         (filter(place_of("id", 0)), "has a filter without some of the values"),
         (filter(place_of("single", 0)), "has a filter, but the values are not integers"),
     ];

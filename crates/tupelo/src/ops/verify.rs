@@ -382,12 +382,13 @@ impl Check<'_> {
             match decoded {
                 Ok(values) => {
                     let range = cluster.entry_range();
-                    let zones = ntuple.zone_maps();
-                    let wrong = match ntuple.zone_filters(zones, &field.name) {
-                        Ok(filters) => {
-                            let filters = &filters[zones.places(&field.name, &range)];
-                            let zones = zones.of_field(&field.name, &range);
-                            let contradicts = |values| contradiction(zones, filters, range.start, values);
+                    let zones = ntuple.field_zones(ntuple.zone_maps(), &field.name);
+                    let known = zones.and_then(|zones| Ok((ntuple.zone_filters(&zones)?, zones)));
+                    let wrong = match known {
+                        Ok((filters, zones)) => {
+                            let filters = &filters[zones.places(&range)];
+                            let contradicts =
+                                |values| contradiction(zones.within(&range), filters, range.start, values);
                             values.first().and_then(contradicts).map(|what| (what, ErrorKind::Corrupt))
                         }
                         Err(error) => Some((error.to_string(), error.kind())),

@@ -8,7 +8,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{BooleanArray, RecordBatch, StructArray};
 
-use super::sources::zones::{self, COLUMNS, FILTER, Fresh, ZONE_MAPS_SET, ZoneBounds, Zones};
+use super::explain::explain;
+use super::sources::zones::{
+    self, FIELD, FILTER, FieldZones, Fresh, Rows, VALUES, ZONE_MAPS_SET, Zone, ZoneBounds, Zones,
+};
 use super::sources::{METADATA_SET, Ntuple};
 use crate::expression::Bloom;
 use crate::schema::{Field, Kind, Schema};
@@ -42,8 +45,13 @@ pub struct Attributes {
 impl Attributes {
     /// The columns to be read for [`of`](Self::of), with these attributes only.
     pub(crate) fn columns(attributes: &[&str]) -> Vec<String> {
-        let own = attributes.iter().map(|name| format!("{USER_DATA}.{name}"));
-        [RANGE_START, RANGE_LENGTH].map(str::to_owned).into_iter().chain(own).collect()
+        let ranges = [RANGE_START, RANGE_LENGTH].map(str::to_owned);
+        ranges.into_iter().chain(Self::data(attributes)).collect()
+    }
+
+    /// The columns of these attributes, without their ranges.
+    fn data(attributes: &[&str]) -> Vec<String> {
+        attributes.iter().map(|name| format!("{USER_DATA}.{name}")).collect()
     }
 
     /// Entries that were read from an attribute set.
@@ -213,31 +221,66 @@ impl Ntuple {
 
 /// Zone maps.
 impl Ntuple {
-    /// The zone maps that are not stale.
+    /// Which zone maps there are.
     ///
     /// # Errors
     /// Unsupported for a set of another program; limit if they need more memory than the file may take; those of reading.
     pub(crate) fn read_zones(&self) -> Result<Zones> {
+        let Some(set) = self.zone_maps_set()? else { return Ok(Zones::default()) };
+        let mut rows = Rows::of(self.schema());
+        for batch in set.read(Attributes::data(&[FIELD]))?.batches(BATCH_ROWS)? {
+            let batch = batch?;
+            let data = batch.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt());
+            let names = data.and_then(|data| data.column_by_name(FIELD)?.as_string_opt::<i64>());
+            rows.add(names.ok_or_else(zones::of_another_program)?, self.source().session().budget())?;
+        }
+        Ok(rows.finish())
+    }
+
+    /// The attribute set with zone maps, if there is one.
+    fn zone_maps_set(&self) -> Result<Option<Self>> {
         if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
-            return Ok(Zones::default());
+            return Ok(None);
         }
         let set = self.attribute_set(ZONE_MAPS_SET)?;
-        let mut fresh = Fresh::of(self.source(), self.schema())?;
-        for batch in set.read(Attributes::columns(&COLUMNS[..FILTER]))?.batches(BATCH_ROWS)? {
-            let part = Attributes::of(&set, &batch?)?;
-            fresh.add(part.ranges(), part.values())?;
-        }
-        Ok(fresh.finish())
+        if set.has_zones() { Ok(Some(set)) } else { Err(zones::of_another_program()) }
+    }
+
+    /// Whether this attribute set has the fields of zone maps. Another program may have a set with this name.
+    pub(super) fn has_zones(&self) -> bool {
+        Zone::schema().is_ok_and(|zones| self.has_user_data(&zones))
+    }
+
+    /// The zones of a field that are not stale.
+    ///
+    /// # Errors
+    /// As [`read_zones`](Self::read_zones), once: nothing is known of the field then.
+    pub(crate) fn field_zones(&self, zones: &Zones, field: &str) -> Result<Arc<FieldZones>> {
+        zones.of_field(field, &|| {
+            let own = self.schema().fields.iter().find(|own| own.name == field);
+            let (Some(field), Some(set)) = (own, self.zone_maps_set()?) else { return Ok(FieldZones::default()) };
+            let mut fresh = Fresh::of(self.source(), field)?;
+            let read = set.read(Attributes::columns(&VALUES))?;
+            let mut rows = zones.rows(&field.name).iter().cloned().flatten();
+            loop {
+                let part: Vec<u64> = rows.by_ref().take(BATCH_ROWS as usize).collect();
+                if part.is_empty() {
+                    return Ok(fresh.finish());
+                }
+                let read = Attributes::of(&set, &read.take(&part)?)?;
+                fresh.add(&part, read.ranges(), read.values())?;
+            }
+        })
     }
 
     /// The filters of the zones of a field.
     ///
     /// # Errors
-    /// As [`read_zones`](Self::read_zones).
-    pub(crate) fn zone_filters(&self, zones: &Zones, field: &str) -> Result<Arc<[Bloom]>> {
-        zones.filters(field, &|rows| {
+    /// As [`read_zones`](Self::read_zones), once: the filters then have no bits.
+    pub(crate) fn zone_filters(&self, zones: &FieldZones) -> Result<Arc<[Bloom]>> {
+        zones.filters(&|rows| {
             let set = self.attribute_set(ZONE_MAPS_SET)?;
-            let read = set.read(Attributes::columns(&COLUMNS[FILTER..]))?;
+            let read = set.read(Attributes::columns(&[FILTER]))?;
             let filters = match read.explain()?.columns.iter().any(|column| column.field.ends_with(FILTER_WORDS)) {
                 true => zones::filters(Attributes::of(&set, &read.take(rows)?)?.values())?,
                 // No zone has one.
@@ -253,10 +296,24 @@ impl Ntuple {
     /// What zone maps say of fields in a range of entries, with filters where they are wanted.
     pub(super) fn zone_bounds(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
         let zones = self.zone_maps();
-        zones.bounds(fields, entries, &|field| match with_filters {
-            // Without them, more entries are read.
-            true => self.zone_filters(zones, field).unwrap_or_default(),
-            false => Arc::default(),
+        // Where they cannot be read, more entries are read.
+        let of_field = |field: &&str| {
+            let zones = self.field_zones(zones, field).unwrap_or_default();
+            let filters = with_filters.then(|| self.zone_filters(&zones).unwrap_or_default());
+            (zones, filters.unwrap_or_default())
+        };
+        zones::bounds(&fields.iter().map(of_field).collect::<Vec<_>>(), entries)
+    }
+
+    /// Stored bytes that are read of the zone maps of fields, with filters where they are wanted: once for an open ntuple.
+    pub(super) fn stored_bytes_of_zones(&self, fields: &[&str], with_filters: bool) -> Result<u64> {
+        let Ok(Some(set)) = self.zone_maps_set() else { return Ok(0) };
+        let own = if with_filters { &[&VALUES[..], &[FILTER]].concat() } else { &VALUES[..] };
+        let (names, values) = (set.read(Attributes::data(&[FIELD]))?, set.read(Attributes::columns(own))?);
+        let zones = self.zone_maps();
+        fields.iter().try_fold(names.explain()?.stored_bytes(), |sum, field| {
+            let rows = zones.rows(field).iter().cloned().collect();
+            Ok(sum + explain(set.source(), &[], values.stored_fields(), &rows)?.stored_bytes())
         })
     }
 }

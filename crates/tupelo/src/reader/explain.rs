@@ -24,6 +24,8 @@ pub struct Explanation {
     pub entries: u64,
     /// Entries for which the cut cannot be true, according to zone maps.
     pub ruled_out: u64,
+    /// Stored bytes of the zone maps that say so, which are read once for an open file; they are not counted below.
+    pub zone_map_bytes: u64,
     /// Clusters that hold them.
     pub clusters: u64,
     /// The columns, those of the cut first, then in the order of the fields.
@@ -155,10 +157,11 @@ impl fmt::Display for Explanation {
         let plural = |count: u64, one, many| if count == 1 { one } else { many };
         let (entry_noun, cluster_noun) = (plural(entries, "entry", "entries"), plural(clusters, "cluster", "clusters"));
         write!(f, "{entries} {entry_noun} in {clusters} {cluster_noun}")?;
-        match self.ruled_out {
-            0 => writeln!(f)?,
-            count => writeln!(f, "; zone maps rule out {count} {}", plural(count, "entry", "entries"))?,
+        if self.zone_map_bytes > 0 || self.ruled_out > 0 {
+            let (count, noun) = (self.ruled_out, plural(self.ruled_out, "entry", "entries"));
+            write!(f, "; zone maps rule out {count} {noun}, and take {} KiB", kib(self.zone_map_bytes))?;
         }
+        writeln!(f)?;
         for row in &rows {
             let cell = |(k, text): (usize, &String)| {
                 let width = widths[k];

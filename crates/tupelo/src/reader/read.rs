@@ -410,7 +410,7 @@ impl Read {
     }
 
     /// What reading would do: which pages it reads of each column, how many bytes these are, and in how many requests. No
-    /// page is read for it.
+    /// page is read for it, except the zone maps of the fields of a cut.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
     /// println!("{}", ntuple.read(["Muon_*"])?.entries(0..10_000).explain()?);
@@ -424,7 +424,11 @@ impl Read {
             let (cut, others) = self.fields_in_order();
             let possible = self.possible(&self.entries);
             let explained = self.source.explain(&cut, &others, &possible)?;
-            Ok(Explanation { ruled_out: self.count() - possible.len(), ..explained })
+            let ruled_out = self.count() - possible.len();
+            let zone_map_bytes = self.bounded_cut().map_or(Ok(0), |(cut, names)| {
+                self.source.stored_zone_bytes(&names, &self.entries, cut.uses_filters())
+            })?;
+            Ok(Explanation { ruled_out, zone_map_bytes, ..explained })
         };
         explain().map_err(|e| self.context(e))
     }
@@ -525,9 +529,7 @@ impl Read {
 
     /// The entries of a range for which the cut may be true, according to zone maps.
     fn possible(&self, entries: &Range<u64>) -> EntrySet {
-        let cut = self.cut.as_ref().and_then(|cut| cut.expression());
-        let Some((cut, is_field)) = cut else { return entries.clone().into() };
-        let names: Vec<&str> = cut.fields().filter(|name| is_field(name)).collect();
+        let Some((cut, names)) = self.bounded_cut() else { return entries.clone().into() };
         let may_be_true = |zone: &ZoneBounds| {
             let known = |name: &str| zone.known(names.iter().position(|known| *known == name)?);
             !zone.is_known() || cut.may_be_true(&known)
@@ -538,6 +540,12 @@ impl Read {
             .filter(may_be_true)
             .map(|zone| zone.entries)
             .collect()
+    }
+
+    /// The expression of the cut, and the fields that it names.
+    fn bounded_cut(&self) -> Option<(&Expression, Vec<&str>)> {
+        let (cut, is_field) = self.cut.as_ref()?.expression()?;
+        Some((cut, cut.fields().filter(|name| is_field(name)).collect()))
     }
 
     /// Arguments of [`Read::batch`].

@@ -91,7 +91,7 @@ _BETWEEN = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "L
 def _as_filter(predicate: Any) -> Any:
     """A filter of Arrow that is true where the predicate is, and perhaps elsewhere; `None` for all entries.
 
-    Comparisons of columns with numbers, joined by and or or, are translated.
+    Comparisons of columns with numbers, and tests for null, joined by and or or, are translated.
     """
     with warnings.catch_warnings():
         # The format of this text may change: what is not known is not used.
@@ -115,6 +115,10 @@ def _translated(node: Any) -> Any:
         case {"Function": {"input": [value, low, high], "function": {"Boolean": {"IsBetween": {"closed": closed}}}}}:
             both = [_comparison(op, value, end) for op, end in zip(_BETWEEN[closed], (low, high), strict=True)]
             return None if any(one is None for one in both) else both[0] & both[1]
+        case {"Function": {"input": [{"Column": name}], "function": {"Boolean": "IsNull"}}}:
+            return pc.field(name).is_null()
+        case {"Function": {"input": [{"Column": name}], "function": {"Boolean": "IsNotNull"}}}:
+            return pc.field(name).is_valid()
     return None
 
 

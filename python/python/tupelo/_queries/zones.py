@@ -39,26 +39,29 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
     if len(starts) == 1:
         yield piece
         return
-    lowest, highest = np.array(ends[0::2]), np.array(ends[1::2])
+    lowest, highest, nulls = (np.array(ends[place::3]) for place in range(3))
     firsts = np.arange(0, len(starts), _GROUP)
-    groups = np.minimum.reduceat(lowest, firsts, axis=1), np.maximum.reduceat(highest, firsts, axis=1)
-    in_groups = np.isin(np.arange(len(starts)) // _GROUP, _kept(fields, *groups, filter, schema))
+    joins = (np.minimum, lowest), (np.maximum, highest), (np.add, nulls)
+    groups = [join.reduceat(values, firsts, axis=1) for join, values in joins]
+    in_groups = np.isin(np.arange(len(starts)) // _GROUP, _kept(fields, *groups, filter=filter, schema=schema))
     near = np.flatnonzero(in_groups)
-    kept = near[np.array(_kept(fields, lowest[:, near], highest[:, near], filter, schema), dtype=int)]
+    of_near = (values[:, near] for values in (lowest, highest, nulls))
+    kept = near[np.array(_kept(fields, *of_near, filter=filter, schema=schema), dtype=int)]
     if kept.size:
         gaps = np.flatnonzero(starts[kept[1:]] != stops[kept[:-1]])
         for first, last in zip(kept[np.r_[0, gaps + 1]], kept[np.r_[gaps, -1]], strict=True):
             yield replace(piece, entry_start=int(starts[first]), entry_stop=int(stops[last]))
 
 
-def _kept(fields: list[Any], lowest: Any, highest: Any, filter: Any, schema: Any) -> list[int]:
+def _kept(fields: list[Any], lowest: Any, highest: Any, nulls: Any, *, filter: Any, schema: Any) -> list[int]:
     """The numbers of the zones for which the filter may be true."""
     format, system = pads.IpcFileFormat(), LocalFileSystem()
     fragments = []
     for zone in range(lowest.shape[1]):
         known = pc.scalar(True)
-        for field, low, high in zip(fields, lowest[:, zone], highest[:, zone], strict=True):
-            for bound in _bounds(field, low, high):
+        ends = lowest[:, zone], highest[:, zone], nulls[:, zone]
+        for field, low, high, null_count in zip(fields, *ends, strict=True):
+            for bound in _bounds(field, low, high, null_count):
                 known = known & bound
         fragments.append(format.make_fragment(str(zone), filesystem=system, partition_expression=known))
     try:
@@ -68,7 +71,7 @@ def _kept(fields: list[Any], lowest: Any, highest: Any, filter: Any, schema: Any
         return list(range(len(fragments)))
 
 
-def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
+def _bounds(field: Any, low: float, high: float, null_count: int) -> Iterator[Any]:
     """Expressions that are true for all values of a zone; none where nothing is known, as with NaN."""
     if np.isnan(low) or np.isnan(high):
         return
@@ -88,4 +91,4 @@ def _bounds(field: Any, low: float, high: float) -> Iterator[Any]:
         with np.errstate(over="ignore"):
             low, high = np.nextafter(kind(low), kind(-np.inf)), np.nextafter(kind(high), kind(np.inf))
     for bound in column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type):
-        yield bound | column.is_null() if field.nullable else bound
+        yield bound | column.is_null() if null_count else bound

@@ -17,11 +17,15 @@ use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
 use crate::reader::zones::{KnownZone, Zone, digest, has_bounds, has_integers};
 use crate::schema::{Field, escaped};
-use crate::writer::{FileWriter, WriteOptions};
+use crate::writer::{AttributeSetWriter, FileWriter, WriteOptions};
 use crate::{Error, Result};
 
 /// Default number of entries of a zone.
 pub const DEFAULT_ZONE_ENTRIES: u64 = 8192;
+/// Memory of zones that are not written yet: 64 MiB.
+const MAX_PENDING_BYTES: usize = 64 << 20;
+/// A cut reads the pages with zones of its fields: those of a field of some million entries are smaller than the usual page.
+const PAGE_BYTES: u64 = 32 << 10;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,9 +97,10 @@ pub fn write_zones(
     if fields.is_empty() {
         return Ok(Some(ZonesWritten::default()));
     }
-    let mut writer = file.append(path, WriteOptions::default())?;
+    let mut writer = file.append(path, WriteOptions::default().with_page_bytes(PAGE_BYTES))?;
     let mut set = writer.attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?;
     let mut written = ZonesWritten { fields: fields.len(), zones: 0 };
+    let (mut pending, mut pending_bytes) = (Vec::new(), 0);
     let source = ntuple.source();
     for cluster in source.clusters(0..ntuple.entries()).map_err(|e| ntuple.context(e))? {
         let range = cluster.entry_range();
@@ -104,16 +109,17 @@ pub fn write_zones(
             let is_fine = |zone: &KnownZone| {
                 options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
             };
-            let zones = known.of_field(&field.name, &range);
-            let is_known = known.cover(&field.name, &range) && zones.iter().all(is_fine);
+            let zones = ntuple.field_zones(&known, &field.name).map_err(|e| ntuple.context(e))?;
+            let own = zones.within(&range);
+            let is_known = zones.cover(&range) && own.iter().all(is_fine);
             if is_known && !has_filter {
                 continue;
             }
-            let filters = match zones.is_empty() {
+            let filters = match own.is_empty() {
                 true => Arc::default(),
-                false => ntuple.zone_filters(&known, &field.name).map_err(|e| ntuple.context(e))?,
+                false => ntuple.zone_filters(&zones).map_err(|e| ntuple.context(e))?,
             };
-            let mut own = filters.get(known.places(&field.name, &range)).unwrap_or_default().iter();
+            let mut own = filters.get(zones.places(&range)).unwrap_or_default().iter();
             if is_known && own.clone().all(|filter| !filter.0.is_empty()) {
                 continue;
             }
@@ -122,16 +128,30 @@ pub fn write_zones(
             let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
-        let zones = zones(&ntuple, &missing, &range, options.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES))?;
-        let ranges: Vec<Range<u64>> = zones.iter().map(|zone| zone.entries.clone()).collect();
-        set.write(&ranges, &Zone::batch(&zones)?)?;
-        written.zones += zones.len();
+        let made = zones(&ntuple, &missing, &range, options.zone_entries.unwrap_or(DEFAULT_ZONE_ENTRIES))?;
+        written.zones += made.len();
+        pending_bytes += made.iter().map(Zone::memory).sum::<usize>();
+        pending.extend(made);
+        if pending_bytes > MAX_PENDING_BYTES {
+            write_together(&mut set, &mut pending)?;
+            pending_bytes = 0;
+        }
         if progress(range.end).is_break() {
             return Ok(None);
         }
     }
+    write_together(&mut set, &mut pending)?;
     writer.finish()?;
     Ok(Some(written))
+}
+
+/// Writes zones, those of one field together: only these are read for a cut.
+fn write_together(set: &mut AttributeSetWriter, zones: &mut Vec<Zone>) -> Result<()> {
+    zones.sort_by(|a, b| a.field.cmp(&b.field));
+    let ranges: Vec<Range<u64>> = zones.iter().map(|zone| zone.entries.clone()).collect();
+    set.write(&ranges, &Zone::batch(zones)?)?;
+    zones.clear();
+    Ok(())
 }
 
 /// The fields that get zones, and whether they get filters too.
@@ -195,11 +215,9 @@ fn zones(
             let is_filtered = *has_filter && each_integer(&items, |value| integers.push(value));
             let filter = if is_filtered { Bloom::of(integers) } else { Bloom::default() };
             let (entries, bounds, digest) = (entries.clone(), bounds(&items), *digest);
-            found.push(Zone { field, entries, bounds, digest, filter });
+            found.push(Zone { field, entries, bounds, nulls: nulls(array), digest, filter });
         }
     }
-    // So that those of one field are stored, and read, together.
-    found.sort_by(|a, b| a.field.cmp(&b.field));
     Ok(found)
 }
 
@@ -210,8 +228,9 @@ pub(in crate::ops) fn contradiction(
     start: u64,
     values: &ArrayRef,
 ) -> Option<String> {
-    zones.iter().zip(filters).find_map(|(KnownZone { entries, bounds: given, .. }, filter)| {
-        let values = items(&values.slice((entries.start - start) as usize, (entries.end - entries.start) as usize));
+    zones.iter().zip(filters).find_map(|(KnownZone { entries, bounds: given, nulls: stated, .. }, filter)| {
+        let values = values.slice((entries.start - start) as usize, (entries.end - entries.start) as usize);
+        let (values, nulls) = (items(&values), nulls(&values));
         let found = bounds(&values);
         let mut is_filtered = true;
         let is_integer = each_integer(&values, |value| is_filtered &= filter.may_contain(value));
@@ -223,6 +242,7 @@ pub(in crate::ops) fn contradiction(
                 format!("has the bounds {given}, but the values are {found}")
             }
             () if found.has_nan && !given.has_nan => "says that no value is NaN, but one is".to_owned(),
+            () if nulls != *stated => format!("counts {stated} nulls, but {nulls} of the values are null"),
             () if !is_integer && !filter.0.is_empty() => "has a filter, but the values are not integers".to_owned(),
             () if !is_filtered => "has a filter without some of the values".to_owned(),
             () => return None,
@@ -234,20 +254,34 @@ pub(in crate::ops) fn contradiction(
 
 /// The items of lists, of lists of lists too.
 fn items(array: &ArrayRef) -> ArrayRef {
-    let (values, [start, end]) = match array.data_type() {
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            let ends = [list.offsets().first(), list.offsets().last()];
-            (list.values(), ends.map(|offset| *offset.unwrap_or(&0) as usize))
-        }
+    match array.data_type() {
+        DataType::LargeList(_) | DataType::FixedSizeList(..) => items(&items_of_list(array)),
+        _ => Arc::clone(array),
+    }
+}
+
+/// The items of a list.
+fn items_of_list(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
         DataType::FixedSizeList(_, width) => {
             let list = array.as_fixed_size_list();
-            let start = list.value_offset(0) as usize;
-            (list.values(), [start, start + list.len() * *width as usize])
+            list.values().slice(list.value_offset(0) as usize, list.len() * *width as usize)
         }
-        _ => return Arc::clone(array),
-    };
-    items(&values.slice(start, end - start))
+        _ => {
+            let list = array.as_list::<i64>();
+            let [start, end] = [list.offsets().first(), list.offsets().last()].map(|at| *at.unwrap_or(&0) as usize);
+            list.values().slice(start, end - start)
+        }
+    }
+}
+
+/// The number of null values, of lists and of their items.
+fn nulls(array: &ArrayRef) -> u64 {
+    let own = array.null_count() as u64;
+    match array.data_type() {
+        DataType::LargeList(_) | DataType::FixedSizeList(..) => own + nulls(&items_of_list(array)),
+        _ => own,
+    }
 }
 
 /// The bounds of numbers.

@@ -471,6 +471,12 @@ impl EntrySource for Chain {
         self.parts_of(&entries.clone().into()).into_iter().flat_map(of_part).collect()
     }
 
+    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Result<u64> {
+        let of_part =
+            |(index, own): (usize, EntrySet)| self.source(index)?.stored_zone_bytes(fields, &own.span(), with_filters);
+        self.parts_of(&entries.clone().into()).into_iter().map(of_part).sum()
+    }
+
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation> {
         let mut whole = Explanation { entries: entries.len(), ..Explanation::default() };
         let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();

@@ -101,6 +101,12 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         vec![ZoneBounds::unknown(fields, entries)]
     }
 
+    /// Stored bytes of the zone maps of fields in a range of entries, with filters where they are wanted.
+    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Result<u64> {
+        let _ = (fields, entries, with_filters);
+        Ok(0)
+    }
+
     /// What reading entries would do: first the fields that a cut needs, then the others.
     fn explain(&self, cut: &[Field], others: &[Field], entries: &EntrySet) -> Result<Explanation>;
 
@@ -354,6 +360,13 @@ impl EntrySource for Ntuple {
             // The values that are read are others.
             true => vec![ZoneBounds::unknown(fields, entries)],
             false => self.zone_bounds(fields, entries, with_filters),
+        }
+    }
+
+    fn stored_zone_bytes(&self, fields: &[&str], _: &Range<u64>, with_filters: bool) -> Result<u64> {
+        match self.source_schema().runs_user_code() {
+            true => Ok(0),
+            false => self.stored_bytes_of_zones(fields, with_filters),
         }
     }
 

@@ -12,7 +12,7 @@ use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
 use super::super::skipped::Skipped;
-use super::zones::{ZONE_MAPS_SET, Zone, Zones};
+use super::zones::{ZONE_MAPS_SET, Zones};
 use super::{Attached, METADATA_SET, Sidecar};
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
@@ -109,7 +109,7 @@ impl Ntuple {
         })
     }
 
-    /// Its zone maps that are not stale.
+    /// Its zone maps.
     pub(crate) fn zone_maps(&self) -> &Zones {
         // Without them, all entries are read.
         self.inner.zones.get_or_init(|| self.read_zones().unwrap_or_default())
@@ -406,9 +406,8 @@ impl Sidecar for Ntuple {
         let names = self.attribute_sets().filter(|&name| metadata.is_none() || name != METADATA_SET);
         let mut sets =
             names.map(|name| Ok((name.to_owned(), self.attribute_set(name)?))).collect::<Result<Vec<_>>>()?;
-        // Zone maps are of these pages. Another program may have a set with this name.
-        let are_zones = |set: &Self| Zone::schema().is_ok_and(|zones| set.has_user_data(&zones));
-        sets.retain(|(name, set)| name != ZONE_MAPS_SET || !are_zones(set));
+        // Zone maps are of these pages.
+        sets.retain(|(name, set)| name != ZONE_MAPS_SET || !set.has_zones());
         let (streamer_infos, metadata) = (Sidecar::streamer_infos(self)?, metadata.unwrap_or_default());
         Ok(Attached { ntuple: Some(self.clone()), streamer_infos, metadata, sets, ..Attached::default() })
     }
