@@ -371,11 +371,10 @@ fn rewrite(
     let mut progress = console.progress(name, chosen.read.count(), "entries");
     let written = write_again(chosen.read, originals, writer, name, options, &mut progress.until(interrupt))?;
     let Some(written) = written else { return Ok(None) };
-    for (type_name, class_name) in &written.renamed {
-        console.warn(&format!("tree '{name}': class {type_name} is stored as {class_name}"));
-    }
     let skipped = chosen.skipped.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
-    Ok(Some((written.written, skipped.chain(written.left_out).collect())))
+    let renamed = written.renamed.iter();
+    let renamed = renamed.map(|(class, stored)| format!("tree '{name}': class {class}, which is stored as {stored}"));
+    Ok(Some((written.written, skipped.chain(written.left_out).chain(renamed).collect())))
 }
 
 /// The object that an input names. What cannot be opened is reported where it is read.
