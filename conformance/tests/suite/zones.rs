@@ -300,6 +300,8 @@ fn a_cut_reads_the_zone_maps_of_its_fields() {
     let set = open(&path).ntuple().expect("an ntuple").attribute_set(ZONE_MAPS_SET).expect("a set");
     let all = set.read_all().explain().expect("an explanation").stored_bytes();
     let (one, two) = (read("x3 < 0"), read("x3 < 0 and x14 < 0"));
+    // A comparison that would ask filters if there were some.
+    assert_eq!(read("x3 == -1"), one);
     assert!(one < two && one * 6 < all, "{one}, {two} of {all}");
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{BooleanArray, RecordBatch, StructArray};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
 
 use super::explain::explain;
+use super::read::Read;
 use super::sources::zones::{
     self, FIELD, FILTER, FieldZones, Fresh, Rows, VALUES, ZONE_MAPS_SET, Zone, ZoneBounds, Zones,
 };
@@ -230,9 +231,8 @@ impl Ntuple {
         let mut rows = Rows::of(self.schema());
         for batch in set.read(Attributes::data(&[FIELD]))?.batches(BATCH_ROWS)? {
             let batch = batch?;
-            let data = batch.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt());
-            let names = data.and_then(|data| data.column_by_name(FIELD)?.as_string_opt::<i64>());
-            rows.add(names.ok_or_else(zones::of_another_program)?, self.source().session().budget())?;
+            let names = attribute(&batch, FIELD)?.as_string_opt::<i64>().ok_or_else(zones::of_another_program)?;
+            rows.add(names, self.source().session().budget())?;
         }
         Ok(rows.finish())
     }
@@ -280,10 +280,9 @@ impl Ntuple {
     pub(crate) fn zone_filters(&self, zones: &FieldZones) -> Result<Arc<[Bloom]>> {
         zones.filters(&|rows| {
             let set = self.attribute_set(ZONE_MAPS_SET)?;
-            let read = set.read(Attributes::columns(&[FILTER]))?;
-            let filters = match read.explain()?.columns.iter().any(|column| column.field.ends_with(FILTER_WORDS)) {
-                true => zones::filters(Attributes::of(&set, &read.take(rows)?)?.values())?,
-                // No zone has one.
+            let read = set.read(Attributes::data(&[FILTER]))?;
+            let filters = match has_filters(&read)? {
+                true => zones::filters(attribute(&read.take(rows)?, FILTER)?)?,
                 false => rows.iter().map(|_| Bloom::default()).collect(),
             };
             let words: usize = filters.iter().map(|filter| filter.0.len()).sum();
@@ -308,6 +307,7 @@ impl Ntuple {
     /// Stored bytes that are read of the zone maps of fields, with filters where they are wanted: once for an open ntuple.
     pub(super) fn stored_bytes_of_zones(&self, fields: &[&str], with_filters: bool) -> Result<u64> {
         let Ok(Some(set)) = self.zone_maps_set() else { return Ok(0) };
+        let with_filters = with_filters && has_filters(&set.read(Attributes::data(&[FILTER]))?)?;
         let own = if with_filters { &[&VALUES[..], &[FILTER]].concat() } else { &VALUES[..] };
         let (names, values) = (set.read(Attributes::data(&[FIELD]))?, set.read(Attributes::columns(own))?);
         let zones = self.zone_maps();
@@ -316,6 +316,17 @@ impl Ntuple {
             Ok(sum + explain(set.source(), &[], values.stored_fields(), &rows)?.stored_bytes())
         })
     }
+}
+
+/// The values of one of the attributes that were read of zone maps.
+fn attribute<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ArrayRef> {
+    let data = batch.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt());
+    data.and_then(|data| data.column_by_name(name)).ok_or_else(zones::of_another_program)
+}
+
+/// Whether some zone has a filter with bits.
+fn has_filters(read: &Read) -> Result<bool> {
+    Ok(read.explain()?.columns.iter().any(|column| column.field.ends_with(FILTER_WORDS)))
 }
 
 /// Whether fields have the same names and shapes, however they are stored.

@@ -380,13 +380,12 @@ impl<'n> Fresh<'n> {
     }
 }
 
-/// The filters of zones that were read from their attribute set.
+/// The filters of zones, which were read from their attribute set.
 ///
 /// # Errors
 /// Unsupported for a set with other fields.
-pub(crate) fn filters(values: &RecordBatch) -> Result<Arc<[Bloom]>> {
-    let lists = values.column_by_name(FILTER).and_then(|array| array.as_list_opt::<i64>());
-    let lists = lists.ok_or_else(of_another_program)?;
+pub(crate) fn filters(lists: &ArrayRef) -> Result<Arc<[Bloom]>> {
+    let lists = lists.as_list_opt::<i64>().ok_or_else(of_another_program)?;
     let words = lists.values().as_primitive_opt::<UInt64Type>().ok_or_else(of_another_program)?.values();
     let ends = lists.value_offsets().windows(2);
     Ok(ends.map(|ends| Bloom(words.slice(ends[0] as usize, (ends[1] - ends[0]) as usize))).collect())
