@@ -12,7 +12,7 @@ use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
 use tupelo::ops::copy::{CopyOptions, copy};
 use tupelo::ops::inspect;
-use tupelo::reader::{ChainPart, Read, Skipped, Tree, TreeCache};
+use tupelo::reader::{ChainPart, ExplainedColumn, Read, Skipped, Tree, TreeCache};
 use tupelo::schema::Schema;
 
 use crate::arrow;
@@ -380,8 +380,37 @@ impl Table {
         Ok(Some(counts))
     }
 
+    /// What reading the selection would do: numbers by name, `columns` with the same for each, and `text`, a table.
+    fn explain<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyDict>> {
+        let explained = py.detach(|| self.select(request)?.explain()).or_raise(py)?;
+        let column = |column: &ExplainedColumn| {
+            let numbers = PyDict::new(py);
+            numbers.set_item("field", &column.field)?;
+            numbers.set_item("type", column.column_type)?;
+            numbers.set_item("is_cut", column.is_cut)?;
+            numbers.set_item("is_upper_bound", column.is_upper_bound)?;
+            numbers.set_item("pages", column.pages)?;
+            numbers.set_item("stored_bytes", column.stored_bytes)?;
+            numbers.set_item("unpacked_bytes", column.unpacked_bytes)?;
+            numbers.set_item("requests", column.requests)?;
+            Ok(numbers)
+        };
+        let numbers = PyDict::new(py);
+        numbers.set_item("entries", explained.entries)?;
+        numbers.set_item("ruled_out", explained.ruled_out)?;
+        numbers.set_item("zone_map_bytes", explained.zone_map_bytes)?;
+        numbers.set_item("clusters", explained.clusters)?;
+        numbers.set_item("pages", explained.pages())?;
+        numbers.set_item("stored_bytes", explained.stored_bytes())?;
+        numbers.set_item("unpacked_bytes", explained.unpacked_bytes())?;
+        numbers.set_item("requests", explained.requests)?;
+        numbers.set_item("columns", explained.columns.iter().map(column).collect::<PyResult<Vec<_>>>()?)?;
+        numbers.set_item("text", explained.to_string())?;
+        Ok(numbers)
+    }
+
     /// What zone maps say of top-level fields in ranges of the entries, as a `pyarrow.RecordBatch`: start and stop of each range,
-    /// then the lowest and the highest value of each field, NaN where nothing is known or a value is NaN.
+    /// then of each field the lowest and the highest value, NaN where nothing is known or a value is NaN, and the number of nulls.
     fn zones<'py>(&self, py: Python<'py>, request: Request, fields: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let zones = || {
             let names: Vec<&str> = fields.iter().map(String::as_str).collect();

@@ -57,6 +57,7 @@ if _typing.TYPE_CHECKING:
     from .histogram._efficiency import Efficiency
     from .histogram._graph import Graph
     from .histogram._histogram import Histogram
+    from .ntuple._explanation import ExplainedColumn, Explanation
     from .ntuple._metrics import Metrics
     from .ntuple._ntuple import AttributeSet, Ntuple, Tree
     from .ntuple._rules import ReadRule
@@ -85,6 +86,8 @@ __all__ = [
     "Efficiency",
     "Error",
     "ExistingFileError",
+    "ExplainedColumn",
+    "Explanation",
     "Field",
     "File",
     "FillContext",
@@ -151,6 +154,8 @@ _MODULE_OF = {
     "ChainPart": "reading._chain",
     "Dataset": "_queries.dataset",
     "Efficiency": "histogram._efficiency",
+    "ExplainedColumn": "ntuple._explanation",
+    "Explanation": "ntuple._explanation",
     "Field": "fields._fields",
     "File": "reading._file",
     "FillContext": "writing._filling",

@@ -10,7 +10,6 @@ from .._from_arrow.libraries import to_library
 from ..fields import _select
 from ..fields._select import Filter
 from ..histogram import _filling
-from ..ntuple._entries import DEFAULT_STEP
 from ..ntuple._ntuple import Ntuple
 from ..ntuple._options import (
     ArrayOptions,
@@ -21,6 +20,7 @@ from ..ntuple._options import (
     complete,
     takes,
 )
+from ..ntuple._requests import DEFAULT_STEP
 from ..reading._chain import Chain, ChainPart, FieldPolicy, open_chain
 from ..reading._files import Files
 

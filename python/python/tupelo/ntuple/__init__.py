@@ -1,6 +1,6 @@
 """Open ntuples and trees."""
 
-from ._entries import DEFAULT_STEP
 from ._ntuple import Ntuple, Tree
+from ._requests import DEFAULT_STEP
 
 __all__ = ["DEFAULT_STEP", "Ntuple", "Tree"]

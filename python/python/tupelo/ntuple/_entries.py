@@ -1,35 +1,25 @@
 """Reading the entries of an open ntuple or tree."""
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import numpy as np
 import pyarrow as pa
 
-from .. import _core
-from .._base import arrow
-from .._base.locations import NtupleLocation, Report
-from .._base.messages import printable, short_repr
-from .._base.progress import Progress, is_silent, steps
-from .._base.sizes import parse_bytes
+from .._base.messages import short_repr
+from .._base.progress import Progress
 from .._from_arrow.awkward import AwkwardOptions
 from .._from_arrow.libraries import to_library
 from .._queries import polars
 from .._queries.columns import ColumnReader
-from .._queries.entry_batches import EntryBatch, split_entry_numbers, with_entry_numbers
-from .._to_arrow import declarations
-from ..errors import InvalidArgumentError, NotFoundError, TupeloWarning
+from ..errors import InvalidArgumentError
 from ..fields import _select, _virtual
-from ..fields._fields import Fields
 from ..fields._select import Filter
 from ..histogram import _filling
 from ..writing._copying import copy
-from ._columns import Columns
+from ._explanation import Explanation
 from ._options import ArrayOptions, ReadOptions, SelectOptions, complete, takes
-from ._rules import ReadRule
+from ._requests import DEFAULT_STEP, Requests
 from ._stream import Stream
 
 if TYPE_CHECKING:
@@ -37,25 +27,9 @@ if TYPE_CHECKING:
 
     from .._queries.dataset import Dataset
 
-DEFAULT_STEP = "100 MiB"
-"""Size in memory of a batch of `Ntuple.iterate`."""
-_MIRROR = "ntpl+mirror:"
 
-
-class Entries(Fields):
+class Entries(Requests):
     """The entries of an open ntuple or tree: methods that read and copy them."""
-
-    _columns: Columns | None = None
-    """Additional columns, for `NtupleWithColumns`."""
-
-    def __init__(
-        self, core: "_core.Table", origin: NtupleLocation, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
-    ) -> None:
-        super().__init__(core, origin.file_path)
-        self._location = origin
-        self._rules = rules
-        self._known_warnings = len(core.warnings) if rules or is_quiet else 0
-        self._warn(stacklevel=4)
 
     # Properties.
 
@@ -293,6 +267,41 @@ class Entries(Fields):
         """All entries as a stream of Arrow batches, decoded on demand."""
         return self.stream().__arrow_c_stream__(requested_schema)
 
+    @takes(SelectOptions)
+    def explain(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        **options: "Unpack[SelectOptions]",
+    ) -> Explanation:
+        """What `arrays` would read with the same arguments: pages, bytes and requests of each column.
+
+        It is computed from metadata: no page is read, except zone maps of the fields of a cut. The entries that these
+        rule out are counted. Numbers of a column are upper bounds if the pages depend on the cut or on the lengths of
+        collections. Of several files, they are sums. ``tupelo explain`` prints the same.
+
+        Raises the errors of `arrays`.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("explain.root", compression=0) as file:
+        ...     file["Events"] = {"run": range(1000), "x": range(1000), "y": range(1000)}
+        >>> explanation = tupelo.open("explain.root:Events").explain("x", cut="run < 10")
+        >>> [(column.field, column.pages, column.unpacked_bytes) for column in explanation.columns]
+        [('run', 1, 8000), ('x', 1, 8000)]
+        >>> print(explanation)  # doctest: +NORMALIZE_WHITESPACE
+        1000 entries in 1 cluster
+        FIELD  TYPE   STEP  PAGES  STORED KiB  UNPACKED KiB  REQUESTS
+        run    Int64  cut       1         7.8           7.8         1
+        x      Int64  read     ≤1        ≤7.8          ≤7.8        ≤1
+        total               ≤2       ≤15.6         ≤15.6        ≤1
+        """
+        chosen = complete("explain", options, SelectOptions)
+        request = self._request(expressions, cut, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
+        return Explanation.of(self._core.explain(request))
+
     def scan(
         self,
         names: str | Iterable[str] | None = None,
@@ -484,142 +493,3 @@ class Entries(Fields):
             raise InvalidArgumentError(f"{error}; {hint}") from None
         if not is_expression and _select.is_glob(cut):
             raise InvalidArgumentError(f"{short_repr(cut)} is a glob, not an expression: {hint}")
-
-    def _warn(self, stacklevel: int) -> None:
-        """Issues the warnings that are new."""
-        texts = self._core.warnings
-        for text in texts[self._known_warnings :]:
-            about = printable(f"{self._location.file_path}: {self._class.lower()} '{self._core.path}': {text}")
-            warnings.warn(about, TupeloWarning, stacklevel=stacklevel)
-        self._known_warnings = len(texts)
-
-    def _warned(self, batch: Any) -> Any:
-        """What was read, after warnings of stores of a mirror that were passed over."""
-        if self._location.file_path.startswith(_MIRROR):
-            self._warn(stacklevel=5)
-        return batch
-
-    def _whole(self, request: _select.Request, progress: Progress = None) -> tuple[Any, Any]:
-        """The result of a request as one `pyarrow.RecordBatch`, and its entry numbers."""
-        if parts := [] if is_silent(progress) else list(self._batches([request], DEFAULT_STEP, progress)):
-            return arrow.combine_batches([one.batch for one in parts]), np.concatenate([one.entries for one in parts])
-        if request.cut is None:
-            return self._warned(self._core.read(request)), range(request.entry_start, request.entry_stop)
-        return split_entry_numbers(self._warned(self._core.read(with_entry_numbers(request))))
-
-    def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
-        """The result as a `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
-        if request.cut is None:
-            batch = self._warned(request.read_as_stream(self._core))
-            return request.ordered(batch), range(request.entry_start, request.entry_stop)
-        batch = self._warned(with_entry_numbers(request).read_as_stream(self._core))
-        batch, numbers = split_entry_numbers(batch)
-        return request.ordered(batch), numbers
-
-    def _pieces(self, request: _select.Request) -> list[_select.Request]:
-        """What is read of a request, in ranges of entries."""
-        return [request]
-
-    def _pieces_of_files(self, request: _select.Request) -> list[_select.Request]:
-        """The same, each within one file."""
-        return [request]
-
-    def _report(self, start: int, stop: int) -> Report:
-        """The origin of a batch."""
-        return Report(start, stop, self.file_path, self.object_path)
-
-    def _batches(
-        self, requests: list[_select.Request], step_size: SupportsIndex | str, progress: Progress = None
-    ) -> Iterator[EntryBatch]:
-        """The results in batches, each within one of the requests."""
-        size = _select.check_step_size(step_size)
-        is_cut = any(request.cut is not None for request in requests)
-
-        def begin(request: _select.Request) -> Any:
-            return self._core.batches(
-                with_entry_numbers(request) if is_cut else request,
-                batch_entries=size if isinstance(size, int) else 1,
-                batch_bytes=parse_bytes(size) if isinstance(size, str) else None,
-            )
-
-        def entry_batch(found: _core.Batch) -> EntryBatch:
-            start, stop, batch = found.entry_start, found.entry_stop, self._warned(found.data)
-            return EntryBatch(start, stop, *(split_entry_numbers(batch) if is_cut else (batch, range(start, stop))))
-
-        # Errors of the request are raised immediately.
-        first = begin(requests[0]) if requests else []
-        batches = chain(first, chain.from_iterable(map(begin, requests[1:])))
-        total = sum(request.entry_stop - request.entry_start for request in requests)
-        return map(entry_batch, steps(batches, progress, total))
-
-    # Internals.
-
-    @property
-    def _shares_memory(self) -> bool:
-        # Functions of rules may keep references to their arguments and results.
-        return bool(self._rules)
-
-    def _request(
-        self,
-        expressions: str | Iterable[str] | None,
-        cut: str | None,
-        options: Mapping[str, Any],
-        schema: Mapping[str, Any] | pa.Schema | None = None,
-    ) -> _select.Request:
-        """The request for the keywords of `ReadOptions`; the default range is all entries."""
-        request = _select.Request(aliases=_select.aliases(options.get("aliases")), cut=_select.cut(cut))
-        if self._columns is not None:
-            self._columns.offer(request, with_all=expressions is None)
-        filters: dict[str, Any] = {
-            name: options.get(name) for name in ("filter_name", "filter_typename", "filter_field")
-        }
-        is_filtered = any(one is not None for one in filters.values())
-        if schema is not None:
-            if expressions is not None or is_filtered:
-                raise InvalidArgumentError("a schema selects the fields; remove the expressions or filters")
-            request.schema = declarations.target_schema(schema)
-        elif is_filtered:
-            if expressions is not None:
-                raise InvalidArgumentError("give expressions or filters, not both")
-            wanted = self.keys(**filters)
-            if not wanted:
-                raise NotFoundError(
-                    f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields matches the filters"
-                    f"{self._hint_of_filters}"
-                )
-            request.patterns = [_select.escape_glob(name) for name in wanted]
-        elif expressions is not None:
-            request.patterns = None
-            asked = [self._path_of(text) for text in _select.string_list("expressions", expressions)]
-            for text in asked:
-                request.add(text, self._by_path)
-            patterns: list[str] | None = request.patterns
-            for pattern in patterns or []:
-                if not _select.is_glob(pattern) and pattern not in self._by_path:
-                    raise self._no_such_field(pattern)
-            request.order = self._order(asked, request)
-        start, stop = options.get("entry_start"), options.get("entry_stop")
-        request.entry_start, request.entry_stop = _select.entry_range(start, stop, self.num_entries)
-        return request
-
-    @property
-    def _hint_of_filters(self) -> str:
-        """What can be done if filters match no field."""
-        return ""
-
-    def _order(self, asked: list[str], request: _select.Request) -> list[str]:
-        """Names of the columns in the requested order; empty if a glob leaves the order open."""
-        computed = {name for name, _ in request.computed}
-        if not all(text in computed or text in self._by_path for text in asked):
-            return []
-        return list(dict.fromkeys(text if text in computed else self._top_level_name(text) for text in asked))
-
-    def _top_level_name(self, path: str) -> str:
-        """The name of the top-level field that contains a field."""
-        if "." not in path:
-            # Without making `_fields`.
-            return path
-        index = self._by_path[path]
-        while (parent := self._fields[index].parent) is not None:
-            index = parent
-        return self._fields[index].name

@@ -48,6 +48,7 @@ class Ntuple(Entries):
     scan = Entries.scan
     dataset = Entries.dataset
     hist = Entries.hist
+    explain = Entries.explain
     copy = Entries.copy
 
     @property
