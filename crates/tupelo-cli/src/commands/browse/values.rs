@@ -154,7 +154,7 @@ fn draw(sample: Sample) -> (Plot, String) {
         (false, _) => {
             let (bins, limits, has_end) = limits(&sample.numbers, sample.is_integer);
             let mut histogram = Histogram::new(bins, limits, has_end);
-            sample.numbers.iter().for_each(|value| histogram.fill(*value));
+            sample.numbers.iter().for_each(|value| histogram.fill((*value).into()));
             (Plot::Bars(histogram.bars()), histogram.summary(&sample.moments))
         }
     };

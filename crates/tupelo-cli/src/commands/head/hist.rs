@@ -88,18 +88,21 @@ impl Histogram {
         Self { low, high, scale, counts, outside: [0; 2], not_finite: 0, has_end }
     }
 
-    pub(in super::super) fn fill(&mut self, value: f64) {
-        if !value.is_finite() {
+    pub(in super::super) fn fill(&mut self, number: Number) {
+        if !number.near.is_finite() {
             self.not_finite += 1;
             return;
         }
-        let (bins, scaled) = (self.counts.len(), value * self.scale);
-        if scaled < self.low {
+        let (bins, scaled, rest) = (self.counts.len(), number.near * self.scale, number.rest * self.scale);
+        let is_below = scaled < self.low || scaled == self.low && rest < 0.0;
+        let is_at_high = scaled == self.high && rest == 0.0;
+        let is_above = scaled > self.high || scaled == self.high && rest > 0.0;
+        if is_below {
             self.outside[0] += 1;
-        } else if scaled >= self.high && !(self.has_end && scaled == self.high) {
+        } else if is_above || is_at_high && !self.has_end {
             self.outside[1] += 1;
         } else {
-            let place = (scaled - self.low) / (self.high - self.low) * bins as f64;
+            let place = (scaled - self.low + rest) / (self.high - self.low) * bins as f64;
             self.counts[(place as usize).min(bins - 1)] += 1;
         }
     }
@@ -195,7 +198,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut histogram = Histogram::new(bins, limits, has_end);
     let mut moments = Moments::default();
     each_value(&read, console, &mut |value, _| {
-        histogram.fill(value.near);
+        histogram.fill(value);
         moments.add(value);
     })?;
     let labels = Labels { title: args.what.to_string(), summary: histogram.summary(&moments), ..Labels::default() };
@@ -256,20 +259,25 @@ mod tests {
     fn values_are_counted_in_bins() {
         let (mut histogram, mut moments) = (Histogram::new(4, (0.0, 2.0), false), Moments::default());
         for value in [-0.1, 0.0, 0.49, 0.5, 1.99, 2.0, f64::NAN, f64::INFINITY] {
-            histogram.fill(value);
+            histogram.fill(value.into());
             moments.add(value.into());
         }
         assert_eq!((&histogram.counts[..], histogram.outside, histogram.not_finite), (&[2, 1, 0, 1][..], [1, 1], 2));
         assert_eq!((moments.count, histogram.edge(3)), (6, 1.5));
         let mut closed = Histogram::new(4, (0.0, 2.0), true);
-        closed.fill(2.0);
+        closed.fill(2.0.into());
         assert_eq!((closed.counts[3], closed.outside), (1, [0, 0]));
+        // Defect: integers above 2^53 were rounded first.
+        let large = 1_i128 << 60;
+        let mut exact = Histogram::new(2, (large as f64, (large + 1024) as f64), false);
+        [-1, 0, 511, 512, 1023, 1024].into_iter().for_each(|step| exact.fill((large + step).into()));
+        assert_eq!((&exact.counts[..], exact.outside), (&[2, 2][..], [1, 1]));
     }
 
     #[test]
     fn the_largest_numbers_are_counted() {
         let mut extreme = Histogram::new(2, (f64::MIN, f64::MAX), true);
-        [f64::MAX, f64::MIN, f64::MAX, f64::MIN].into_iter().for_each(|value| extreme.fill(value));
+        [f64::MAX, f64::MIN, f64::MAX, f64::MIN].into_iter().for_each(|value| extreme.fill(value.into()));
         assert_eq!((&extreme.counts[..], extreme.edge(1)), (&[2, 2][..], 0.0));
     }
 
@@ -292,14 +300,14 @@ mod tests {
                 values.iter().for_each(|value| measured.add(*value, is_integer));
                 let (bins, limits, has_end) = measured.bins(6);
                 let mut histogram = Histogram::new(bins, limits, has_end);
-                values.iter().for_each(|value| histogram.fill(*value));
+                values.iter().for_each(|value| histogram.fill((*value).into()));
                 assert_eq!(histogram.outside, [0, 0], "{values:?}");
                 let edges: Vec<f64> = (0..=bins).map(|bin| histogram.edge(bin)).collect();
                 assert!(edges.is_sorted() && edges.iter().all(|edge| edge.is_finite()), "{edges:?}");
             }
         }
         let mut partly = Histogram::new(4, (-1e308, 1e308), false);
-        [-1.7e308, 0.0, 1.7e308].into_iter().for_each(|value| partly.fill(value));
+        [-1.7e308, 0.0, 1.7e308].into_iter().for_each(|value| partly.fill(value.into()));
         assert_eq!((&partly.counts[..], partly.outside), (&[0, 0, 1, 0][..], [1, 1]));
     }
 

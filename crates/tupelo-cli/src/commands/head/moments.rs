@@ -1,20 +1,18 @@
 //! Mean and standard deviation of numbers, without rounding errors for integers that no floating-point number represents.
 
-use std::ops::RangeInclusive;
-
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, cast::AsArray};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType};
 
-/// Integers of 64 bits that may have no floating-point number of their own.
-const ROUNDED_INTEGERS: RangeInclusive<f64> = (1_u64 << 53) as f64..=u64::MAX as f64;
+/// The differences of smaller numbers do not overflow.
+const FAR: f64 = 1e300;
 
 /// A number as an unevaluated sum: the nearest floating-point number, and the rest.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Number {
     pub(in super::super) near: f64,
-    rest: f64,
+    pub(in super::super) rest: f64,
 }
 
 impl From<f64> for Number {
@@ -59,8 +57,7 @@ pub(in super::super) fn each_number(array: &ArrayRef, visit: &mut dyn FnMut(Numb
 #[derive(Debug)]
 pub(in super::super) struct Moments {
     pub(in super::super) count: u64,
-    /// The number from which distances are taken: the first one if it may be an integer that was rounded. Those of integers near
-    /// to it have no rounding errors.
+    /// The number from which distances are taken: the first one. Distances of numbers near to it have no rounding errors.
     origin: Number,
     /// The mean of the half distances.
     half_mean: f64,
@@ -80,7 +77,7 @@ impl Moments {
         if !number.near.is_finite() {
             return;
         }
-        if self.count == 0 && ROUNDED_INTEGERS.contains(&number.near.abs()) {
+        if self.count == 0 && number.near.abs() < FAR {
             self.origin = number;
         }
         self.count += 1;
@@ -123,6 +120,8 @@ mod tests {
             assert!((moments.mean() - mean).abs() <= mean.abs().max(spread) * 1e-15, "{}", moments.mean());
             assert!((moments.deviation() / spread - 1.0).abs() < 1e-6, "{mean}: {}", moments.deviation());
         }
+        let times = moments((0..1000).map(|number| Number::from(1e15 + f64::from(number % 5))));
+        assert!((times.deviation() - 2.0_f64.sqrt()).abs() < 1e-12, "{}", times.deviation());
         let extreme = moments([f64::MAX, f64::MIN, f64::MAX, f64::MIN, f64::NAN].map(Number::from));
         assert_eq!((extreme.count, extreme.mean()), (4, 0.0));
         let mixed = moments([1e18, 1.0, 2.0, 3.0].map(Number::from));
