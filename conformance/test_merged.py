@@ -139,6 +139,11 @@ def test_rounded_encodings_are_not_mixed(tmp_path: Path, summary: list[str]) -> 
 PROMOTED = {
     "number": ("std::int32_t", "std::uint32_t", [-1, 2], [2**32 - 1, 0]),
     "small": ("std::int8_t", "std::uint16_t", [-128, 127], [0, 65535]),
+    "flag": ("bool", "std::int32_t", [True, False], [-5, 7]),
+    "bit": ("bool", "std::uint8_t", [True, False], [0, 255]),
+    "letter": ("char", "std::int8_t", [65, -1], [-128, 127]),
+    "letters": ("std::vector<char>", "std::vector<std::uint16_t>", [[65], []], [[65535, 1], [7]]),
+    "flags": ("std::vector<bool>", "std::vector<std::int64_t>", [[True], [False, True]], [[-(2**40), 2], []]),
     "float": ("float", "double", [0.5, -2.0], [0.1, 1e300]),
     "list": ("std::vector<std::int32_t>", "std::vector<std::uint32_t>", [[-1], []], [[2**31, 1], [7]]),
     "lists": (

@@ -134,6 +134,12 @@ def test_the_mode_decides_about_missing_branches(tmp_path: Path) -> None:
         assert tree["x"].typename == "int64_t"
         assert tree["v"].array().tolist() == [*v.tolist(), [], [], []]
         assert tree["y"].array().tolist() == [0, 0, 0, *x.tolist()]
+    d = write_tree(tmp_path / "d.root", x=x > 1)
+    for order in ([a, d], [d, a]):
+        tupelo.merge(order, out, mode="union")
+        with uproot.open(f"{out}:t") as tree:
+            assert tree["x"].typename == "int32_t"
+            assert sorted(tree["x"].array().tolist()) == [0, 0, 0, 1, 1, 2]
 
 
 def test_copies_keep_pages(tmp_path: Path) -> None:

@@ -362,17 +362,19 @@ fn members(
 }
 
 impl Primitive {
-    /// Whether all values of another, narrower type are values of this one.
+    /// Whether all values of another, narrower type are values of this one. As in ROOT, booleans and characters are integers.
     fn holds(self, other: Self) -> bool {
-        use Primitive::{Double, Float, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+        use Primitive::{Bool, Char, Double, Float, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
         match self {
-            Int16 => matches!(other, Int8 | UInt8),
-            UInt16 => matches!(other, UInt8),
-            Int32 => matches!(other, Int8 | UInt8 | Int16 | UInt16),
-            UInt32 => matches!(other, UInt8 | UInt16),
-            Int64 => matches!(other, Int8 | UInt8 | Int16 | UInt16 | Int32 | UInt32),
-            UInt64 => matches!(other, UInt8 | UInt16 | UInt32),
-            Double => matches!(other, Float),
+            Char | UInt8 => other == Bool,
+            Int8 => matches!(other, Bool | Char),
+            Int16 => matches!(other, UInt8 | Int8) || Int8.holds(other),
+            UInt16 => matches!(other, Bool | UInt8),
+            Int32 => matches!(other, UInt16 | Int16) || Int16.holds(other),
+            UInt32 => matches!(other, UInt16) || UInt16.holds(other),
+            Int64 => matches!(other, UInt32 | Int32) || Int32.holds(other),
+            UInt64 => matches!(other, UInt32) || UInt32.holds(other),
+            Double => other == Float,
             _ => false,
         }
     }
