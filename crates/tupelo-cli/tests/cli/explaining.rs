@@ -56,4 +56,7 @@ fn several_files_are_explained_together() {
         assert_eq!(both[key].as_u64(), sum, "{key}");
     }
     assert_eq!(both["entries"], json!(500));
+    let names = ["part1.root", "part2.root"].map(|name| place.path(name));
+    let listed = tupelo(&["explain", &names[0], &names[1], "--fields", "MET_pt", "--cut", "run > 0", "--json"]).json();
+    assert_eq!(listed["columns"], both["columns"]);
 }

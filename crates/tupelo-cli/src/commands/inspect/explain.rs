@@ -19,10 +19,8 @@ use crate::failure::Failure;
   tupelo explain events.root --fields MET_pt --cut 'len(Muon_pt) == 2'
   tupelo explain 'run*.root:Events' --fields MET_pt --cut 'run == 355404'")]
 pub(crate) struct Args {
-    /// The ntuple or tree, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'), whose entries are read as
-    /// one sequence
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    #[command(flatten)]
+    files: super::super::Files,
     #[command(flatten)]
     fields: super::super::Fields,
     #[command(flatten)]
@@ -32,14 +30,13 @@ pub(crate) struct Args {
     /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    sources: super::super::Sources,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find([&args.input], args.sources.reading.storage()?)?;
-    let table = args.sources.table(&locations, console)?;
-    let (read, _) = args.sources.read(&table, &args.fields, &args.condition, (&args.range, None), console)?;
+    let sources = &args.files.sources;
+    let locations = find(&args.files.inputs, sources.reading.storage()?)?;
+    let table = sources.table(&locations, console)?;
+    let (read, _) = sources.read(&table, &args.fields, &args.condition, (&args.range, None), console)?;
     let explanation = read.explain()?;
     if !args.json {
         return console.print_data(&explanation.to_string());

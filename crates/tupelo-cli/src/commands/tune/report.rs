@@ -138,7 +138,14 @@ fn notes(found: &Found<'_>, goal: &Goal<'_>, console: &Console) {
     let link = |link: Link| format!("{}, {}/s", time(link.latency_seconds), bytes(link.bytes_per_second as u64));
     let links = if get == put { link(get) } else { format!("read {}; write {}", link(get), link(put)) };
     console.note(&match (speed.origin, speed.source.as_str()) {
-        ("assumed", source) => format!("{store}: {links}; assumed, from {source}"),
+        ("assumed", source) => {
+            let given = match (&args.latency, &args.bandwidth) {
+                (Some(_), _) => "latency given, bandwidth ",
+                (_, Some(_)) => "bandwidth given, latency ",
+                _ => "",
+            };
+            format!("{store}: {links}; {given}assumed, from {source}")
+        }
         ("measured", source) => format!("{source}: {links}; measured"),
         (origin, _) => format!("{store}: {links}; {origin}"),
     });
