@@ -157,6 +157,25 @@ def test_forged_bounds_are_no_errors(tmp_path: Path) -> None:
         assert tupelo.open(f"{path}:events").dataset().count_rows(filter=pc.field("m") == 5) in (0, 1)
 
 
+def test_forged_numbers_of_nulls_do_not_wrap(tmp_path: Path) -> None:
+    """Defect: the sum of two large numbers was zero, and entries with nulls were left out."""
+    path, values = tmp_path / "forged.root", {"m": pa.array(range(20_000), mask=np.arange(20_000) % 60 == 0)}
+    with tupelo.recreate(path, zone_maps=True) as file:
+        file.mkrntuple("events", values)
+    known = tupelo.open(f"{path}:events").attributes("zone_maps")
+    table, ranges = known.arrays(library="arrow"), known.ranges
+    place = table.schema.get_field_index("nulls")
+    forged = table.set_column(place, table.field(place), pa.array([2**63] * len(table), pa.uint64()))
+    with tupelo.recreate(path) as file:
+        file.mkrntuple("events", values)
+    with tupelo.update(path) as file:
+        file["events"].attribute_set("zone_maps", table.schema).extend(ranges, forged)
+    assert tupelo.open(f"{path}:events").dataset().count_rows(filter=pc.field("m").is_null()) == 334
+    done = subprocess.run([str(TUPELO), "verify", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "nulls, but only" in done.stdout + done.stderr
+
+
 def _sets(folder: Path, name: str, file: str = "zones.root") -> list[str]:
     return list(tupelo.open(f"{folder}/{file}:{name}").attribute_sets)
 

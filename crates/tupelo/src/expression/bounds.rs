@@ -1,5 +1,7 @@
 //! Whether an expression can be true, judged by the bounds of the fields that it names.
 
+use std::collections::BTreeSet;
+
 use super::program::Op;
 use super::syntax::{Binary, Literal, Unary};
 use super::{Bloom, Expression, table};
@@ -39,8 +41,15 @@ impl Bounds {
     }
 }
 
-/// What is known of the values of a field: their bounds, and for integers perhaps a filter.
-pub(crate) type Known<'z> = (Bounds, Option<&'z Bloom>);
+/// What is known of the values of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'z> {
+    pub(crate) bounds: Bounds,
+    /// Whether some are null.
+    pub(crate) has_nulls: bool,
+    /// Which integers they may be.
+    pub(crate) filter: Option<&'z Bloom>,
+}
 
 /// What a value of the expression may be. It may also be missing.
 #[derive(Debug, Clone, Copy)]
@@ -189,22 +198,71 @@ impl Expression {
         self.possible(known).is_none_or(|possible| possible.truth()[0])
     }
 
-    /// Whether filters may rule out entries: whether it compares for equality.
-    pub(crate) fn uses_filters(&self) -> bool {
-        self.steps.iter().any(|step| match &step.op {
-            Op::Compare { operator, .. } => matches!(operator, Binary::Equal | Binary::NotEqual),
-            Op::In { .. } => true,
-            _ => false,
-        })
+    /// The fields whose filters may rule out entries: those that it compares for equality.
+    pub(crate) fn filtered_fields(&self) -> BTreeSet<&str> {
+        self.equated_fields().unwrap_or_default()
+    }
+
+    /// The same; `None` for steps that do not fit together.
+    fn equated_fields(&self) -> Option<BTreeSet<&str>> {
+        let mut found = BTreeSet::new();
+        // For each value the field whose values, or some of them, it is.
+        let mut stack: Vec<Option<&str>> = Vec::new();
+        for step in &self.steps {
+            let made = match &step.op {
+                Op::Field(path) => Some(path.as_str()),
+                Op::Literal(_) => None,
+                Op::Unary(Unary::Plus) | Op::Slice { .. } => stack.pop()?,
+                Op::Index { .. } => {
+                    stack.pop()?;
+                    stack.pop()?
+                }
+                Op::Unary(_) | Op::Member(_) => {
+                    stack.pop()?;
+                    None
+                }
+                Op::Binary(..) => {
+                    stack.truncate(stack.len().checked_sub(2)?);
+                    None
+                }
+                Op::Compare { operator, is_chained, goes_on } => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    if *operator == Binary::Equal {
+                        found.extend(left.into_iter().chain(right));
+                    }
+                    if *is_chained {
+                        stack.pop()?;
+                    }
+                    stack.push(None);
+                    stack.extend(goes_on.then_some(right));
+                    continue;
+                }
+                Op::In { members, .. } => {
+                    found.extend(stack.split_off(stack.len().checked_sub(members.width())?).into_iter().flatten());
+                    None
+                }
+                Op::Call { function, count, .. } => {
+                    let arguments = stack.split_off(stack.len().checked_sub(*count)?);
+                    match (function.name, &arguments[..]) {
+                        ("min" | "max", [same]) => *same,
+                        _ => None,
+                    }
+                }
+            };
+            stack.push(made);
+        }
+        Some(found)
     }
 
     /// The value; `None` for steps that do not fit together.
     fn possible<'z>(&self, known: &dyn Fn(&str) -> Option<Known<'z>>) -> Option<Possible<'z>> {
         let mut stack: Vec<Possible<'z>> = Vec::new();
+        let mut before = None;
         for step in &self.steps {
+            let last = before.replace(&step.op);
             let made = match &step.op {
                 Op::Literal(literal) => Possible::of(literal),
-                Op::Field(path) => known(path).map_or(Possible::Anything, |(bounds, filter)| {
+                Op::Field(path) => known(path).map_or(Possible::Anything, |Known { bounds, filter, .. }| {
                     Possible::Number(bounds, filter.map_or(Integers::Any, Integers::Among))
                 }),
                 Op::Unary(sign) => stack.pop()?.unary(*sign),
@@ -238,7 +296,12 @@ impl Expression {
                 }
                 Op::Call { function, count, .. } => {
                     let arguments = stack.split_off(stack.len().checked_sub(*count)?);
-                    Possible::call(function, &arguments)
+                    match (function.name, last) {
+                        ("is_missing", Some(Op::Field(path))) => {
+                            Possible::Truth { yes: known(path).is_none_or(|known| known.has_nulls), no: true }
+                        }
+                        _ => Possible::call(function, &arguments),
+                    }
                 }
                 Op::Index { .. } => {
                     let (_, items) = (stack.pop()?, stack.pop()?);
@@ -261,14 +324,16 @@ mod tests {
     use super::*;
 
     fn may_be_true(text: &str) -> bool {
-        let bounds = |lowest, highest, has_nan| Some((Bounds { lowest, highest, has_nan }, None));
+        let of = |bounds, filter| Some(Known { bounds, has_nulls: true, filter });
+        let bounds = |lowest, highest, has_nan| of(Bounds { lowest, highest, has_nan }, None);
         let filter = Bloom::of([-9, 400, 1 << 40]);
         let expression: Expression = text.parse().unwrap();
         expression.may_be_true(&|name| match name {
             "x" => bounds(-2.0, 3.0, false),
             "n" => bounds(5.0, 5.0, true),
-            "none" => Some((Bounds::NONE, None)),
-            "few" => Some((Bounds::NONE.with_integer(-9).with_integer(1 << 40), Some(&filter))),
+            "none" => of(Bounds::NONE, None),
+            "whole" => of(Bounds::NONE.with(1.0), None).map(|known| Known { has_nulls: false, ..known }),
+            "few" => of(Bounds::NONE.with_integer(-9).with_integer(1 << 40), Some(&filter)),
             "single" => bounds(0.0, f64::from(0.7_f32), false),
             "large" => bounds(0.0, 16_777_216.0, false),
             _ => None,
@@ -308,6 +373,8 @@ mod tests {
             "few in [1, -2, 398]",
             "max(few) == 5 or few[2] == 401",
             "any(few == -8)",
+            "is_missing(whole)",
+            "any(is_missing(whole)) and y > 3",
         ] {
             assert!(!may_be_true(text), "{text}");
         }
@@ -336,6 +403,10 @@ mod tests {
             "where(y, x, 9) > 3",
             "y & 1 == 1",
             "is_missing(x)",
+            "is_missing(y)",
+            "not is_missing(whole)",
+            "is_missing(whole + y)",
+            "is_missing(whole[3])",
             "y == 'text'",
             "few == 400",
             "few == -9",
@@ -346,6 +417,23 @@ mod tests {
             "-few == 7",
         ] {
             assert!(may_be_true(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn filters_are_for_fields_that_are_equated() {
+        for (text, expected) in [
+            ("a == 1 and b > 3", "a"),
+            ("a in [1, 2] or not (b != 3)", "a"),
+            ("any(a[:2] == 5) and 3 == max(b)", "a,b"),
+            ("(a, b) in [(1, 2), (3, 4)]", "a,b"),
+            ("1 < c == a", "a,c"),
+            ("a // 1000 == 3 or -b == 4 or a + 1 == b[0]", "b"),
+            ("a != 4", ""),
+        ] {
+            let expression: Expression = text.parse().unwrap();
+            let found: Vec<&str> = expression.filtered_fields().into_iter().collect();
+            assert_eq!(found.join(","), expected, "{text}");
         }
     }
 

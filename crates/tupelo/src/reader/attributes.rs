@@ -1,12 +1,12 @@
 //! Attribute sets: attributes of ranges of entries (format specification, "Linked Attribute Sets").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray, UInt64Array};
 
 use super::explain::explain;
 use super::read::Read;
@@ -35,6 +35,8 @@ pub(crate) const USER_DATA: &str = "_userData";
 const FILTER_WORDS: &str = ".filter._0";
 /// Zones that are read together.
 const BATCH_ROWS: u64 = 1 << 16;
+/// Bytes of zones that are all read with one request, whatever their fields, once decompressed: 1 MiB.
+const MAX_SMALL_BYTES: u64 = 1 << 20;
 
 /// Entries of an attribute set: ranges of entries of the ntuple, and their attributes.
 #[derive(Debug, Clone)]
@@ -129,6 +131,13 @@ impl Attributes {
         let mut left = self.filter(|range| !moved(range).is_empty())?;
         left.ranges.iter_mut().for_each(|range| *range = moved(range));
         Ok(left)
+    }
+
+    /// Some of the entries with these ranges and values, by their places.
+    fn taken(ranges: &[Range<u64>], values: &RecordBatch, places: &[u64]) -> Result<Self> {
+        let ranges = places.iter().filter_map(|&place| ranges.get(place as usize).cloned()).collect();
+        let values = arrow_select::take::take_record_batch(values, &UInt64Array::from(places.to_vec()))?;
+        Ok(Self { ranges, values })
     }
 
     /// The key-value pairs of a set whose only columns are `key` and `value`.
@@ -227,23 +236,33 @@ impl Ntuple {
     /// # Errors
     /// Unsupported for a set of another program; limit if they need more memory than the file may take; those of reading.
     pub(crate) fn read_zones(&self) -> Result<Zones> {
-        let Some(set) = self.zone_maps_set()? else { return Ok(Zones::default()) };
-        let mut rows = Rows::of(self.schema());
-        for batch in set.read(Attributes::data(&[FIELD]))?.batches(BATCH_ROWS)? {
-            let batch = batch?;
-            let names = attribute(&batch, FIELD)?.as_string_opt::<i64>().ok_or_else(zones::of_another_program)?;
-            rows.add(names, self.source().session().budget())?;
+        let Some(set) = self.zones_set()? else { return Ok(Zones::default()) };
+        let (all, mut rows) = (all_zones(&set)?, Rows::of(self.schema()));
+        let is_small = all.explain()?.unpacked_bytes() <= MAX_SMALL_BYTES;
+        let mut values = None;
+        if is_small {
+            let batch = all.to_batch()?;
+            rows.add(attribute(&batch, FIELD)?, self.source().session().budget())?;
+            let Attributes { ranges, values: read } = Attributes::of(&set, &batch)?;
+            values = Some((ranges, read));
+        } else {
+            for batch in set.read(Attributes::data(&[FIELD]))?.batches(BATCH_ROWS)? {
+                rows.add(attribute(&batch?, FIELD)?, self.source().session().budget())?;
+            }
         }
-        Ok(rows.finish())
+        Ok(rows.finish(values))
     }
 
     /// The attribute set with zone maps, if there is one.
-    fn zone_maps_set(&self) -> Result<Option<Self>> {
+    fn zones_set(&self) -> Result<Option<Self>> {
         if !self.attribute_sets().any(|set| set == ZONE_MAPS_SET) {
             return Ok(None);
         }
-        let set = self.attribute_set(ZONE_MAPS_SET)?;
-        if set.has_zones() { Ok(Some(set)) } else { Err(zones::of_another_program()) }
+        let open = || {
+            let set = self.attribute_set(ZONE_MAPS_SET)?;
+            if set.has_zones() { Ok(set) } else { Err(self.context(zones::of_another_program())) }
+        };
+        self.zone_maps_set(open).map(Some)
     }
 
     /// Whether this attribute set has the fields of zone maps. Another program may have a set with this name.
@@ -258,7 +277,7 @@ impl Ntuple {
     pub(crate) fn field_zones(&self, zones: &Zones, field: &str) -> Result<Arc<FieldZones>> {
         zones.of_field(field, &|| {
             let own = self.schema().fields.iter().find(|own| own.name == field);
-            let (Some(field), Some(set)) = (own, self.zone_maps_set()?) else { return Ok(FieldZones::default()) };
+            let (Some(field), Some(set)) = (own, self.zones_set()?) else { return Ok(FieldZones::default()) };
             let mut fresh = Fresh::of(self.source(), field)?;
             let read = set.read(Attributes::columns(&VALUES))?;
             let mut rows = zones.rows(&field.name).iter().cloned().flatten();
@@ -267,8 +286,11 @@ impl Ntuple {
                 if part.is_empty() {
                     return Ok(fresh.finish());
                 }
-                let read = Attributes::of(&set, &read.take(&part)?)?;
-                fresh.add(&part, read.ranges(), read.values())?;
+                let values = match &zones.values {
+                    Some((ranges, values)) => Attributes::taken(ranges, values, &part)?,
+                    None => Attributes::of(&set, &read.take(&part)?)?,
+                };
+                fresh.add(&part, values.ranges(), values.values())?;
             }
         })
     }
@@ -279,43 +301,71 @@ impl Ntuple {
     /// As [`read_zones`](Self::read_zones), once: the filters then have no bits.
     pub(crate) fn zone_filters(&self, zones: &FieldZones) -> Result<Arc<[Bloom]>> {
         zones.filters(&|rows| {
-            let set = self.attribute_set(ZONE_MAPS_SET)?;
+            let none = || rows.iter().map(|_| Bloom::default()).collect();
+            let Some(set) = self.zones_set()? else { return Ok((none(), None)) };
             let read = set.read(Attributes::data(&[FILTER]))?;
-            let filters = match has_filters(&read)? {
-                true => zones::filters(attribute(&read.take(rows)?, FILTER)?)?,
-                false => rows.iter().map(|_| Bloom::default()).collect(),
-            };
-            let words: usize = filters.iter().map(|filter| filter.0.len()).sum();
-            let bytes = words * size_of::<u64>() + filters.len() * size_of::<Bloom>();
-            let memory = self.source().session().budget().reserve(bytes as u64, "the filters of zone maps")?;
-            Ok((filters, Some(memory)))
+            if !has_filters(&read)? {
+                return Ok((none(), None));
+            }
+            // At most: the words of other fields may be in the same pages.
+            let entries = rows.iter().map(|&row| row..row + 1).collect();
+            let words = explain(set.source(), &[], read.stored_fields(), &entries)?.unpacked_bytes();
+            let bytes = words + (rows.len() * size_of::<Bloom>()) as u64;
+            let memory = self.source().session().budget().reserve(bytes, "the filters of zone maps")?;
+            Ok((zones::filters(attribute(&read.take(rows)?, FILTER)?)?, Some(memory)))
         })
     }
 
-    /// What zone maps say of fields in a range of entries, with filters where they are wanted.
-    pub(super) fn zone_bounds(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
+    /// What zone maps say of fields in a range of entries, with filters of the `filtered` ones.
+    pub(super) fn zone_bounds(
+        &self,
+        fields: &[&str],
+        entries: &Range<u64>,
+        filtered: &BTreeSet<&str>,
+    ) -> Vec<ZoneBounds> {
         let zones = self.zone_maps();
         // Where they cannot be read, more entries are read.
         let of_field = |field: &&str| {
-            let zones = self.field_zones(zones, field).unwrap_or_default();
-            let filters = with_filters.then(|| self.zone_filters(&zones).unwrap_or_default());
-            (zones, filters.unwrap_or_default())
+            let own = self.field_zones(zones, field).unwrap_or_default();
+            let wants_filters = filtered.contains(field);
+            let filters = wants_filters.then(|| self.zone_filters(&own).unwrap_or_default());
+            (own, filters.unwrap_or_default())
         };
         zones::bounds(&fields.iter().map(of_field).collect::<Vec<_>>(), entries)
     }
 
-    /// Stored bytes that are read of the zone maps of fields, with filters where they are wanted: once for an open ntuple.
-    pub(super) fn stored_bytes_of_zones(&self, fields: &[&str], with_filters: bool) -> Result<u64> {
-        let Ok(Some(set)) = self.zone_maps_set() else { return Ok(0) };
-        let with_filters = with_filters && has_filters(&set.read(Attributes::data(&[FILTER]))?)?;
-        let own = if with_filters { &[&VALUES[..], &[FILTER]].concat() } else { &VALUES[..] };
-        let (names, values) = (set.read(Attributes::data(&[FIELD]))?, set.read(Attributes::columns(own))?);
+    /// Stored bytes that are read of the zone maps of fields, with filters of the `filtered` ones: once for an open ntuple.
+    pub(super) fn stored_bytes_of_zones(&self, fields: &[&str], filtered: &BTreeSet<&str>) -> Result<u64> {
         let zones = self.zone_maps();
-        fields.iter().try_fold(names.explain()?.stored_bytes(), |sum, field| {
+        let Ok(Some(set)) = self.zones_set() else { return Ok(0) };
+        let filters = set.read(Attributes::data(&[FILTER]))?;
+        let (first, values) = match zones.values {
+            Some(_) => (all_zones(&set)?, None),
+            None => (set.read(Attributes::data(&[FIELD]))?, Some(set.read(Attributes::columns(&VALUES))?)),
+        };
+        let mut bytes = first.explain()?.stored_bytes();
+        let has_filters = has_filters(&filters)?;
+        for field in fields {
             let rows = zones.rows(field).iter().cloned().collect();
-            Ok(sum + explain(set.source(), &[], values.stored_fields(), &rows)?.stored_bytes())
-        })
+            let stored = |read: &Read| explain(set.source(), &[], read.stored_fields(), &rows);
+            if let Some(values) = &values {
+                bytes += stored(values)?.stored_bytes();
+            }
+            if has_filters && filtered.contains(field) {
+                let own = self.zone_filters(&*self.field_zones(zones, field)?)?;
+                let has_words = own.iter().any(|filter| !filter.0.is_empty());
+                let columns = stored(&filters)?.columns;
+                let read = columns.iter().filter(|column| has_words || !column.field.ends_with(FILTER_WORDS));
+                bytes += read.map(|column| column.stored_bytes).sum::<u64>();
+            }
+        }
+        Ok(bytes)
     }
+}
+
+/// All zones of an attribute set, without filters.
+fn all_zones(set: &Ntuple) -> Result<Read> {
+    set.read(Attributes::columns(&[&[FIELD], &VALUES[..]].concat()))
 }
 
 /// The values of one of the attributes that were read of zone maps.

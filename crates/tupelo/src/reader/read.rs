@@ -4,7 +4,7 @@ mod edit;
 mod expressions;
 mod left_out;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
@@ -425,9 +425,10 @@ impl Read {
             let possible = self.possible(&self.entries);
             let explained = self.source.explain(&cut, &others, &possible)?;
             let ruled_out = self.count() - possible.len();
-            let zone_map_bytes = self.bounded_cut().map_or(Ok(0), |(cut, names)| {
-                self.source.stored_zone_bytes(&names, &self.entries, cut.uses_filters())
-            })?;
+            let zone_map_bytes = self.bounded_cut().map_or(0, |(cut, names)| {
+                // Those that cannot be read are not used.
+                self.source.stored_zone_bytes(&names, &self.entries, &cut.filtered_fields()).unwrap_or_default()
+            });
             Ok(Explanation { ruled_out, zone_map_bytes, ..explained })
         };
         explain().map_err(|e| self.context(e))
@@ -524,7 +525,7 @@ impl Read {
     /// # Ok::<(), tupelo::Error>(())
     /// ```
     pub fn zones(&self, fields: &[&str]) -> Vec<ZoneBounds> {
-        self.source.zones(fields, &self.entries, false)
+        self.source.zones(fields, &self.entries, &BTreeSet::new())
     }
 
     /// The entries of a range for which the cut may be true, according to zone maps.
@@ -535,7 +536,7 @@ impl Read {
             !zone.is_known() || cut.may_be_true(&known)
         };
         self.source
-            .zones(&names, entries, cut.uses_filters())
+            .zones(&names, entries, &cut.filtered_fields())
             .into_iter()
             .filter(may_be_true)
             .map(|zone| zone.entries)

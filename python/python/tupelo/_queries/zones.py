@@ -20,7 +20,9 @@ _NAN_OR_CAST = re.compile(r"\bnan\b|\bcast\(", re.IGNORECASE)
 _FAR = 1e30
 """Beyond all integers."""
 _GROUP = 64
-"""So many zones are judged together first."""
+"""At least so many zones are judged together first."""
+_MAX_JUDGED = 4096
+"""Of more zones, judging each takes longer than reading."""
 
 
 def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, schema: Any) -> Iterator[_select.Request]:
@@ -40,13 +42,16 @@ def possible_pieces(core: "_core.Table", piece: _select.Request, filter: Any, sc
         yield piece
         return
     lowest, highest, nulls = (np.array(ends[place::3]) for place in range(3))
-    firsts = np.arange(0, len(starts), _GROUP)
-    joins = (np.minimum, lowest), (np.maximum, highest), (np.add, nulls)
+    group = max(_GROUP, -(-len(starts) // _MAX_JUDGED))
+    firsts = np.arange(0, len(starts), group)
+    joins = (np.minimum, lowest), (np.maximum, highest), (np.maximum, nulls)
     groups = [join.reduceat(values, firsts, axis=1) for join, values in joins]
-    in_groups = np.isin(np.arange(len(starts)) // _GROUP, _kept(fields, *groups, filter=filter, schema=schema))
+    in_groups = np.isin(np.arange(len(starts)) // group, _kept(fields, *groups, filter=filter, schema=schema))
     near = np.flatnonzero(in_groups)
-    of_near = (values[:, near] for values in (lowest, highest, nulls))
-    kept = near[np.array(_kept(fields, *of_near, filter=filter, schema=schema), dtype=int)]
+    kept = near
+    if len(near) <= _MAX_JUDGED:
+        of_near = (values[:, near] for values in (lowest, highest, nulls))
+        kept = near[np.array(_kept(fields, *of_near, filter=filter, schema=schema), dtype=int)]
     if kept.size:
         gaps = np.flatnonzero(starts[kept[1:]] != stops[kept[:-1]])
         for first, last in zip(kept[np.r_[0, gaps + 1]], kept[np.r_[gaps, -1]], strict=True):

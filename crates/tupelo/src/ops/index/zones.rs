@@ -92,7 +92,7 @@ pub fn write_zones(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<ZonesWritten>> {
     let ntuple = file.updated()?.0.ntuple(Some(path))?;
-    let known = ntuple.read_zones().map_err(|e| ntuple.context(e))?;
+    let known = ntuple.read_zones()?;
     let fields = chosen(&ntuple, options)?;
     if fields.is_empty() {
         return Ok(Some(ZonesWritten::default()));
@@ -109,7 +109,7 @@ pub fn write_zones(
             let is_fine = |zone: &KnownZone| {
                 options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
             };
-            let zones = ntuple.field_zones(&known, &field.name).map_err(|e| ntuple.context(e))?;
+            let zones = ntuple.field_zones(&known, &field.name)?;
             let own = zones.within(&range);
             let is_known = zones.cover(&range) && own.iter().all(is_fine);
             if is_known && !has_filter {
@@ -117,7 +117,7 @@ pub fn write_zones(
             }
             let filters = match own.is_empty() {
                 true => Arc::default(),
-                false => ntuple.zone_filters(&zones).map_err(|e| ntuple.context(e))?,
+                false => ntuple.zone_filters(&zones)?,
             };
             let mut own = filters.get(zones.places(&range)).unwrap_or_default().iter();
             if is_known && own.clone().all(|filter| !filter.0.is_empty()) {
@@ -171,7 +171,12 @@ fn chosen(ntuple: &Ntuple, options: &ZoneOptions) -> Result<Vec<(Field, bool)>> 
 fn matching(ntuple: &Ntuple, patterns: &[String], suits: fn(&DataType) -> bool, what: &str) -> Result<Vec<Field>> {
     for pattern in patterns {
         if top_level(ntuple, &[pattern], suits)?.is_empty() {
-            return Err(ntuple.context(Error::invalid_argument(format!("'{pattern}' is not {what}"))));
+            let is_below = pattern.contains('.') && !ntuple.schema().fields.iter().any(|field| field.name == *pattern);
+            let told = match is_below {
+                true => format!("'{pattern}' is a subfield: only fields of the top level have zone maps"),
+                false => format!("'{pattern}' is not {what}"),
+            };
+            return Err(ntuple.context(Error::invalid_argument(told)));
         }
     }
     if patterns.is_empty() { Ok(Vec::new()) } else { top_level(ntuple, patterns, suits) }
@@ -231,6 +236,7 @@ pub(in crate::ops) fn contradiction(
     zones.iter().zip(filters).find_map(|(KnownZone { entries, bounds: given, nulls: stated, .. }, filter)| {
         let values = values.slice((entries.start - start) as usize, (entries.end - entries.start) as usize);
         let (values, nulls) = (items(&values), nulls(&values));
+        let told = |what: &str| format!("the zone map of entries {} to {} {what}", entries.start, entries.end - 1);
         let found = bounds(&values);
         let mut is_filtered = true;
         let is_integer = each_integer(&values, |value| is_filtered &= filter.may_contain(value));
@@ -242,13 +248,15 @@ pub(in crate::ops) fn contradiction(
                 format!("has the bounds {given}, but the values are {found}")
             }
             () if found.has_nan && !given.has_nan => "says that no value is NaN, but one is".to_owned(),
-            () if nulls != *stated => format!("counts {stated} nulls, but {nulls} of the values are null"),
+            () if nulls > *stated => format!("counts {stated} nulls, but {nulls} of the values are null"),
             () if !is_integer && !filter.0.is_empty() => "has a filter, but the values are not integers".to_owned(),
             () if !is_filtered => "has a filter without some of the values".to_owned(),
+            () if nulls < *stated => {
+                return Some(told(&format!("counts {stated} nulls, but only {nulls} of the values are null")));
+            }
             () => return None,
         };
-        let (first, last) = (entries.start, entries.end - 1);
-        Some(format!("the zone map of entries {first} to {last} {what}; cuts that use it leave out entries"))
+        Some(told(&what) + "; cuts that use it leave out entries")
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod open_parts;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, iter};
@@ -457,12 +457,12 @@ impl EntrySource for Chain {
         Ok(found.map(|entry| entry + start).or(Some(end).filter(|&end| end < limit)))
     }
 
-    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, filtered: &BTreeSet<&str>) -> Vec<ZoneBounds> {
         let of_part = |(index, own): (usize, EntrySet)| {
             let start = self.parts().get(index).map_or(0, |part| part.entries.start);
             // A file that cannot be opened is an error where its entries are read.
             let mut zones = match self.source(index) {
-                Ok(source) => source.zones(fields, &own.span(), with_filters),
+                Ok(source) => source.zones(fields, &own.span(), filtered),
                 Err(_) => vec![ZoneBounds::unknown(fields, &own.span())],
             };
             zones.iter_mut().for_each(|zone| zone.entries = zone.entries.start + start..zone.entries.end + start);
@@ -471,9 +471,9 @@ impl EntrySource for Chain {
         self.parts_of(&entries.clone().into()).into_iter().flat_map(of_part).collect()
     }
 
-    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Result<u64> {
+    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, filtered: &BTreeSet<&str>) -> Result<u64> {
         let of_part =
-            |(index, own): (usize, EntrySet)| self.source(index)?.stored_zone_bytes(fields, &own.span(), with_filters);
+            |(index, own): (usize, EntrySet)| self.source(index)?.stored_zone_bytes(fields, &own.span(), filtered);
         self.parts_of(&entries.clone().into()).into_iter().map(of_part).sum()
     }
 

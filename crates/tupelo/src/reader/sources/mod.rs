@@ -11,7 +11,7 @@ mod sealed;
 mod tree;
 pub(crate) mod zones;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, iter};
@@ -95,15 +95,15 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>>;
 
-    /// What zone maps say of fields in a range of entries, with filters where they are wanted.
-    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
-        let _ = with_filters;
+    /// What zone maps say of fields in a range of entries, with filters of the `filtered` ones.
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, filtered: &BTreeSet<&str>) -> Vec<ZoneBounds> {
+        let _ = filtered;
         vec![ZoneBounds::unknown(fields, entries)]
     }
 
-    /// Stored bytes of the zone maps of fields in a range of entries, with filters where they are wanted.
-    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Result<u64> {
-        let _ = (fields, entries, with_filters);
+    /// Stored bytes of the zone maps of fields in a range of entries, with filters of the `filtered` ones.
+    fn stored_zone_bytes(&self, fields: &[&str], entries: &Range<u64>, filtered: &BTreeSet<&str>) -> Result<u64> {
+        let _ = (fields, entries, filtered);
         Ok(0)
     }
 
@@ -355,18 +355,18 @@ impl EntrySource for Ntuple {
         })
     }
 
-    fn zones(&self, fields: &[&str], entries: &Range<u64>, with_filters: bool) -> Vec<ZoneBounds> {
+    fn zones(&self, fields: &[&str], entries: &Range<u64>, filtered: &BTreeSet<&str>) -> Vec<ZoneBounds> {
         match self.source_schema().runs_user_code() {
             // The values that are read are others.
             true => vec![ZoneBounds::unknown(fields, entries)],
-            false => self.zone_bounds(fields, entries, with_filters),
+            false => self.zone_bounds(fields, entries, filtered),
         }
     }
 
-    fn stored_zone_bytes(&self, fields: &[&str], _: &Range<u64>, with_filters: bool) -> Result<u64> {
+    fn stored_zone_bytes(&self, fields: &[&str], _: &Range<u64>, filtered: &BTreeSet<&str>) -> Result<u64> {
         match self.source_schema().runs_user_code() {
             true => Ok(0),
-            false => self.stored_bytes_of_zones(fields, with_filters),
+            false => self.stored_bytes_of_zones(fields, filtered),
         }
     }
 

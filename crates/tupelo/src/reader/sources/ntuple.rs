@@ -53,6 +53,8 @@ struct Inner {
     next: Option<Next>,
     /// Its zone maps, read when a cut needs them.
     zones: OnceLock<Zones>,
+    /// Their attribute set.
+    zones_set: OnceLock<Ntuple>,
 }
 
 /// The same ntuple in the next store of a mirror.
@@ -104,9 +106,23 @@ impl Ntuple {
                 skipped: Vec::new(),
                 next: None,
                 zones: OnceLock::new(),
+                zones_set: OnceLock::new(),
             }),
             schema,
         })
+    }
+
+    /// The attribute set with its zone maps, which stays open; `open` opens it.
+    pub(in crate::reader) fn zone_maps_set(&self, open: impl FnOnce() -> Result<Self>) -> Result<Self> {
+        if let Some(set) = self.inner.zones_set.get() {
+            return Ok(set.clone());
+        }
+        let set = open()?;
+        // An ntuple of a mirror belongs to its attribute sets, and would not be dropped.
+        if self.inner.next.is_none() {
+            let _ = self.inner.zones_set.set(set.clone());
+        }
+        Ok(set)
     }
 
     /// Its zone maps.

@@ -117,7 +117,8 @@ impl ZoneBounds {
     }
 
     pub(crate) fn known(&self, place: usize) -> Option<Known<'_>> {
-        self.values(place).map(|known| (known.bounds, known.filter.as_ref()))
+        let KnownValues { bounds, nulls, filter } = self.values(place)?;
+        Some(Known { bounds: *bounds, has_nulls: *nulls > 0, filter: filter.as_ref() })
     }
 
     fn values(&self, place: usize) -> Option<&KnownValues> {
@@ -138,6 +139,8 @@ impl ZoneBounds {
 /// The zone maps of an ntuple. The zones of a field are read when they are needed.
 #[derive(Debug, Default)]
 pub(crate) struct Zones {
+    /// All of its entries, if they are few: ranges and values.
+    pub(crate) values: Option<(Vec<Range<u64>>, RecordBatch)>,
     /// The entries of the attribute set with zones of each field.
     rows: HashMap<String, Vec<Range<u64>>>,
     fields: Mutex<HashMap<String, Arc<FieldZones>>>,
@@ -161,8 +164,9 @@ impl<'n> Rows<'n> {
     /// Adds the next entries of the attribute set, by the names of their fields.
     ///
     /// # Errors
-    /// Limit if they need more memory than the file may take.
-    pub(crate) fn add(&mut self, names: &LargeStringArray, budget: &MemoryBudget) -> Result<()> {
+    /// Unsupported for a set with other fields; limit if they need more memory than the file may take.
+    pub(crate) fn add(&mut self, names: &dyn Array, budget: &MemoryBudget) -> Result<()> {
+        let names = names.as_string_opt::<i64>().ok_or_else(of_another_program)?;
         let (mut place, mut runs) = (0, 0);
         while place < names.len() {
             let name = names.value(place);
@@ -181,10 +185,11 @@ impl<'n> Rows<'n> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Zones {
+    /// What is known, with all entries of the attribute set if they are few.
+    pub(crate) fn finish(self, values: Option<(Vec<Range<u64>>, RecordBatch)>) -> Zones {
         let known = self.by_field.into_iter().filter(|(_, rows)| !rows.is_empty());
         let rows = known.map(|(name, rows)| (name.to_owned(), rows)).collect();
-        Zones { rows, fields: Mutex::default(), _memory: self.memory }
+        Zones { values, rows, fields: Mutex::default(), _memory: self.memory }
     }
 }
 
