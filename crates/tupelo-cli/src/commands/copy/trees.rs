@@ -373,7 +373,7 @@ fn rewrite(
     let Some(written) = written else { return Ok(None) };
     let skipped = chosen.skipped.iter().map(|it| format!("branch '{}': {}", it.name, it.reason));
     let renamed = written.renamed.iter();
-    let renamed = renamed.map(|(class, stored)| format!("tree '{name}': class {class}, which is stored as {stored}"));
+    let renamed = renamed.map(|(class, stored)| format!("class {class}, which is stored as {stored}"));
     Ok(Some((written.written, skipped.chain(written.left_out).chain(renamed).collect())))
 }
 
