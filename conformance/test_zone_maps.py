@@ -176,6 +176,15 @@ def test_forged_numbers_of_nulls_do_not_wrap(tmp_path: Path) -> None:
     assert "nulls, but only" in done.stdout + done.stderr
 
 
+def test_verify_reads_the_zone_maps_of_many_fields(tmp_path: Path) -> None:
+    """Defect: it opened them again for each field, and gave up when it had read many times the size of the file."""
+    path = tmp_path / "wide.root"
+    with tupelo.recreate(path) as file:
+        file["events"] = {f"x{number}": np.arange(2000) + number for number in range(3000)}
+    run("index", "--zone-maps", f"{path}:events", "--zone-entries", "10")
+    run("verify", path)
+
+
 def _sets(folder: Path, name: str, file: str = "zones.root") -> list[str]:
     return list(tupelo.open(f"{folder}/{file}:{name}").attribute_sets)
 
