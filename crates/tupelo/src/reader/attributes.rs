@@ -279,7 +279,6 @@ impl Ntuple {
             let own = self.schema().fields.iter().find(|own| own.name == field);
             let (Some(field), Some(set)) = (own, self.zones_set()?) else { return Ok(FieldZones::default()) };
             let mut fresh = Fresh::of(self.source(), field)?;
-            let read = set.read(Attributes::columns(&VALUES))?;
             let mut rows = zones.rows(&field.name).iter().cloned().flatten();
             loop {
                 let part: Vec<u64> = rows.by_ref().take(BATCH_ROWS as usize).collect();
@@ -288,7 +287,7 @@ impl Ntuple {
                 }
                 let values = match &zones.values {
                     Some((ranges, values)) => Attributes::taken(ranges, values, &part)?,
-                    None => Attributes::of(&set, &read.take(&part)?)?,
+                    None => Attributes::of(&set, &set.read(Attributes::columns(&VALUES))?.take(&part)?)?,
                 };
                 fresh.add(&part, values.ranges(), values.values())?;
             }

@@ -371,9 +371,9 @@ impl Primitive {
             Int16 => matches!(other, UInt8 | Int8) || Int8.holds(other),
             UInt16 => matches!(other, Bool | UInt8),
             Int32 => matches!(other, UInt16 | Int16) || Int16.holds(other),
-            UInt32 => matches!(other, UInt16) || UInt16.holds(other),
+            UInt32 => other == UInt16 || UInt16.holds(other),
             Int64 => matches!(other, UInt32 | Int32) || Int32.holds(other),
-            UInt64 => matches!(other, UInt32) || UInt32.holds(other),
+            UInt64 => other == UInt32 || UInt32.holds(other),
             Double => other == Float,
             _ => false,
         }

@@ -2,8 +2,8 @@
 //!
 //! They are an attribute set of the ntuple, [`ZONE_MAPS_SET`], with the path of the field, its lowest and highest value, whether
 //! some value is NaN, the number of nulls, and a digest of where the field is stored in the cluster. Zones whose digest is
-//! another one are stale, and not used. Zones of one field are stored together: a cut reads the names of all fields, and then
-//! only the zones of its own.
+//! another one are stale, and not used. Zones of one field are stored together, so that a cut reads the names of all fields, and then
+//! only the zones of the fields that it uses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
