@@ -74,6 +74,25 @@ def test_duckdb_reads_nested_fields(nt: tupelo.Ntuple, data: dict[str, Any]) -> 
     ]
 
 
+def test_duckdb_is_said_to_read_all_of_many_columns() -> None:
+    with tupelo.recreate("many.root") as file:
+        for name, number in ("few", 15), ("many", 16):
+            file[name] = {f"x{k}": np.arange(3) + k for k in range(number)}
+    with tupelo.open("many.root") as file:
+        few, many = file["few"], file["many"]
+        assert duckdb.sql("select sum(x3) from few").fetchall() == [(12,)]
+        relation = duckdb.sql("select sum(x3) from many")
+        with pytest.warns(tupelo.TupeloWarning, match=r"ntuple 'many': DuckDB reads all 16 columns of a variable"):
+            assert relation.fetchall() == [(12,)]
+        # All columns are wanted, or only those of the query are read.
+        dataset, selected = many.dataset(), many.stream([f"x{k}" for k in range(16)])
+        assert pa.table(many).num_columns == 16
+        for name in "dataset", "selected":
+            assert duckdb.sql(f"select sum(x3) from {name}").fetchall() == [(12,)]
+        assert tupelo.sql("select sum(x3) from many", many=many).fetchall() == [(12,)]
+        del few, dataset, selected
+
+
 def test_duckdb_reads_a_stream_repeatedly(nt: tupelo.Ntuple) -> None:
     assert query("select count(*) from nt a join nt b on a.i = b.i + 1 where b.name = 'odd'", nt) == [
         (ENTRIES // 2 - 1,)

@@ -1,5 +1,6 @@
 //! Zone maps never change what a cut keeps, and save reading.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use proptest::prelude::*;
 use tupelo::ops::index::zones::{ZONE_MAPS_SET, ZoneOptions, ZonesWritten, write_zones};
 use tupelo::schema::Schema;
-use tupelo::{Expression, FileWriter, Ntuple, Table, WriteOptions};
+use tupelo::{Expression, FileWriter, Ntuple, Remedy, Result, Table, WriteOptions};
 
 /// Values in no order, all different.
 fn id(entry: i64) -> i64 {
@@ -72,11 +73,14 @@ fn add_zones(path: &Path, entries: u64) -> ZonesWritten {
 }
 
 fn add(path: &Path, options: &ZoneOptions) -> ZonesWritten {
-    let file = tupelo::update(path).expect("a file");
-    let written = write_zones(&file, "events", options, &mut |_| ControlFlow::Continue(()));
-    let written = written.expect("zones").expect("not ended");
-    file.finish().expect("a file");
-    written
+    try_add(path, options).expect("zones")
+}
+
+fn try_add(path: &Path, options: &ZoneOptions) -> Result<ZonesWritten> {
+    let file = tupelo::update(path)?;
+    let written = write_zones(&file, "events", options, &mut |_| ControlFlow::Continue(()))?.expect("not ended");
+    file.finish()?;
+    Ok(written)
 }
 
 fn open(path: &Path) -> Table {
@@ -264,7 +268,41 @@ fn stale_and_foreign_zone_maps_are_not_used() {
         ntuple.finish().expect("an ntuple");
         file.finish().expect("a file");
         assert_eq!(kept(&open(&path), "run == 1").num_rows(), 50, "{number}");
+        if number == 0 {
+            let error = try_add(&path, &ZoneOptions::default()).expect_err("zone maps of another program");
+            assert_eq!(error.remedy(), Some(Remedy::RebuildZoneMaps), "{error}");
+        }
+        assert_eq!(add(&path, &ZoneOptions::default().with_zone_entries(50).with_rebuild(true)).zones, 8 * 4);
+        assert_eq!(kept(&open(&path), "run == 1").num_rows(), 50, "{number}");
+        assert!(pages(&open(&path), "run == 1") < pages(&plain, "run == 1"));
     }
+}
+
+/// Defect: zone maps that are damaged could not be replaced.
+#[test]
+fn damaged_zone_maps_are_rebuilt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
+    write(&with, &[100, 100]);
+    write(&without, &[100, 100]);
+    add_zones(&with, 50);
+    let (whole, plain) = (fs::read(&with).expect("a file"), open(&without));
+    let mut rebuilt = 0;
+    for place in (0..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x55;
+        fs::write(&with, &bytes).expect("a file");
+        let Err(error) = try_add(&with, &ZoneOptions::default()) else { continue };
+        if error.remedy() != Some(Remedy::RebuildZoneMaps) {
+            continue;
+        }
+        add(&with, &ZoneOptions::default().with_zone_entries(50).with_rebuild(true));
+        assert_same(&open(&with), &plain, "run == 1");
+        assert!(pages(&open(&with), "run == 1") < pages(&plain, "run == 1"), "{place}: {error}");
+        assert_eq!(try_add(&with, &ZoneOptions::default()).expect("zones").zones, 0, "{place}: {error}");
+        rebuilt += 1;
+    }
+    assert!(rebuilt > 10, "{rebuilt}");
 }
 
 /// Defect: a cut read the zones of all fields, and `explain` did not count them.
@@ -396,5 +434,7 @@ fn verify_finds_zone_maps_that_lie() {
         file.finish().expect("a file");
         let found = damages();
         assert!(matches!(&found[..], [one] if one.contains(expected)), "{column}: {found:?}, expected {expected}");
+        add(&path, &ZoneOptions::default().with_zone_entries(50).with_rebuild(true));
+        assert_eq!(damages(), Vec::<String>::new(), "{column}");
     }
 }

@@ -107,6 +107,7 @@ impl From<tupelo::Error> for Failure {
             (_, Some(Remedy::Recursive)) => Self::new(error).with_hint("-r removes directories with their contents"),
             (_, Some(Remedy::Replace)) => Self::usage(error).with_hint("--force replaces it"),
             (_, Some(Remedy::Recover)) => Self::new(error).with_hint("--recover reads the objects that it finds in it"),
+            (_, Some(Remedy::RebuildZoneMaps)) => Self::new(error).with_hint("--rebuild makes all its zone maps again"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
             (tupelo::ErrorKind::Corrupt, _) => {
                 let hint = format!("`tupelo verify {file}` {VERIFY_HINT}");

@@ -106,6 +106,8 @@ pub enum Remedy {
     Replace,
     /// Rebuild the directories of a file from its records (`OpenOptions::with_recover`).
     Recover,
+    /// Make the zone maps of an ntuple again (`ZoneOptions::with_rebuild`).
+    RebuildZoneMaps,
 }
 
 impl fmt::Display for Remedy {
@@ -120,6 +122,7 @@ impl fmt::Display for Remedy {
             Self::Recursive => "remove directories with their contents",
             Self::Replace => "replace the object that has the name",
             Self::Recover => "open the file with its directories rebuilt",
+            Self::RebuildZoneMaps => "make its zone maps again",
         })
     }
 }

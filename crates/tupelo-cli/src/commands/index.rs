@@ -17,7 +17,7 @@ use crate::inputs::Inputs;
 use crate::parse::Patterns;
 use crate::table::things;
 
-/// Write a manifest of ntuples and trees, so that reads can be planned without opening the files
+/// Write a manifest of ntuples and trees for planning reads, or add zone maps so that cuts read less
 ///
 /// Writes one JSON document with the size and identity of each file, its clusters with first entry, number of entries
 /// and stored bytes, its fields with their sizes, and the distinct schemas. In Python, tupelo.partitions and
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Number of entries of a zone; larger ones are made once more [default: 8192]
     #[arg(long, value_name = "N", requires = "zone_maps", value_parser = clap::value_parser!(u64).range(1..))]
     zone_entries: Option<u64>,
+    /// Make all zone maps again, and drop those of other fields: for zone maps that cannot be read or are wrong
+    #[arg(long, requires = "zone_maps")]
+    rebuild: bool,
     #[command(flatten)]
     skipping: super::Skipping,
     #[command(flatten)]
@@ -101,7 +104,8 @@ fn add_zones(args: &Args, location: &Location, console: &Console) -> Result<(), 
         true => vec!["*".to_owned()],
         false => patterns(&args.fields),
     };
-    let options = ZoneOptions::default().with_fields(fields).with_filters(patterns(&args.bloom));
+    let options =
+        ZoneOptions::default().with_fields(fields).with_filters(patterns(&args.bloom)).with_rebuild(args.rebuild);
     let options = args.zone_entries.into_iter().fold(options, ZoneOptions::with_zone_entries);
     let file = Location { object: None, ..location.clone() };
     let ZonesWritten { fields, zones } = update(&file, |writer| {

@@ -175,6 +175,8 @@ fn filters_are_added_to_zones_of_all_fields() {
     assert!(again.contains("has 0 new zones of "), "{again}");
     let error = tupelo(&["index", "--zone-maps", &file, "--zone-entries", "0"]).fails(2);
     assert!(error.contains("0 is not in 1.."), "{error}");
+    let again = tupelo(&["index", "--zone-maps", &file, "--fields", "event", "--rebuild"]).fails(0);
+    assert!(!again.contains("has 0 new zones") && again.contains("of 1 field"), "{again}");
 }
 
 #[test]

@@ -194,8 +194,32 @@ impl NtupleWriter {
     /// Invalid argument for names and schemas that the format forbids, for a set that is already being written, and for
     /// the set that holds the ntuple's metadata.
     pub fn attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
+        self.attribute_set_from(name, schema, |ntuple| {
+            let before = ntuple.attribute_set(name)?;
+            match before.has_user_data(schema) {
+                true => Ok(Some(before)),
+                false => {
+                    let what = format!("attribute set '{name}' already exists with another schema");
+                    Err(Error::invalid_argument(what))
+                }
+            }
+        })
+    }
+
+    /// As [`attribute_set`](Self::attribute_set), but the new set replaces an existing one, which is not read.
+    pub(crate) fn replace_attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
+        self.attribute_set_from(name, schema, |_| Ok(None))
+    }
+
+    /// Writes an attribute set which continues that of `existing`, a function of an ntuple that has a set of the name.
+    fn attribute_set_from(
+        &mut self,
+        name: &str,
+        schema: &Schema,
+        existing: impl FnOnce(&Ntuple) -> Result<Option<Ntuple>>,
+    ) -> Result<AttributeSetWriter> {
         let mut committer = lock(&self.shared);
-        let mut make = || {
+        let make = || {
             committer.check_usable()?;
             if name == METADATA_SET && lock(&self.metadata).has_set() {
                 let what = format!("attribute set '{name}' contains the metadata of the ntuple; use set_metadata");
@@ -205,14 +229,7 @@ impl NtupleWriter {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' is already being written")));
             }
             let before = self.existing.as_ref().filter(|ntuple| ntuple.attribute_sets().any(|set| set == name));
-            let before = before.map(|ntuple| ntuple.attribute_set(name)).transpose()?;
-            if let Some(before) = &before
-                && !before.has_user_data(schema)
-            {
-                return Err(Error::invalid_argument(format!(
-                    "attribute set '{name}' already exists with another schema"
-                )));
-            }
+            let before = before.map_or(Ok(None), existing)?;
             let set = Set::new(Arc::clone(committer.sink()), name, schema, before.as_ref(), &committer.options)?;
             let set = Arc::new(Mutex::new(set));
             committer.sets.push((name.to_owned(), set.clone() as SharedSet));

@@ -1,18 +1,20 @@
 """Reading the entries of an open ntuple or tree."""
 
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import pyarrow as pa
 
-from .._base.messages import short_repr
+from .._base.messages import printable, short_repr
 from .._base.progress import Progress
 from .._from_arrow.awkward import AwkwardOptions
 from .._from_arrow.libraries import to_library
 from .._queries import polars
 from .._queries.columns import ColumnReader
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, TupeloWarning
 from ..fields import _select, _virtual
 from ..fields._select import Filter
 from ..histogram import _filling
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .._queries.dataset import Dataset
+
+
+_MANY_COLUMNS = 16
+"""DuckDB does not pass the columns of a query to a variable that is an ntuple. With this many, a warning says so."""
 
 
 class Entries(Requests):
@@ -265,7 +271,16 @@ class Entries(Requests):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All entries as a stream of Arrow batches, decoded on demand."""
-        return self.stream().__arrow_c_stream__(requested_schema)
+        stream = self.stream()
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("duckdb.") and len(stream.schema) >= _MANY_COLUMNS:
+            text = (
+                f"DuckDB reads all {len(stream.schema)} columns of a variable that is an ntuple or a tree, not only "
+                "those of the query; query its dataset(), or use tupelo.sql(query, events=events)"
+            )
+            text = f"{self.file_path}: {self._class.lower()} '{self._core.path}': {text}"
+            warnings.warn(printable(text), TupeloWarning, stacklevel=2)
+        return stream.__arrow_c_stream__(requested_schema)
 
     @takes(SelectOptions)
     def explain(

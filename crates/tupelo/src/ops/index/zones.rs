@@ -15,10 +15,10 @@ use arrow_schema::DataType;
 use crate::expression::{Bloom, Bounds};
 use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
-use crate::reader::zones::{KnownZone, Zone, digest, has_bounds, has_integers};
+use crate::reader::zones::{KnownZone, Zone, Zones, digest, has_bounds, has_integers};
 use crate::schema::{Field, escaped};
 use crate::writer::{AttributeSetWriter, FileWriter, WriteOptions};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Remedy, Result};
 
 /// Default number of entries of a zone.
 pub const DEFAULT_ZONE_ENTRIES: u64 = 8192;
@@ -42,6 +42,7 @@ pub struct ZoneOptions {
     fields: Vec<String>,
     filtered: Vec<String>,
     zone_entries: Option<u64>,
+    rebuilds: bool,
 }
 
 impl ZoneOptions {
@@ -65,6 +66,13 @@ impl ZoneOptions {
     pub fn with_zone_entries(self, zone_entries: u64) -> Self {
         Self { zone_entries: Some(zone_entries), ..self }
     }
+
+    /// Makes all zone maps of the fields again, and drops the others: also where the attribute set cannot be read, is of another
+    /// program, or contradicts the values. By default false.
+    #[must_use]
+    pub fn with_rebuild(self, rebuilds: bool) -> Self {
+        Self { rebuilds, ..self }
+    }
 }
 
 /// Adds zone maps to an ntuple of a file that is updated. Clusters whose zones are there, and not stale, are left as they are.
@@ -83,8 +91,8 @@ impl ZoneOptions {
 ///
 /// # Errors
 /// Not found for a pattern that matches no field; invalid argument for one that matches no field with numbers, or integers for
-/// filters, for zones of no entries and for a set of the same name with other fields; those of reading and of
-/// [`FileWriter::append`].
+/// filters and for zones of no entries; unsupported for a set of the same name with other fields, and those of reading it, if it is
+/// not rebuilt; those of reading the fields and of [`FileWriter::append`].
 pub fn write_zones(
     file: &FileWriter,
     path: &str,
@@ -92,13 +100,16 @@ pub fn write_zones(
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<ZonesWritten>> {
     let ntuple = file.updated()?.0.ntuple(Some(path))?;
-    let known = ntuple.read_zones()?;
+    let known = if options.rebuilds { Zones::default() } else { ntuple.read_zones().map_err(unreadable)? };
     let fields = chosen(&ntuple, options)?;
     if fields.is_empty() {
         return Ok(Some(ZonesWritten::default()));
     }
     let mut writer = file.append(path, WriteOptions::default().with_page_bytes(PAGE_BYTES))?;
-    let mut set = writer.attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?;
+    let mut set = match options.rebuilds {
+        true => writer.replace_attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?,
+        false => writer.attribute_set(ZONE_MAPS_SET, &Zone::schema()?)?,
+    };
     let mut written = ZonesWritten { fields: fields.len(), zones: 0 };
     let (mut pending, mut pending_bytes) = (Vec::new(), 0);
     let source = ntuple.source();
@@ -109,7 +120,10 @@ pub fn write_zones(
             let is_fine = |zone: &KnownZone| {
                 options.zone_entries.is_none_or(|most| zone.entries.end - zone.entries.start <= most)
             };
-            let zones = ntuple.field_zones(&known, &field.name)?;
+            let zones = match options.rebuilds {
+                true => Arc::default(),
+                false => ntuple.field_zones(&known, &field.name).map_err(unreadable)?,
+            };
             let own = zones.within(&range);
             let is_known = zones.cover(&range) && own.iter().all(is_fine);
             if is_known && !has_filter {
@@ -117,7 +131,7 @@ pub fn write_zones(
             }
             let filters = match own.is_empty() {
                 true => Arc::default(),
-                false => ntuple.zone_filters(&zones)?,
+                false => ntuple.zone_filters(&zones).map_err(unreadable)?,
             };
             let mut own = filters.get(zones.places(&range)).unwrap_or_default().iter();
             if is_known && own.clone().all(|filter| !filter.0.is_empty()) {
@@ -143,6 +157,15 @@ pub fn write_zones(
     write_together(&mut set, &mut pending)?;
     writer.finish()?;
     Ok(Some(written))
+}
+
+/// What can be done about zone maps that are damaged or of another layout.
+#[cold]
+fn unreadable(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::CutOff | ErrorKind::Unsupported => error.with_remedy(Remedy::RebuildZoneMaps),
+        _ => error,
+    }
 }
 
 /// Writes zones, those of one field together: only these are read for a cut.
