@@ -165,6 +165,128 @@ def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) ->
     summary.append(f"{found} kinds of histograms are summed as by ROOT")
 
 
+WRITE_AXES = """
+import sys, ROOT
+from array import array
+folder = sys.argv[1]
+ROOT.TH1.AddDirectory(False)
+cuts = {1: ["all", "trigger", "two muons"], 2: ["all", "mass", "trigger"], 3: ["vertex", "all", "a", "b", "c", "d"]}
+for number in (1, 2, 3):
+    ROOT.gRandom.SetSeed(number)
+    file = ROOT.TFile(f"{folder}/part{number}.root", "recreate")
+    made = []
+
+    def book(kind, name, *axes):
+        made.append(getattr(ROOT, kind)(name, name, *axes))
+        return made[-1]
+
+    # Counters of events after each cut, which get a bin for each label.
+    for kind in ("TH1D", "TH1F", "TH1I", "TH1C"):
+        flow = book(kind, f"{kind}_flow", 2, 0, 2)
+        for place, name in enumerate(cuts[number]):
+            flow.Fill(name, number + place)
+    weighted = book("TH1D", "weighted", 4, 1, 9)
+    weighted.Sumw2() if number > 1 else None
+    for place, name in enumerate(cuts[number]):
+        weighted.Fill(name, 0.5 * number + place)
+    table = book("TH2F", "table", 2, 0, 2, 3, 0, 3)
+    for place, name in enumerate(cuts[number]):
+        table.Fill(name, cuts[number][-1 - place], number)
+        table.Fill(cuts[number][0], name, 10)
+    # Not filled in the first file, or not in the second.
+    for name, empty in ("late", 1), ("early", 2):
+        one = book("TH1D", name, 3, 0, 3)
+        if number != empty:
+            one.Fill("found", number)
+            one.Fill(f"found {number}", number)
+    same = book("TH1D", "same", 3, 0, 3)
+    for name in "xyz":
+        same.Fill(name, number)
+    # Limits that fit each other.
+    limits = {1: (10, 0, 10), 2: (20, -10, 10), 3: (5, 10, 20)}[number]
+    for kind in ("TH1D", "TH1I", "TH1C", "TProfile"):
+        one = book(kind, f"{kind}_limits", *limits)
+        for _ in range(200):
+            x = ROOT.gRandom.Uniform(*limits[1:])
+            one.Fill(x, *[x * x] * (kind == "TProfile"))
+    two = book("TH2D", "two", *limits, 4, 0, 4)
+    three = book("TH3F", "three", 2, 0, 2, *limits, *{1: (2, 0, 2), 2: (2, 0, 2), 3: (4, -2, 2)}[number])
+    profile = book("TProfile2D", "profile", *limits, 2, 0, 2)
+    for _ in range(200):
+        x = ROOT.gRandom.Uniform(*limits[1:])
+        two.Fill(x, ROOT.gRandom.Uniform(-1, 5), number)
+        three.Fill(ROOT.gRandom.Uniform(-1, 3), x, ROOT.gRandom.Uniform(0, 2))
+        profile.Fill(x, ROOT.gRandom.Uniform(0, 2), x)
+    # Overflows that stay outside, and edges one by one that have the same width.
+    outside = book("TH1D", "outside", *{1: (10, 0, 10), 2: (5, 0, 10), 3: (10, 0, 10)}[number])
+    edges = array("d", [0, 2, 4, 6]) if number < 3 else array("d", [6, 8, 10])
+    steps = book("TH1D", "steps", len(edges) - 1, edges)
+    for k in range(50):
+        outside.Fill(k - 20)
+        steps.Fill(edges[0] + k % 4)
+    rounded = book("TH1D", "rounded", 7, 0, 0.7 if number == 1 else sum([0.1] * 7))
+    rounded.Fill(0.05 * number)
+    # What cannot be summed: other widths, entries that would be inside, edges that differ, labels of some only.
+    book("TH1D", "widths", 10 + number, 0, 10).Fill(number)
+    for place in (-5, 5, 15):
+        book("TH1D", f"inside{place}", *limits).Fill(place, number)
+    book("TH1D", "edges", 2, array("d", [0, number, 10])).Fill(1)
+    some = book("TH1D", "some", 2, 0, 2)
+    some.Fill("one", number) if number == 2 else some.Fill(0.5)
+    fixed = book("TH1D", "fixed", 2, 0, 2)
+    for bin in (1, 2):
+        fixed.GetXaxis().SetBinLabel(bin, f"bin {bin * number}")
+    fixed.GetXaxis().SetCanExtend(False)
+    fixed.SetBinContent(1, number)
+    for one in made:
+        one.Write()
+    file.Close()
+"""
+
+COMPARE_AXES = (
+    COMPARE.partition("names = [")[0]
+    + """
+
+def axes(histogram):
+    found = []
+    for axis in (histogram.GetXaxis(), histogram.GetYaxis(), histogram.GetZaxis())[:histogram.GetDimension()]:
+        labels = [axis.GetBinLabel(bin) for bin in range(1, axis.GetNbins() + 1)]
+        found.append((axis.GetNbins(), labels, [axis.GetBinLowEdge(bin) for bin in range(1, axis.GetNbins() + 2)]))
+    return found
+
+kept = set(sys.argv[2:])
+names = [key.GetName() for key in theirs.GetListOfKeys() if key.GetName() not in kept]
+for name in names:
+    one, other = ours.Get(name), theirs.Get(name)
+    assert one.ClassName() == other.ClassName(), name
+    for own, expected in zip(axes(one), axes(other), strict=True):
+        assert own[:2] == expected[:2], (name, own, expected)
+        assert np.allclose(own[2], expected[2], rtol=1e-12), (name, own, expected)
+    own, expected = numbers(one), numbers(other)
+    for what in expected:
+        assert np.allclose(own[what], expected[what], rtol=1e-6 if "TH1F" in name else 1e-12, atol=0), (
+            name, what, own[what], expected[what])
+    # It still gets bins for other labels.
+    if one.GetXaxis().GetLabels() and name != "same":
+        bins = one.GetNbinsX()
+        one.Fill(*["another label"] * one.GetDimension(), 1)
+        assert "another label" in axes(one)[0][1], name
+print(len(names))
+"""
+)
+
+
+def test_histograms_with_other_axes_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
+    """Bins with equal labels are one bin, and limits become those of all where the bins fit each other."""
+    if error := root_error():
+        pytest.skip(f"ROOT cannot be imported: {error}")
+    refused = ["widths", "inside-5", "inside5", "inside15", "edges", "some", "fixed"]
+    said, found = merged_by_both(tmp_path, WRITE_AXES, COMPARE_AXES.replace("sys.argv[2:]", repr(refused)))
+    named = re.findall(r"not merged: '([^']*)'", said)
+    assert sorted(named) == sorted(refused), said
+    summary.append(f"{found} histograms with other axes are summed as by ROOT")
+
+
 WRITE_OTHERS = """
 import sys, ROOT
 from array import array

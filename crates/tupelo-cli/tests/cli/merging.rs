@@ -500,6 +500,24 @@ fn halves_of_real_files_are_merged_to_the_whole() {
     summarise("merging", &format!("{covered} real ntuples are the same as their halves, merged"));
 }
 
+/// Defect: the error was about the output, as if it had an object of that name.
+#[test]
+fn objects_of_two_kinds_with_one_name_are_refused() {
+    let place = Place::new();
+    let (with, without, out) = (place.b2hhh(), place.path("other.root"), place.path("out.root"));
+    let name = tupelo(&["ls", &with, "--json"]).json()["ntuples"][0]["name"].as_str().expect("a name").to_owned();
+    tupelo(&["copy", &place.nanoaod(), &without]).ok();
+    add_text(&without, &name, "a text");
+    for inputs in [[&with, &without], [&without, &with]] {
+        let error = tupelo(&["merge", &out, inputs[0], inputs[1]]).fails(1);
+        assert!(
+            error.contains(&format!("'{name}' is an ntuple or a tree in some of the files, and another")),
+            "{error}"
+        );
+        assert!(!fs::exists(&out).expect("a folder"));
+    }
+}
+
 /// Defect: nothing accepted that objects which cannot be merged are left out.
 #[test]
 fn objects_that_cannot_be_merged_may_be_left_out() {

@@ -4,6 +4,7 @@
 
 mod addition;
 mod arrays;
+mod bins;
 mod histogram;
 mod many_axes;
 mod statistics;

@@ -203,6 +203,11 @@ fn jobs(
         let what = format_args!("'{}' is a tree in some of the files, and an ntuple in others", job.name);
         return Err(Failure::new(what).with_hint("`tupelo import` makes ntuples of trees"));
     }
+    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).chain(listed.trees.names()).collect();
+    if let Some(name) = names.into_iter().find(|name| listed.objects.contains(*name)) {
+        let what = format_args!("'{name}' is an ntuple or a tree in some of the files, and another object in others");
+        return Err(Failure::new(what).with_hint("select the ntuples or trees alone as IN:NAME"));
+    }
     listed.trees.name(to.ntuple_name(), jobs.len())?;
     Ok(jobs)
 }

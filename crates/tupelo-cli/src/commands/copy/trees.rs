@@ -145,6 +145,10 @@ impl TreeJobs {
         }
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// Adds all trees of a file.
     pub(super) fn add_all(&mut self, names: &[String], location: &Location) {
         for name in names {

@@ -1,6 +1,12 @@
 //! Numbers of objects, and their sums.
 
+use std::collections::HashMap;
+
 use tupelo_format::object::{Numbers, Object, Value};
+use tupelo_format::streamer::StreamerInfos;
+
+/// Arrays of histograms that are added; the first one is that of a base class.
+pub(super) const ARRAYS: [&str; 4] = ["fArray", "fSumw2", "fBinEntries", "fBinSumw2"];
 
 /// Replaces the floating-point members that both objects have by their sums.
 pub(super) fn add_floats(sum: &mut Object, other: &Object, names: &[&str]) {
@@ -22,6 +28,20 @@ pub(super) fn numbers<'h>(histogram: &'h Object, name: &str) -> Option<&'h Numbe
         },
         _ => None,
     }
+}
+
+/// Replaces the numbers of an array, which is a member or a base.
+pub(super) fn set_numbers(object: &mut Object, name: &str, numbers: Numbers) -> Result<(), String> {
+    let value = match object.get(name) {
+        Some(Value::Object(array)) => {
+            let members = HashMap::from([("fArray".to_owned(), Value::Numbers(numbers))]);
+            let array = Object::new(array.class_name(), members, &StreamerInfos::default());
+            Value::Object(array.map_err(|error| error.to_string())?.into())
+        }
+        _ => Value::Numbers(numbers),
+    };
+    object.set(name, value);
+    Ok(())
 }
 
 /// Numbers as floating-point ones.

@@ -1,17 +1,11 @@
 //! Sums of histograms, by the members that ROOT stores (`hist/hist/inc/TH1.h` and the classes derived from it).
 
-use std::collections::HashMap;
-
 use tupelo_format::object::{Numbers, Object, Value};
-use tupelo_format::streamer::StreamerInfos;
 
-use super::arrays::{add_floats, added_up, floats, numbers};
-use super::statistics::{AXES, statistics};
+use super::arrays::{ARRAYS, add_floats, added_up, floats, numbers, set_numbers};
+use super::bins;
+use super::statistics::statistics;
 
-/// Arrays that are added; the first one is that of a base class.
-const ARRAYS: [&str; 4] = ["fArray", "fSumw2", "fBinEntries", "fBinSumw2"];
-/// What two axes have in common if bins of the same number are the same.
-const AXIS: [&str; 5] = ["fNbins", "fXmin", "fXmax", "fXbins", "fLabels"];
 const PROFILES: [&str; 3] = ["TProfile", "TProfile2D", "TProfile3D"];
 /// The bit of histograms whose bins are averaged, `TH1::kIsAverage`.
 const IS_AVERAGE: u64 = 1 << 18;
@@ -27,12 +21,6 @@ pub(super) fn is_histogram(class_name: &str) -> bool {
 
 /// The sum of two histograms, which is the first one otherwise; the reason if there is none.
 pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
-    for axis in AXES {
-        let axes = [first, other].map(|histogram| histogram.get(axis).and_then(Value::as_object));
-        if let Some(name) = differing_part(axes) {
-            return Err(format!("its {axis} has another {name}"));
-        }
-    }
     for histogram in [first, other] {
         if matches!(histogram.get("fBits"), Some(Value::UInt(bits)) if bits & IS_AVERAGE != 0) {
             return Err("averages cannot be summed".to_owned());
@@ -41,9 +29,13 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
             return Err("its fill buffer was not flushed into bins".to_owned());
         }
     }
+    // As filled, not as the bins of the sum say.
+    let (own_statistics, added_statistics) = (statistics(first), statistics(other));
+    let aligned = bins::aligned(first, other, PROFILES.contains(&first.class_name()))?;
+    let [first, other] = aligned.as_ref().map_or([first, other], |[first, other]| [first, other]);
     let mut sum = first.clone();
     add_floats(&mut sum, other, &["fEntries"]);
-    for ((name, own), (_, added)) in statistics(first).into_iter().zip(statistics(other)) {
+    for ((name, own), (_, added)) in own_statistics.into_iter().zip(added_statistics) {
         sum.set(name, Value::Float(own + added));
     }
     for name in ARRAYS {
@@ -56,23 +48,9 @@ pub(super) fn sum(first: &Object, other: &Object) -> Result<Object, String> {
             _ => added_up(own, added),
         };
         let Some(added) = added else { return Err(format!("its {name} has another length or type")) };
-        let value = match first.get(name) {
-            Some(Value::Object(array)) => {
-                let members = HashMap::from([("fArray".to_owned(), Value::Numbers(added))]);
-                let array = Object::new(array.class_name(), members, &StreamerInfos::default());
-                Value::Object(array.map_err(|error| error.to_string())?.into())
-            }
-            _ => Value::Numbers(added),
-        };
-        sum.set(name, value);
+        set_numbers(&mut sum, name, added)?;
     }
     Ok(sum)
-}
-
-/// The name of a part of two axes that differs, so that bins of the same number are not the same.
-pub(super) fn differing_part(axes: [Option<&Object>; 2]) -> Option<&'static str> {
-    let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
-    AXIS.into_iter().find(|name| part(axes[0], name) != part(axes[1], name))
 }
 
 /// The sums of weights of each bin, in place of an array of the sums of their squares that is missing, as by

@@ -7,7 +7,7 @@ use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
 
 use super::arrays::{add_floats, added_up, floats, numbers};
-use super::histogram::differing_part;
+use super::statistics::differing_part;
 
 /// Whether objects of a class can be summed.
 pub(super) fn is_histogram(class_name: &str) -> bool {

@@ -10,10 +10,13 @@ use super::arrays::{floats, numbers};
 const SUMS: [&[&str]; 3] =
     [&["fTsumwx", "fTsumwx2"], &["fTsumwy", "fTsumwy2", "fTsumwxy"], &["fTsumwz", "fTsumwz2", "fTsumwxz", "fTsumwyz"]];
 pub(super) const AXES: [&str; 3] = ["fXaxis", "fYaxis", "fZaxis"];
+/// What two axes have in common if bins of the same number are the same.
+const AXIS: [&str; 5] = ["fNbins", "fXmin", "fXmax", "fXbins", "fLabels"];
 /// `TAxis::kAxisRange`, a bit of an axis that shows only some bins.
-const HAS_RANGE: u64 = 1 << 11;
-/// `TAxis::kCanExtend`, one of the other bits of an axis.
-const CAN_EXTEND: u64 = 1 << 1;
+pub(super) const HAS_RANGE: u64 = 1 << 11;
+/// `TAxis::kAlphanumeric` and `TAxis::kCanExtend`, two of the other bits of an axis.
+pub(super) const IS_ALPHANUMERIC: u64 = 1;
+pub(super) const CAN_EXTEND: u64 = 1 << 1;
 /// `TH1::EStatOverflows::kConsider`.
 const COUNTS_OVERFLOWS: i64 = 1;
 
@@ -24,11 +27,12 @@ pub(super) type Statistics = Vec<(&'static str, f64)>;
 /// without filling or an axis has a range.
 pub(super) fn statistics(histogram: &Object) -> Statistics {
     let class_name = histogram.class_name();
-    let (dimensions, profiled): (usize, &[&'static str]) = match class_name {
-        "TProfile" => (1, &["fTsumwy", "fTsumwy2"]),
-        "TProfile2D" => (2, &["fTsumwz", "fTsumwz2"]),
-        "TProfile3D" => (3, &["fTsumwt", "fTsumwt2"]),
-        _ => (class_name.get(2..3).and_then(|digit| digit.parse().ok()).unwrap_or(1), &[]),
+    let dimensions = dimensions(class_name);
+    let profiled: &[&'static str] = match class_name {
+        "TProfile" => &["fTsumwy", "fTsumwy2"],
+        "TProfile2D" => &["fTsumwz", "fTsumwz2"],
+        "TProfile3D" => &["fTsumwt", "fTsumwt2"],
+        _ => &[],
     };
     let names = || {
         let coordinates = SUMS.iter().take(dimensions).copied().flatten();
@@ -45,7 +49,17 @@ pub(super) fn statistics(histogram: &Object) -> Statistics {
     }
 }
 
-fn number(object: &Object, name: &str) -> f64 {
+/// The number of axes of a histogram, by its class.
+pub(super) fn dimensions(class_name: &str) -> usize {
+    match class_name {
+        "TProfile" => 1,
+        "TProfile2D" => 2,
+        "TProfile3D" => 3,
+        _ => class_name.get(2..3).and_then(|digit| digit.parse().ok()).unwrap_or(1),
+    }
+}
+
+pub(super) fn number(object: &Object, name: &str) -> f64 {
     match object.get(name) {
         Some(&Value::Float(number)) => number,
         Some(&Value::Int(number)) => number as f64,
@@ -55,9 +69,11 @@ fn number(object: &Object, name: &str) -> f64 {
 }
 
 /// An axis of a histogram.
-struct Axis<'h> {
-    axis: &'h Object,
-    bins: usize,
+pub(super) struct Axis<'h> {
+    pub(super) axis: &'h Object,
+    pub(super) bins: usize,
+    /// Whether it gets more bins where they are filled.
+    pub(super) can_extend: bool,
     has_range: bool,
     /// The bins that count.
     counting: RangeInclusive<usize>,
@@ -66,7 +82,7 @@ struct Axis<'h> {
 }
 
 impl<'h> Axis<'h> {
-    fn of(histogram: &'h Object, name: &str) -> Option<Self> {
+    pub(super) fn of(histogram: &'h Object, name: &str) -> Option<Self> {
         let axis = histogram.get(name)?.as_object()?;
         let count = |name: &str| match axis.get(name) {
             Some(&Value::Int(number)) => usize::try_from(number).ok(),
@@ -85,27 +101,59 @@ impl<'h> Axis<'h> {
             false if counts_overflows => 0..=bins + 1,
             false => 1..=bins,
         };
-        let is_of_labels =
-            bits("fBits2") & CAN_EXTEND != 0 && axis.get("fLabels").is_some_and(|it| it.as_object().is_some());
-        Some(Self { axis, bins, has_range, counting, is_of_labels })
+        let can_extend = bits("fBits2") & CAN_EXTEND != 0;
+        let mut found = Self { axis, bins, can_extend, has_range, counting, is_of_labels: false };
+        found.is_of_labels = can_extend && found.labels().is_some();
+        Some(found)
+    }
+
+    /// Its list of labels.
+    pub(super) fn labels(&self) -> Option<&'h Object> {
+        self.axis.get("fLabels").and_then(Value::as_object)
+    }
+
+    /// The lower limit of its first bin and the upper one of its last.
+    pub(super) fn limits(&self) -> [f64; 2] {
+        [number(self.axis, "fXmin"), number(self.axis, "fXmax")]
+    }
+
+    /// The mean width of its bins.
+    pub(super) fn width(&self) -> f64 {
+        let [low, high] = self.limits();
+        (high - low) / self.bins as f64
+    }
+
+    /// Whether its bins have the same width.
+    pub(super) fn is_equidistant(&self) -> bool {
+        let edges = self.edges();
+        let mut widths = edges.windows(2).map(|edges| edges[1] - edges[0]);
+        let first = widths.next().unwrap_or(0.0);
+        widths.all(|width| (width - first).abs() <= 1e-10 * first.abs().max(width.abs()))
     }
 
     /// The centre of a bin, as by `TAxis::GetBinCenter`.
-    fn centre(&self, bin: usize, edges: &[f64]) -> f64 {
+    pub(super) fn centre(&self, bin: usize, edges: &[f64]) -> f64 {
         let inner = bin.checked_sub(1).and_then(|first| edges.get(first).zip(edges.get(bin)));
         match inner {
             _ if self.is_of_labels => 0.0,
             Some((low, high)) => 0.5 * (low + high),
             None => {
-                let (low, high) = (number(self.axis, "fXmin"), number(self.axis, "fXmax"));
-                low + (bin as f64 - 0.5) * ((high - low) / self.bins as f64)
+                let [low, _] = self.limits();
+                low + (bin as f64 - 0.5) * self.width()
             }
         }
     }
 
-    fn edges(&self) -> Vec<f64> {
+    /// The limits of its bins, if they were given one by one.
+    pub(super) fn edges(&self) -> Vec<f64> {
         numbers(self.axis, "fXbins").map(floats).unwrap_or_default()
     }
+}
+
+/// The name of a part of two axes that differs, so that bins of the same number are not the same.
+pub(super) fn differing_part(axes: [Option<&Object>; 2]) -> Option<&'static str> {
+    let part = |axis: Option<&Object>, name: &str| axis.and_then(|axis| axis.get(name).cloned());
+    AXIS.into_iter().find(|name| part(axes[0], name) != part(axes[1], name))
 }
 
 /// The sums over the bins that count; `None` if the histogram has another number of bins.
