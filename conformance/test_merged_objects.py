@@ -233,6 +233,13 @@ for number in (1, 2, 3):
     book("TH1D", "edges", 2, array("d", [0, number, 10])).Fill(1)
     some = book("TH1D", "some", 2, 0, 2)
     some.Fill("one", number) if number == 2 else some.Fill(0.5)
+    # A bin with contents and no label, where the next label would be.
+    between = book("TH1D", "between", 3, 0, 3)
+    for bin in (1, 2, 3)[:number]:
+        between.GetXaxis().SetBinLabel(bin, f"bin {bin}")
+    between.SetCanExtend(ROOT.TH1.kAllAxes)
+    between.SetBinContent(number, number)
+    between.SetBinContent(2, 1) if number == 1 else None
     fixed = book("TH1D", "fixed", 2, 0, 2)
     for bin in (1, 2):
         fixed.GetXaxis().SetBinLabel(bin, f"bin {bin * number}")
@@ -280,7 +287,7 @@ def test_histograms_with_other_axes_are_summed_as_by_hadd(tmp_path: Path, summar
     """Bins with equal labels are one bin, and limits become those of all where the bins fit each other."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-    refused = ["widths", "inside-5", "inside5", "inside15", "edges", "some", "fixed"]
+    refused = ["widths", "inside-5", "inside5", "inside15", "edges", "some", "between", "fixed"]
     said, found = merged_by_both(tmp_path, WRITE_AXES, COMPARE_AXES.replace("sys.argv[2:]", repr(refused)))
     named = re.findall(r"not merged: '([^']*)'", said)
     assert sorted(named) == sorted(refused), said

@@ -41,7 +41,7 @@ pub(super) fn aligned(first: &Object, other: &Object, is_profile: bool) -> Resul
     let mut common = Vec::new();
     for (place, (own, added)) in own.iter().zip(&added).enumerate() {
         let found = match is_by_label {
-            true => by_label(own, added, &added_cells.used(place))?,
+            true => by_label([own, added], [&cells.used(place), &added_cells.used(place)])?,
             false => by_limits(own, added).ok_or_else(refused)?,
         };
         common.push(found);
@@ -115,8 +115,8 @@ impl Common {
     }
 }
 
-/// Bins with the labels of both, where `used` are the bins with contents of the second axis.
-fn by_label(own: &Axis<'_>, added: &Axis<'_>, used: &[usize]) -> Result<Common, String> {
+/// Bins with the labels of both axes, each of which has contents in the bins that are `used`.
+fn by_label([own, added]: [&Axis<'_>; 2], [own_used, used]: [&[usize]; 2]) -> Result<Common, String> {
     let same = |bins: usize| (0..bins + 2).collect::<Vec<usize>>();
     let (Some(list), Some(names)) = (own.labels().or(added.labels()), added.labels()) else {
         // Without labels in the second one, no bin of it has contents, or it is another axis than that with labels.
@@ -137,7 +137,9 @@ fn by_label(own: &Axis<'_>, added: &Axis<'_>, used: &[usize]) -> Result<Common, 
         let (name, bin) = label(item)?;
         known.entry(name).or_insert(bin);
     }
-    if known.values().any(|&bin| bin == 0 || bin > items.len()) || known.len() < items.len() {
+    let is_unlabelled = own_used.iter().any(|bin| (items.len() + 1..=own.bins).contains(bin));
+    let is_odd = known.values().any(|&bin| bin == 0 || bin > items.len()) || known.len() < items.len();
+    if is_odd || is_unlabelled {
         return Err("some of its bins have no labels, or several have one".to_owned());
     }
     let added_items = label_items(names)?;
