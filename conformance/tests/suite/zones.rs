@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, LargeListBuilder, UInt64Builder};
@@ -66,6 +66,15 @@ fn write(path: &Path, clusters: &[i64]) {
     }
     ntuple.finish().expect("an ntuple");
     file.finish().expect("a file");
+}
+
+/// Writes two files with the same clusters.
+fn write_both(folder: &tempfile::TempDir, clusters: &[i64]) -> [PathBuf; 2] {
+    ["with.root", "without.root"].map(|name| {
+        let path = folder.path().join(name);
+        write(&path, clusters);
+        path
+    })
 }
 
 fn add_zones(path: &Path, entries: u64) -> ZonesWritten {
@@ -153,9 +162,7 @@ fn cut() -> impl Strategy<Value = String> {
 #[test]
 fn zone_maps_save_pages_and_change_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
-    write(&with, &[120, 80, 1, 200]);
-    write(&without, &[120, 80, 1, 200]);
+    let [with, without] = write_both(&folder, &[120, 80, 1, 200]);
     let made = add_zones(&with, 16);
     assert_eq!((made.fields, made.zones), (8, 8 * (8 + 5 + 1 + 13)));
     // Filters are added to zones that have none.
@@ -213,9 +220,7 @@ fn zone_maps_save_pages_and_change_nothing() {
 #[test]
 fn stale_and_foreign_zone_maps_are_not_used() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
-    write(&with, &[100, 100]);
-    write(&without, &[100, 100]);
+    let [with, without] = write_both(&folder, &[100, 100]);
     assert_eq!(add_zones(&with, 50).zones, 8 * 4);
     assert_eq!(add_zones(&with, 50).zones, 0);
     for path in [&with, &without] {
@@ -282,9 +287,7 @@ fn stale_and_foreign_zone_maps_are_not_used() {
 #[test]
 fn damaged_zone_maps_are_rebuilt() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [with, without] = ["with.root", "without.root"].map(|name| folder.path().join(name));
-    write(&with, &[100, 100]);
-    write(&without, &[100, 100]);
+    let [with, without] = write_both(&folder, &[100, 100]);
     add_zones(&with, 50);
     let (whole, plain) = (fs::read(&with).expect("a file"), open(&without));
     let mut rebuilt = 0;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import pyarrow as pa
 
-from .._base.messages import printable, short_repr
+from .._base.messages import short_repr
 from .._base.progress import Progress
 from .._from_arrow.awkward import AwkwardOptions
 from .._from_arrow.libraries import to_library
@@ -278,8 +278,7 @@ class Entries(Requests):
                 f"DuckDB reads all {len(stream.schema)} columns of a variable that is an ntuple or a tree, not only "
                 "those of the query; query its dataset(), or use tupelo.sql(query, events=events)"
             )
-            text = f"{self.file_path}: {self._class.lower()} '{self._core.path}': {text}"
-            warnings.warn(printable(text), TupeloWarning, stacklevel=2)
+            warnings.warn(self._about(text), TupeloWarning, stacklevel=2)
         return stream.__arrow_c_stream__(requested_schema)
 
     @takes(SelectOptions)

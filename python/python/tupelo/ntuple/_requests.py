@@ -46,9 +46,12 @@ class Requests(Fields):
         """Issues the warnings that are new."""
         texts = self._core.warnings
         for text in texts[self._known_warnings :]:
-            about = printable(f"{self._location.file_path}: {self._class.lower()} '{self._core.path}': {text}")
-            warnings.warn(about, TupeloWarning, stacklevel=stacklevel)
+            warnings.warn(self._about(text), TupeloWarning, stacklevel=stacklevel)
         self._known_warnings = len(texts)
+
+    def _about(self, text: str) -> str:
+        """The text of a warning about the ntuple or tree."""
+        return printable(f"{self._location.file_path}: {self._class.lower()} '{self._core.path}': {text}")
 
     def _warned(self, batch: Any) -> Any:
         """What was read, after warnings of stores of a mirror that were passed over."""

@@ -15,6 +15,9 @@ const MAX_CELLS: usize = 1 << 22;
 /// The bit of histograms whose bins have widths of powers of two, `TH1::kAutoBinPTwo`.
 const POWERS_OF_TWO: u64 = 1 << 20;
 
+/// Why axes cannot be made one, beside what differs.
+const OUTSIDE: &str = ", and there are entries outside of the bins";
+
 /// Two histograms with common bins; `None` where they have them already.
 pub(super) fn aligned(first: &Object, other: &Object, is_profile: bool) -> Result<Option<[Object; 2]>, String> {
     let names = &AXES[..dimensions(first.class_name())];
@@ -27,7 +30,6 @@ pub(super) fn aligned(first: &Object, other: &Object, is_profile: bool) -> Resul
     let Some((name, part)) = pairs.find_map(|(name, (own, added))| Some((name, differing(own, added)?))) else {
         return Ok(None);
     };
-    let refused = || format!("its {name} has another {part}");
     let (cells, added_cells) = (Cells::of(first, &own)?, Cells::of(other, &added)?);
     let labelled = |axes: &[Axis<'_>], cells: &Cells| axes[0].labels().is_some() || cells.is_empty;
     let has_labels = || own.iter().chain(&added).any(|axis| axis.labels().is_some());
@@ -36,32 +38,14 @@ pub(super) fn aligned(first: &Object, other: &Object, is_profile: bool) -> Resul
         !is_profile && has_labels() && extends && labelled(&own, &cells) && labelled(&added, &added_cells);
     let is_binned_by_itself = matches!(first.get("fBits"), Some(Value::UInt(bits)) if bits & POWERS_OF_TWO != 0);
     if !is_by_label && (has_labels() || is_binned_by_itself) {
-        return Err(refused());
+        return Err(format!("its {name} has another {part}"));
     }
-    let mut common = Vec::new();
-    for (place, (own, added)) in own.iter().zip(&added).enumerate() {
-        let found = match is_by_label {
-            true => by_label([own, added], [&cells.used(place), &added_cells.used(place)])?,
-            false => by_limits(own, added).ok_or_else(refused)?,
-        };
-        common.push(found);
-    }
-    for (place, common) in common.iter().enumerate() {
-        let outer = [(&cells, &own[place], common.is_inflated), (&added_cells, &added[place], false)];
-        for (cells, axis, is_inflated) in outer {
-            let is_ambiguous = |bin: usize| match is_by_label {
-                true => is_inflated,
-                false => is_profile || own[place].can_extend || common.holds(axis.centre(bin, &[])),
-            };
-            let outer = [0, axis.bins + 1].into_iter().filter(|&bin| common.is_new && is_ambiguous(bin));
-            if outer.clone().any(|bin| cells.used(place).contains(&bin)) {
-                return Err(format!(
-                    "its {} has another {part}, and there are entries outside of the bins",
-                    names[place]
-                ));
-            }
-        }
-    }
+    let pairs = names.iter().zip(own.iter().zip(&added)).enumerate();
+    let common = pairs.map(|(place, (name, (own, added)))| {
+        let pair = Pair { name, own, added, own_used: cells.used(place), added_used: added_cells.used(place) };
+        if is_by_label { pair.by_label() } else { pair.by_limits(is_profile) }
+    });
+    let common: Vec<Common> = common.collect::<Result<_, _>>()?;
     let count = common.iter().try_fold(1_usize, |cells, axis| cells.checked_mul(axis.bins.checked_add(2)?));
     let most = MAX_CELLS.max(cells.has_contents.len() + added_cells.has_contents.len());
     let Some(count) = count.filter(|count| *count <= most) else {
@@ -90,97 +74,158 @@ struct Common {
     bins: usize,
     own: Vec<usize>,
     added: Vec<usize>,
-    is_new: bool,
-    is_inflated: bool,
 }
 
-impl Common {
-    /// The axis with other limits.
-    fn with_limits(axis: &Axis<'_>, bins: usize, low: f64, high: f64) -> Result<Object, String> {
-        let mut with = axis.axis.clone();
-        with.set("fNbins", Value::Int(i64::try_from(bins).map_err(|_| "it would have too many bins".to_owned())?));
-        with.set("fXmin", Value::Float(low));
-        with.set("fXmax", Value::Float(high));
-        with.set("fFirst", Value::Int(0));
-        with.set("fLast", Value::Int(0));
-        if let Some(&Value::UInt(bits)) = with.get("fBits") {
-            with.set("fBits", Value::UInt(bits & !HAS_RANGE));
+/// An axis of both histograms, and its bins that have contents in each of them.
+struct Pair<'a> {
+    name: &'a str,
+    own: &'a Axis<'a>,
+    added: &'a Axis<'a>,
+    own_used: Vec<usize>,
+    added_used: Vec<usize>,
+}
+
+impl Pair<'_> {
+    /// Bins with the labels of both axes.
+    fn by_label(&self) -> Result<Common, String> {
+        let Self { own, added, .. } = self;
+        let (Some(list), Some(names)) = (own.labels().or(added.labels()), added.labels()) else {
+            // Without labels in the second one, no bin of it has contents, or it is another axis than that with labels.
+            return match (differing(own, added).is_none(), self.added_used.is_empty()) {
+                (true, _) => Ok(self.unchanged(unmoved(own))),
+                (false, true) => Ok(self.unchanged(vec![0; added.bins + 2])),
+                (false, false) => Err("its axes have other labels or limits".to_owned()),
+            };
+        };
+        let mut items = own.labels().map_or_else(|| Ok(Vec::new()), label_items)?;
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for item in &items {
+            let (name, bin) = label(item)?;
+            known.entry(name).or_insert(bin);
         }
-        set_numbers(&mut with, "fXbins", Numbers::F64(Vec::new()))?;
-        Ok(with)
+        let is_unlabelled = self.own_used.iter().any(|bin| (items.len() + 1..=own.bins).contains(bin));
+        let is_odd = known.values().any(|&bin| bin == 0 || bin > items.len()) || known.len() < items.len();
+        if is_odd || is_unlabelled {
+            return Err("some of its bins have no labels, or several have one".to_owned());
+        }
+        let added_items = label_items(names)?;
+        let mut added_names: HashMap<usize, (String, &Value)> = HashMap::new();
+        for item in &added_items {
+            let (name, bin) = label(item)?;
+            added_names.entry(bin).or_insert((name, item));
+        }
+        let (mut bins, mut places) = (own.bins, vec![0; added.bins + 2]);
+        for &bin in self.added_used.iter().filter(|bin| (1..=added.bins).contains(bin)) {
+            let Some((name, item)) = added_names.get(&bin) else {
+                return Err(format!("its bin {bin} has contents and no label"));
+            };
+            let next = items.len() + 1;
+            places[bin] = *known.entry(name.clone()).or_insert(next);
+            if places[bin] == next {
+                if next > bins {
+                    // As by `TH1::LabelsInflate`.
+                    bins = bins.checked_mul(2).filter(|bins| *bins > 0).ok_or("it would have too many bins")?;
+                }
+                items.push(numbered(item, next));
+            }
+        }
+        places[added.bins + 1] = bins + 1;
+        let [low, high] = own.limits();
+        let mut axis = match bins > own.bins {
+            true if self.own_used.iter().any(|bin| !(1..=own.bins).contains(bin)) => return Err(self.refused(OUTSIDE)),
+            true => with_limits(own, bins, low, low + (high - low) * (bins / own.bins) as f64)?,
+            false => own.axis.clone(),
+        };
+        let mut list = list.clone();
+        list.set("fObjects", Value::List(items));
+        axis.set("fLabels", Value::Object(Arc::new(list)));
+        let bits = axis.get("fBits2").cloned();
+        match bits {
+            Some(Value::UInt(bits)) => axis.set("fBits2", Value::UInt(bits | IS_ALPHANUMERIC | CAN_EXTEND)),
+            Some(Value::Int(bits)) => axis.set("fBits2", Value::Int(bits | (IS_ALPHANUMERIC | CAN_EXTEND) as i64)),
+            _ => false,
+        };
+        let mut own_places = unmoved(own);
+        own_places[own.bins + 1] = bins + 1;
+        Ok(Common { axis, bins, own: own_places, added: places })
     }
 
-    fn holds(&self, x: f64) -> bool {
-        number(&self.axis, "fXmin") < x && x < number(&self.axis, "fXmax")
+    /// Limits of both, if the widths of bins are multiples of each other, and so are the distances of the limits.
+    fn by_limits(&self, is_profile: bool) -> Result<Common, String> {
+        let Self { own, added, .. } = self;
+        if differing(own, added).is_none() {
+            return Ok(self.unchanged(unmoved(own)));
+        }
+        if !own.is_equidistant() || !added.is_equidistant() {
+            return Err(self.refused(""));
+        }
+        let ([own_low, own_high], [added_low, added_high]) = (own.limits(), added.limits());
+        let (own_width, added_width) = (own.width(), added.width());
+        let width = own_width.max(added_width);
+        let (mut low, mut high) = (own_low.min(added_low), own_high.max(added_high));
+        let is_multiple =
+            own_width > 0.0 && added_width > 0.0 && is_whole(width / own_width) && is_whole(width / added_width);
+        if !is_multiple {
+            return Err(self.refused(""));
+        }
+        let missing = |distance: f64| if is_whole(distance) { 0.0 } else { distance.ceil() - distance };
+        low -= missing((own_low - low) / own_width) * own_width;
+        low -= missing((added_low - low) / added_width) * added_width;
+        high += missing((high - own_high) / own_width) * own_width;
+        high += missing((high - added_high) / added_width) * added_width;
+        let bins = ((high - low) / width).round_ties_even();
+        let fits = is_whole((own_low - low) / own_width) && is_whole((high - own_high) / own_width);
+        // A file may have any limits; the bins of the sum are checked with those of the other axes.
+        if !fits || !(1.0..1e9).contains(&bins) {
+            return Err(self.refused(""));
+        }
+        let bins = bins as usize;
+        // Where entries outside of the bins would be inside of those of the sum, their bins are not known.
+        let is_outside = |axis: &Axis<'_>, bin: usize| {
+            let centre = axis.centre(bin, &[]);
+            let is_inside = is_profile || own.can_extend || low < centre && centre < high;
+            !(1..=axis.bins).contains(&bin) && is_inside
+        };
+        let mut used = [(own, &self.own_used), (added, &self.added_used)].into_iter();
+        if used.any(|(axis, used)| used.iter().any(|&bin| is_outside(axis, bin))) {
+            return Err(self.refused(OUTSIDE));
+        }
+        let [own_bins, added_bins] = [own, added].map(|axis| {
+            let edges = axis.edges();
+            (0..axis.bins + 2).map(|bin| find(axis.centre(bin, &edges), bins, [low, high])).collect()
+        });
+        Ok(Common { axis: with_limits(own, bins, low, high)?, bins, own: own_bins, added: added_bins })
+    }
+
+    /// The axis of the first histogram.
+    fn unchanged(&self, added: Vec<usize>) -> Common {
+        Common { axis: self.own.axis.clone(), bins: self.own.bins, own: unmoved(self.own), added }
+    }
+
+    /// Why there is no common axis.
+    fn refused(&self, rest: &str) -> String {
+        format!("its {} has another {}{rest}", self.name, differing(self.own, self.added).unwrap_or("axis"))
     }
 }
 
-/// Bins with the labels of both axes, each of which has contents in the bins that are `used`.
-fn by_label([own, added]: [&Axis<'_>; 2], [own_used, used]: [&[usize]; 2]) -> Result<Common, String> {
-    let same = |bins: usize| (0..bins + 2).collect::<Vec<usize>>();
-    let (Some(list), Some(names)) = (own.labels().or(added.labels()), added.labels()) else {
-        // Without labels in the second one, no bin of it has contents, or it is another axis than that with labels.
-        let is_same = differing(own, added).is_none();
-        return match is_same || used.is_empty() {
-            true => {
-                let (own_bins, added_bins) = (same(own.bins), vec![0; added.bins + 2]);
-                let added_bins = if is_same { own_bins.clone() } else { added_bins };
-                let (axis, bins) = (own.axis.clone(), own.bins);
-                Ok(Common { axis, bins, own: own_bins, added: added_bins, is_new: false, is_inflated: false })
-            }
-            false => Err("its axes have other labels or limits".to_owned()),
-        };
-    };
-    let mut items = own.labels().map_or_else(|| Ok(Vec::new()), label_items)?;
-    let mut known: HashMap<String, usize> = HashMap::new();
-    for item in &items {
-        let (name, bin) = label(item)?;
-        known.entry(name).or_insert(bin);
+/// The bins of an axis, as what they become where they stay.
+fn unmoved(axis: &Axis<'_>) -> Vec<usize> {
+    (0..axis.bins + 2).collect()
+}
+
+/// An axis with other limits.
+fn with_limits(axis: &Axis<'_>, bins: usize, low: f64, high: f64) -> Result<Object, String> {
+    let mut with = axis.axis.clone();
+    with.set("fNbins", Value::Int(i64::try_from(bins).map_err(|_| "it would have too many bins".to_owned())?));
+    with.set("fXmin", Value::Float(low));
+    with.set("fXmax", Value::Float(high));
+    with.set("fFirst", Value::Int(0));
+    with.set("fLast", Value::Int(0));
+    if let Some(&Value::UInt(bits)) = with.get("fBits") {
+        with.set("fBits", Value::UInt(bits & !HAS_RANGE));
     }
-    let is_unlabelled = own_used.iter().any(|bin| (items.len() + 1..=own.bins).contains(bin));
-    let is_odd = known.values().any(|&bin| bin == 0 || bin > items.len()) || known.len() < items.len();
-    if is_odd || is_unlabelled {
-        return Err("some of its bins have no labels, or several have one".to_owned());
-    }
-    let added_items = label_items(names)?;
-    let mut added_names: HashMap<usize, (String, &Value)> = HashMap::new();
-    for item in &added_items {
-        let (name, bin) = label(item)?;
-        added_names.entry(bin).or_insert((name, item));
-    }
-    let (mut bins, mut places) = (own.bins, vec![0; added.bins + 2]);
-    for &bin in used.iter().filter(|bin| (1..=added.bins).contains(bin)) {
-        let Some((name, item)) = added_names.get(&bin) else {
-            return Err(format!("its bin {bin} has contents and no label"));
-        };
-        let next = items.len() + 1;
-        places[bin] = *known.entry(name.clone()).or_insert(next);
-        if places[bin] == next {
-            if next > bins {
-                // As by `TH1::LabelsInflate`.
-                bins = bins.checked_mul(2).filter(|bins| *bins > 0).ok_or("it would have too many bins")?;
-            }
-            items.push(numbered(item, next));
-        }
-    }
-    places[added.bins + 1] = bins + 1;
-    let (is_inflated, [low, high]) = (bins > own.bins, own.limits());
-    let mut axis = match is_inflated {
-        true => Common::with_limits(own, bins, low, low + (high - low) * (bins / own.bins) as f64)?,
-        false => own.axis.clone(),
-    };
-    let mut list = list.clone();
-    list.set("fObjects", Value::List(items));
-    axis.set("fLabels", Value::Object(Arc::new(list)));
-    let bits = axis.get("fBits2").cloned();
-    match bits {
-        Some(Value::UInt(bits)) => axis.set("fBits2", Value::UInt(bits | IS_ALPHANUMERIC | CAN_EXTEND)),
-        Some(Value::Int(bits)) => axis.set("fBits2", Value::Int(bits | (IS_ALPHANUMERIC | CAN_EXTEND) as i64)),
-        _ => false,
-    };
-    let mut own_places = same(own.bins);
-    own_places[own.bins + 1] = bins + 1;
-    Ok(Common { axis, bins, own: own_places, added: places, is_new: true, is_inflated })
+    set_numbers(&mut with, "fXbins", Numbers::F64(Vec::new()))?;
+    Ok(with)
 }
 
 fn label_items(labels: &Object) -> Result<Vec<Value>, String> {
@@ -213,45 +258,6 @@ fn numbered(item: &Value, bin: usize) -> Value {
         }
         None => item.clone(),
     }
-}
-
-/// Limits of both, if the widths of bins are multiples of each other, and so are the distances of the limits.
-fn by_limits(own: &Axis<'_>, added: &Axis<'_>) -> Option<Common> {
-    let common = |axis: Object, bins, is_new| {
-        let limits = [number(&axis, "fXmin"), number(&axis, "fXmax")];
-        let [own_bins, added_bins] = [own, added].map(|axis| {
-            let edges = axis.edges();
-            (0..axis.bins + 2).map(|bin| find(axis.centre(bin, &edges), bins, limits)).collect()
-        });
-        Common { axis, bins, own: own_bins, added: added_bins, is_new, is_inflated: false }
-    };
-    if differing(own, added).is_none() {
-        let same: Vec<usize> = (0..own.bins + 2).collect();
-        let (axis, bins) = (own.axis.clone(), own.bins);
-        return Some(Common { axis, bins, own: same.clone(), added: same, is_new: false, is_inflated: false });
-    }
-    if !own.is_equidistant() || !added.is_equidistant() {
-        return None;
-    }
-    let ([own_low, own_high], [added_low, added_high]) = (own.limits(), added.limits());
-    let (own_width, added_width) = (own.width(), added.width());
-    let width = own_width.max(added_width);
-    let (mut low, mut high) = (own_low.min(added_low), own_high.max(added_high));
-    let is_multiple =
-        own_width > 0.0 && added_width > 0.0 && is_whole(width / own_width) && is_whole(width / added_width);
-    if !is_multiple {
-        return None;
-    }
-    let missing = |distance: f64| if is_whole(distance) { 0.0 } else { distance.ceil() - distance };
-    low -= missing((own_low - low) / own_width) * own_width;
-    low -= missing((added_low - low) / added_width) * added_width;
-    high += missing((high - own_high) / own_width) * own_width;
-    high += missing((high - added_high) / added_width) * added_width;
-    let bins = ((high - low) / width).round_ties_even();
-    let fits = is_whole((own_low - low) / own_width) && is_whole((high - own_high) / own_width);
-    // A file may have any limits; the bins of the sum are checked with those of the other axes.
-    let bins = (fits && (1.0..1e9).contains(&bins)).then_some(bins as usize)?;
-    Some(common(Common::with_limits(own, bins, low, high).ok()?, bins, true))
 }
 
 /// Whether a number is whole to rounding.

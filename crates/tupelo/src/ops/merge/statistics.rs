@@ -77,8 +77,6 @@ pub(super) struct Axis<'h> {
     has_range: bool,
     /// The bins that count.
     counting: RangeInclusive<usize>,
-    /// Whether it grows with labels: its coordinates mean nothing.
-    is_of_labels: bool,
 }
 
 impl<'h> Axis<'h> {
@@ -102,9 +100,7 @@ impl<'h> Axis<'h> {
             false => 1..=bins,
         };
         let can_extend = bits("fBits2") & CAN_EXTEND != 0;
-        let mut found = Self { axis, bins, can_extend, has_range, counting, is_of_labels: false };
-        found.is_of_labels = can_extend && found.labels().is_some();
-        Some(found)
+        Some(Self { axis, bins, can_extend, has_range, counting })
     }
 
     /// Its list of labels.
@@ -135,7 +131,8 @@ impl<'h> Axis<'h> {
     pub(super) fn centre(&self, bin: usize, edges: &[f64]) -> f64 {
         let inner = bin.checked_sub(1).and_then(|first| edges.get(first).zip(edges.get(bin)));
         match inner {
-            _ if self.is_of_labels => 0.0,
+            // It grows with labels: its coordinates mean nothing.
+            _ if self.can_extend && self.labels().is_some() => 0.0,
             Some((low, high)) => 0.5 * (low + high),
             None => {
                 let [low, _] = self.limits();
