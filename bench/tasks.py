@@ -28,7 +28,7 @@ BATCH_BYTES = 4 << 20
 BATCHES = 96
 STEP_ENTRIES = 65_536
 READ_AHEAD_BYTES = 64 << 20
-"""The fetch size of the engine, `FETCH_BYTES` in crates/tupelo/src/source/memory.rs."""
+"""The fetch size of the engine, `FETCH_BYTES` in crates/tupelo-pages/src/source/memory.rs."""
 
 MIB = 1 << 20
 

@@ -90,49 +90,34 @@
 //! C++ type names, descriptions and unusual encodings travel in the field metadata ([`schema::metadata`]).
 //!
 //! # Rooms
-//! A room uses only the rooms above it in this list.
+//! A room uses only the rooms above it in this list, and the crates `tupelo-core`, `tupelo-schema` and `tupelo-pages`.
 //!
 //! | room | contents |
 //! |---|---|
-//! | `error` | [`Error`], the error type of the crate |
-//! | `pool` | threads and cancellation |
-//! | `expression` | [`Expression`]: expressions over the fields of an entry |
-//! | [`schema`] | the field tree: conversion from descriptors, to and from Arrow; projections |
-//! | `evolution` | fields as they are wanted from fields as they are stored: schema evolution and read rules |
-//! | `source` | ROOT files, object stores, metadata of ntuples, page storage |
-//! | `sink` | destinations of pages and envelopes: the traits, ROOT files, object stores |
-//! | `plan` | which pages a request reads |
-//! | `decode` | fetches sealed pages and decodes them to Arrow arrays |
-//! | `encode` | encodes Arrow arrays to sealed pages |
+//! | [`schema`] | the field tree; reading as another schema |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files, ntuples and trees being written |
 //! | [`dataset`] | many files: which files, and which fields of them |
 //! | [`ops`] | copy, import, export, verify, inspect, layout, changes of objects, index, cost, tuning, collection |
 
 pub mod dataset;
-mod decode;
-mod encode;
-mod error;
-mod evolution;
-mod expression;
 pub mod ops;
-mod plan;
-mod pool;
 pub mod reader;
 pub mod schema;
-mod sink;
-mod source;
 pub mod writer;
 
 use std::path::Path;
 
-pub use error::{Error, ErrorKind, ErrorPlace, Remedy, Result, printable};
-pub use expression::Expression;
-pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Table, Time, Tree};
+#[doc(inline)]
+pub use tupelo_core::error::{Error, ErrorKind, ErrorPlace, Remedy, Result, printable};
+#[doc(inline)]
+pub use tupelo_core::pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use tupelo_format::compression::{Algorithm, Compression, compress};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
+#[doc(inline)]
+pub use tupelo_schema::expression::Expression;
 pub use tupelo_storage::{self as storage, Storage};
 pub use writer::{
     FileWriter, MoveOptions, MovedTreeWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes,

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
+use tupelo_core::error::{Remedy, listed};
+use tupelo_schema::schema::{Field, with_inner_fields};
 
-use crate::error::{Remedy, listed};
-use crate::schema::{Field, with_inner_fields};
 use crate::{Error, Result};
 
 /// Collects the fields that all files have, file by file. A record with different members in different files is read
@@ -189,9 +189,10 @@ fn type_name(field: &ArrowField) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tupelo_schema::schema::Schema;
+
     use super::*;
     use crate::ErrorKind;
-    use crate::schema::Schema;
 
     fn int(name: &str) -> ArrowField {
         ArrowField::new(name, DataType::Int32, false)

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use tupelo_schema::schema::Glob;
 use tupelo_storage::{ErrorKind, Storage, display_name, is_mirror, is_object_uri, local, local_path};
 
 use crate::reader::Location;
-use crate::schema::Glob;
 use crate::{Error, Result};
 
 /// Remote files that are opened at the same time.

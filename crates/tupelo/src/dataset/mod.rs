@@ -6,4 +6,4 @@ mod find;
 pub use fields::{CommonFields, UnionFields};
 pub use find::{find, matching_files, matching_objects, opened_at_once};
 
-pub use crate::schema::FieldPolicy;
+pub use tupelo_schema::schema::FieldPolicy;

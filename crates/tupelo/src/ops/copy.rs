@@ -13,15 +13,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::Schema as ArrowSchema;
+use tupelo_core::pool::{self, Spawned};
+use tupelo_pages::plan::Continuity;
+use tupelo_schema::schema::Schema;
 
 pub use self::options::CopyOptions;
 pub use self::salvage::{Lost, Salvaged, salvage, salvage_tree};
 use super::Progress;
 use super::import::{ClassNames, batch_of, imported, relabelled, representable, without_referenced};
-use crate::plan::Continuity;
-use crate::pool::{self, Spawned};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Sealed, Skipped};
-use crate::schema::Schema;
 use crate::writer::{AttributeSetWriter, EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
 

@@ -7,15 +7,16 @@ use std::ops::{AddAssign, Range};
 
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
+use tupelo_pages::decode::branches_of;
+use tupelo_pages::plan;
+use tupelo_pages::sink::Mapping;
+use tupelo_pages::source::{BlobRange, Cluster, FETCH_BYTES, Metadata};
 use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 use tupelo_ttree::tree::Stored;
 
-use crate::decode::branches_of;
+use crate::Result;
 use crate::reader::{Ntuple, Read, Tree};
-use crate::sink::Mapping;
-use crate::source::{BlobRange, Cluster, FETCH_BYTES, Metadata};
-use crate::{Result, plan};
 
 /// Objects besides pages and page lists: header, footer, manifest and anchor. The record of the attempt is not counted.
 const OTHER_OBJECTS: u64 = 4;

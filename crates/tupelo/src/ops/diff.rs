@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_cast::{can_cast_types, cast};
 use tupelo_format::object::Value;
+use tupelo_schema::schema::{Field, Schema};
 
 use self::imports::like_imported;
 pub use self::values::Tolerance;
@@ -19,7 +20,6 @@ pub(super) use self::values::first_difference;
 use super::Progress;
 use super::import::relabelled;
 use crate::reader::Read;
-use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// Memory of the entries that are compared at once, in bytes: 16 MiB of each side.

@@ -4,10 +4,11 @@ mod originals;
 
 use std::ops::Range;
 
+use tupelo_schema::schema::Schema;
+
 pub use self::originals::OriginalTrees;
 use super::{Progress, pipe};
 use crate::reader::{Read, Skipped};
-use crate::schema::Schema;
 use crate::writer::{
     EntrySink, FileWriter, TreeOptions, TreeWriter, WriteProgress, contradiction, renamed, usual_counters,
     without_branch,

@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, ObjectFolder};
+use tupelo_pages::sink::attempt_of_record;
+use tupelo_pages::source::{
+    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD, StoreAnchor, anchor_key, began, daos_keys,
+    is_attempt, removed, removed_record, replaced, sealed, with_default_metadata,
+};
 use tupelo_storage::local::dead_temporaries;
 pub use tupelo_storage::local::{DeadFile, remove_dead};
 use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storage, display_name};
 
 use super::repair::is_restorable;
-use crate::sink::attempt_of_record;
-pub use crate::source::PUBLISHING_TIME;
-use crate::source::{
-    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD, StoreAnchor, anchor_key, began, daos_keys,
-    is_attempt, removed, removed_record, replaced, sealed, with_default_metadata,
-};
 use crate::{Error, Result};
+pub use tupelo_pages::source::PUBLISHING_TIME;
 
 /// Objects written at most this long ago may belong to a running writer: one day.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);

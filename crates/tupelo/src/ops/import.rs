@@ -17,6 +17,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
+use tupelo_schema::evolution::relabel;
+use tupelo_schema::schema::{Field, Kind, Schema, in_bases, is_auxiliary, with_types_of};
 
 pub(super) use self::classes::ClassNames;
 use self::classes::{has_root_object, is_referenced};
@@ -25,9 +27,7 @@ pub(super) use self::types::with_lists;
 use self::types::{can_be_projected, readable};
 pub use self::validate::{Comparison, FieldValidation, Validation, samples};
 use super::{Progress, pipe};
-use crate::evolution::relabel;
 use crate::reader::{Read, Skipped};
-use crate::schema::{Field, Kind, Schema, in_bases, is_auxiliary, with_types_of};
 use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
@@ -506,7 +506,7 @@ pub(super) fn batch_of(fields: &Fields, arrays: Vec<ArrayRef>, count: usize) -> 
 pub(super) fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let array = in_bases(array, data_type)?;
     let data_type = match holds_bytes(array.data_type()) {
-        true => crate::evolution::binary_type(data_type),
+        true => tupelo_schema::evolution::binary_type(data_type),
         false => data_type.clone(),
     };
     Ok(make_array(relabel(&array.to_data(), &data_type)?))

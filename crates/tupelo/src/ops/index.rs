@@ -37,12 +37,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tupelo_format::descriptor::FieldId;
+use tupelo_schema::evolution::binary_type;
+use tupelo_schema::schema::Schema;
 use tupelo_storage::local_path;
 
 use super::inspect::{each_column, top_level};
-use crate::evolution::binary_type;
 use crate::reader::{Location, Ntuple, Table, Tree};
-use crate::schema::Schema;
 use crate::{Error, Result};
 
 /// The format name in manifests.
@@ -78,8 +78,11 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
         let source = ntuple.source();
         let descriptor = source.descriptor();
         let all = source.clusters(0..descriptor.entries())?;
-        let empty =
-            |c: &crate::source::Cluster| Cluster { first_entry: c.first_entry, entries: c.entries, stored_bytes: 0 };
+        let empty = |c: &tupelo_pages::source::Cluster| Cluster {
+            first_entry: c.first_entry,
+            entries: c.entries,
+            stored_bytes: 0,
+        };
         let mut clusters: Vec<Cluster> = all.iter().map(empty).collect();
         let tops = descriptor
             .columns()

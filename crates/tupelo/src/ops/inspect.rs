@@ -14,11 +14,11 @@ use std::ops::AddAssign;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::ANCHOR_BYTES;
 use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
+use tupelo_pages::source::{BlobRange, Cluster, Metadata};
+use tupelo_schema::schema::Field;
 
 use crate::Result;
 use crate::reader::Ntuple;
-use crate::schema::Field;
-use crate::source::{BlobRange, Cluster, Metadata};
 
 pub use self::advice::quoted_word;
 pub use self::map::{MAX_RUNS, Part, Run};
@@ -211,7 +211,7 @@ fn fields_of(ntuple: &Ntuple, sizes: &[Sizes]) -> Result<Vec<FieldInfo>> {
     Ok(fields)
 }
 
-/// What each field of [`Schema::paths`](crate::schema::Schema::paths) of [`Ntuple::schema`] takes with all below it, in
+/// What each field of [`Schema::paths`](tupelo_schema::schema::Schema::paths) of [`Ntuple::schema`] takes with all below it, in
 /// that order: nothing for fields that are projected or computed.
 ///
 /// # Errors

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use tupelo_format::container::{self, RecordKind, Walk};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::locator::EnvelopeLink;
+use tupelo_pages::sink::Mapping;
+use tupelo_pages::source::{self, Blob, BlobRange, ObjectKeys, Objects, Reservation};
 
 use super::each_ntuple;
 use super::inspect::shown_fields;
 use super::objects::extents::{BLOB_CLASS, split};
 use crate::reader::{File, Ntuple};
-use crate::sink::Mapping;
-use crate::source::{self, Blob, BlobRange, ObjectKeys, Objects, Reservation};
 use crate::{Error, Result};
 
 /// Memory of a piece and of the region that becomes of it, in bytes.

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tupelo_format::container::{self, RecoveredState};
+use tupelo_pages::sink::datime;
+use tupelo_pages::source::{self, Overlay, scan};
 use tupelo_storage::local::{FileSink, FileSource, is_temporary, publish_temporary, temporaries_of};
 use tupelo_storage::{ByteSink, ByteSource};
 
 use super::layout::{self, Content};
 use super::verify::{self, Report};
 use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
-use crate::sink::datime;
-use crate::source::{self, Overlay, scan};
 use crate::{Error, Result, reader};
 
 /// States that are tried, the newest first.

@@ -11,17 +11,17 @@ use tupelo_format::container::{self, Deviation};
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 use tupelo_format::locator::Locator;
+use tupelo_pages::decode::{ValueOptions, decode};
+use tupelo_pages::plan::{Continuity, Segment};
+use tupelo_pages::source::{BlobRange, Cluster, Metadata, checked};
+use tupelo_schema::schema::Field;
 
 use self::compared::Compared;
 pub(super) use self::trees::check_tree;
 use super::each_ntuple;
 use super::index::zones::contradiction;
 use super::layout::layout;
-use crate::decode::{ValueOptions, decode};
-use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};
-use crate::schema::Field;
-use crate::source::{BlobRange, Cluster, Metadata, checked};
 use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StructArray, UInt64Array};
+use tupelo_schema::expression::Bloom;
+use tupelo_schema::schema::{Field, Kind, Schema};
 
 use super::explain::explain;
 use super::read::Read;
@@ -14,8 +16,6 @@ use super::sources::zones::{
     self, FIELD, FILTER, FieldZones, Fresh, Rows, VALUES, ZONE_MAPS_SET, Zone, ZoneBounds, Zones,
 };
 use super::sources::{METADATA_SET, Ntuple};
-use crate::expression::Bloom;
-use crate::schema::{Field, Kind, Schema};
 use crate::{Error, ErrorKind, Result};
 
 /// The fields of [`METADATA_SET`]. A set of that name with other fields belongs to another program.
@@ -352,7 +352,7 @@ impl Ntuple {
             }
             if has_filters && filtered.contains(field) {
                 let own = self.zone_filters(&*self.field_zones(zones, field)?)?;
-                let has_words = own.iter().any(|filter| !filter.0.is_empty());
+                let has_words = own.iter().any(|filter| !filter.words().is_empty());
                 let columns = stored(&filters)?.columns;
                 let read = columns.iter().filter(|column| has_words || !column.field.ends_with(FILTER_WORDS));
                 bytes += read.map(|column| column.stored_bytes).sum::<u64>();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
+use tupelo_core::error::Remedy;
+use tupelo_core::pool::{self, Spawned};
 
 use super::read::Read;
 use super::sources::Cost;
-use crate::error::Remedy;
-use crate::pool::{self, Spawned};
 use crate::{Error, ErrorKind, Result};
 
 /// Batches are cut from larger pieces that are decoded at once, of about this many bytes in memory.

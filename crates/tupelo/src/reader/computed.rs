@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field as ArrowField};
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::evolution::Selection;
+use tupelo_schema::expression::{Expression, booleans, shorten};
+use tupelo_schema::schema::{Field, Kind};
 
 use super::decoded::{DecodedFields, Needed};
 use super::sources::EntrySource;
-use crate::evolution::Selection;
-use crate::expression::{Expression, booleans, shorten};
-use crate::plan::EntrySet;
-use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// A named value for each entry.

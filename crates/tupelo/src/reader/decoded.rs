@@ -10,14 +10,15 @@ use arrow_buffer::bit_iterator::BitSliceIterator;
 use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
 use arrow_select::filter::{FilterBuilder, filter};
 use arrow_select::take::take;
+use tupelo_core::pool;
 use tupelo_format::descriptor::FieldId;
+use tupelo_pages::plan::EntrySet;
+use tupelo_pages::source::Keep;
+use tupelo_schema::evolution::Selection;
+use tupelo_schema::schema::{Field, Kind};
 
 use super::sources::{DecodeOptions, EntrySource};
-use crate::evolution::Selection;
-use crate::plan::EntrySet;
-use crate::schema::{Field, Kind};
-use crate::source::Keep;
-use crate::{Result, pool};
+use crate::Result;
 
 /// Selected entries at most this far apart are read together with the entries between them, because most pages hold
 /// more entries and are decoded whole.

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use tupelo_core::error::printable;
+use tupelo_pages::plan::{self, ColumnTable, EntrySet, ReadPlan};
+use tupelo_pages::source::{BlobRange, Metadata};
+use tupelo_schema::schema::Field;
+
 use crate::Result;
-use crate::error::printable;
-use crate::plan::{self, ColumnTable, EntrySet, ReadPlan};
-use crate::schema::Field;
-use crate::source::{BlobRange, Metadata};
 
 /// Maximum width of an aligned column, in characters. Longer names only shift the rest of their line: they would widen every
 /// line, and the standard library panics where it pads to more than 65 535.

@@ -14,15 +14,18 @@ use tupelo_format::{container, open};
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name};
 
+use tupelo_core::pool;
+use tupelo_pages::source::Metrics;
+use tupelo_pages::source::{
+    self, FileStore, Metadata, Objects, Origin, Session, TreeSource, and_next, may_be_elsewhere,
+};
 use tupelo_ttree::tree::TREE_CLASSES;
 
 use self::lookup::{check_saved, find, ntuples, only_tree, pre_release, trees};
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
-use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Origin, Session, TreeSource, and_next, may_be_elsewhere};
-pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
-use crate::{Error, Result, pool};
+use crate::{Error, Result};
+pub use tupelo_pages::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;

@@ -17,9 +17,6 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-pub use crate::evolution::ReadRule;
-pub use crate::expression::Bounds;
-pub use crate::source::{Metrics, TreeCache};
 pub use attributes::Attributes;
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
@@ -32,6 +29,9 @@ pub use location::Location;
 pub use objects::Objects;
 pub use open::OpenOptions;
 pub(crate) use open::may_be_repaired;
+pub use tupelo_pages::source::{Metrics, TreeCache};
+pub use tupelo_schema::evolution::ReadRule;
+pub use tupelo_schema::expression::Bounds;
 
 pub use read::{DEFAULT_BATCH_BYTES, Entries, Read};
 pub use skipped::Skipped;

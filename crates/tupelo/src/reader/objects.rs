@@ -10,9 +10,9 @@ use arrow_schema::DataType;
 use tupelo_format::object::{self, Opaque, Value};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
+use tupelo_schema::schema::{Field, Kind};
 
 use super::{File, Ntuple, Object};
-use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// The objects of one streamer field; made by [`Ntuple::objects`].

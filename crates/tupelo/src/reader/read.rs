@@ -10,6 +10,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
+use tupelo_pages::plan;
+use tupelo_pages::plan::EntrySet;
+use tupelo_pages::source::Keep;
+use tupelo_schema::evolution::{Selection, binary_type};
+use tupelo_schema::expression::Expression;
+use tupelo_schema::schema::{Field, Kind, Names, Schema, with_data_type};
 
 use self::edit::Edit;
 pub use self::edit::Entries;
@@ -18,12 +24,7 @@ use super::decoded::{DecodedFields, Needed};
 use super::explain::Explanation;
 use super::sources::zones::{ZoneBounds, widened};
 use super::sources::{Cost, EntrySource, Ntuple, Sealed, Tree};
-use crate::evolution::{Selection, binary_type};
-use crate::expression::Expression;
-use crate::plan::EntrySet;
-use crate::schema::{Field, Kind, Names, Schema, with_data_type};
-use crate::source::Keep;
-use crate::{Error, Result, plan};
+use crate::{Error, Result};
 
 /// Default memory of a batch in bytes: 8 MiB.
 pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
@@ -114,7 +115,7 @@ impl Read {
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules are described
-    /// [here](crate::schema#reading-as-another-schema). It replaces the selection of fields. Its top-level fields are
+    /// [here](tupelo_schema::schema#reading-as-another-schema). It replaces the selection of fields. Its top-level fields are
     /// found by name, and so are the members of records; what it leaves out is not read, and members that are not on
     /// disk are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the
     /// schema.

@@ -1,6 +1,6 @@
 //! What a source has and is not read.
 
-use crate::schema::Glob;
+use tupelo_schema::schema::Glob;
 
 /// A branch or field that is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,12 @@ mod keys;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use tupelo_core::error::{Remedy, listed};
 use tupelo_format::container::Deviation;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::source::{Metrics, TreeCache};
+use tupelo_schema::evolution::ReadRule;
+use tupelo_schema::schema::{Differing, FieldPolicy, Schema, escaped};
 
 pub use self::keys::Unmatched;
 use self::keys::{matched, paired};
@@ -14,10 +18,6 @@ use super::location::Location;
 use super::read::Read;
 use super::skipped::Skipped;
 use super::sources::{Chain, EntrySource, Join, Ntuple, Tree, no_ntuples};
-use crate::error::{Remedy, listed};
-use crate::evolution::ReadRule;
-use crate::schema::{Differing, FieldPolicy, Schema, escaped};
-use crate::source::{Metrics, TreeCache};
 use crate::{Error, Result};
 
 /// An ntuple or a tree, or those of several files. Cheap to clone, usable from many threads.
@@ -408,17 +408,17 @@ impl Chain {
             let what = format!("the files have no field in common ({})", listed(&missing));
             return Err(self.context(Error::invalid_argument(what).with_remedy(Remedy::UnionFields)));
         }
-        for differing in self.differing().iter().filter(|it| !it.is_meant_by(unwanted)) {
+        for differing in self.differing().iter().filter(|it| !is_meant_by(it, unwanted)) {
             let Differing { path, reason, is_missing } = differing;
             match is_missing {
                 true if wanted
                     .iter()
-                    .any(|pattern| differing.is_meant_by(&[pattern]) && self.lacks(pattern.as_ref())) =>
+                    .any(|pattern| is_meant_by(differing, &[pattern]) && self.lacks(pattern.as_ref())) =>
                 {
                     let what = format!("field '{path}' is not in all files: {reason}");
                     return Err(self.context(Error::not_found(what).with_remedy(Remedy::UnionFields)));
                 }
-                false if wanted.is_empty() || differing.is_meant_by(wanted) => {
+                false if wanted.is_empty() || is_meant_by(differing, wanted) => {
                     let what = format!("field '{path}' {reason}; select other fields, or read the files one by one");
                     return Err(self.context(Error::invalid_argument(what)));
                 }
@@ -430,7 +430,7 @@ impl Chain {
 
     /// Whether a pattern names only fields that are left out because files differ.
     pub fn lacks(&self, pattern: &str) -> bool {
-        self.differing().iter().any(|it| it.is_meant_by(&[pattern])) && self.schema().select(&[pattern]).is_err()
+        self.differing().iter().any(|it| is_meant_by(it, &[pattern])) && self.schema().select(&[pattern]).is_err()
     }
 
     /// Refuses to leave out fields that some files lack; with patterns, of those that [`Chain::missing`] chooses.
@@ -464,13 +464,12 @@ impl Chain {
     /// if it names anything, and `unwanted` does not.
     pub fn missing<S: AsRef<str>>(&self, wanted: &[S], unwanted: &[S]) -> Vec<&str> {
         let missing = self.differing().iter().filter(|it| it.is_missing);
-        let chosen = missing.filter(|it| (wanted.is_empty() || it.is_meant_by(wanted)) && !it.is_meant_by(unwanted));
+        let chosen = missing.filter(|it| (wanted.is_empty() || is_meant_by(it, wanted)) && !is_meant_by(it, unwanted));
         chosen.map(|it| it.path.as_str()).collect()
     }
 }
 
-impl Differing {
-    fn is_meant_by<S: AsRef<str>>(&self, patterns: &[S]) -> bool {
-        patterns.iter().any(|pattern| Skipped::new(&self.path, "").is_meant_by(pattern.as_ref()))
-    }
+/// Whether one of the patterns names a field.
+fn is_meant_by<S: AsRef<str>>(field: &Differing, patterns: &[S]) -> bool {
+    patterns.iter().any(|pattern| Skipped::new(&field.path, "").is_meant_by(pattern.as_ref()))
 }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use tupelo_pages::plan;
 
 use super::read::Read;
-use crate::{Error, Result, plan};
+use crate::{Error, Result};
 
 /// Single entries are read in one range if the entries between them take at most this many bytes in each column,
 /// because a separate range costs more.

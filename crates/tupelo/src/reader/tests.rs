@@ -1,6 +1,8 @@
 //! Reading from a source that is not an ntuple: reads, cuts, expressions and batches use nothing but its trait.
 
 mod chain;
+mod evolution;
+mod rules;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,13 +17,13 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::take::take;
 use tupelo_format::container::FileLayout;
 use tupelo_format::open::PRE_RELEASE_CLASS;
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::evolution::SourceSchema;
+use tupelo_schema::schema::{Field, Schema, tighten};
 
 use super::explain::Explanation;
 use super::read::Read;
 use super::sources::{Cost, DecodeOptions, EntrySource, Sidecar};
-use crate::evolution::SourceSchema;
-use crate::plan::EntrySet;
-use crate::schema::{Field, Schema, tighten};
 use crate::{Error, ErrorKind, File, Result};
 
 const ENTRIES: u64 = 1000;

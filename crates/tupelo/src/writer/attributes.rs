@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray, UInt64Array};
 use tupelo_format::container::AnchorLinks;
+use tupelo_pages::sink::{PageSink, Stored};
+use tupelo_schema::schema::{Field, Kind, Primitive, Schema};
 
 use super::WriteOptions;
 use super::cluster_builder::ClusterBuilder;
 use super::committer::{AnchorPlace, Committer, LinkedSet};
 use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
-use crate::schema::{Field, Kind, Primitive, Schema};
-use crate::sink::{PageSink, Stored};
 use crate::{Error, Result};
 
 /// One attribute set being written.

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::DataType;
+use tupelo_core::pool::{self, Background};
+use tupelo_pages::encode::{
+    ColumnWriter, FieldWriter, ListedCluster, ListedColumn, PackedPage, PageOptions, ReadPages, SealedColumn,
+    SealedPage, StoredColumn,
+};
+use tupelo_pages::sink::PageSink;
 
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::AddedFields;
 use super::sealed::{self, CheckedCluster, ClusterFiller, ClusterPages, FullCluster};
-use crate::encode::{
-    ColumnWriter, FieldWriter, ListedCluster, ListedColumn, PackedPage, PageOptions, ReadPages, SealedColumn,
-    SealedPage, StoredColumn,
-};
-use crate::pool::{self, Background};
 use crate::reader::default_values;
-use crate::sink::PageSink;
 use crate::{Error, Result};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use tupelo_core::pool;
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::Descriptor;
@@ -15,17 +16,17 @@ use tupelo_format::envelope::{
     SchemaRecords,
 };
 use tupelo_format::locator::EnvelopeLink;
+use tupelo_pages::encode::StoredColumn;
+use tupelo_pages::sink::{PageSink, Stored, name_of};
+use tupelo_schema::schema::Schema;
 
 use super::cluster_builder::{self, ClusterBuilder, WriteProgress};
 use super::groups::{self, Groups, Listed};
 use super::records::{AddedFields, Mark, Model, check_name};
 use super::sealed::{ClusterPages, FullCluster};
 use super::{WriteOptions, reopen};
-use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
-use crate::schema::Schema;
-use crate::sink::{PageSink, Stored, name_of};
-use crate::{Error, Result, pool};
+use crate::{Error, Result};
 
 /// Pages after which a cluster group is closed, which limits the size of page lists.
 const GROUP_PAGES: usize = 1 << 20;

@@ -1,13 +1,13 @@
 //! Fields that an ntuple gets later, with values for the entries that it has.
 
 use arrow_array::RecordBatch;
+use tupelo_pages::encode::StoredColumn;
+use tupelo_schema::schema::Schema;
 
 use super::cluster_builder::{ClusterBuilder, WriteProgress};
 use super::committer::Committer;
 use super::sealed::{ClusterPages, FullCluster};
-use crate::encode::StoredColumn;
 use crate::reader::Ntuple;
-use crate::schema::Schema;
 use crate::{Error, Result};
 
 /// Adds fields to an ntuple of a file that is updated, with values for all entries that it has:

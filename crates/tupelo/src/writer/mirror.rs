@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use tupelo_pages::source::new_names;
 use tupelo_storage::{Storage, display_name};
 
 use super::{FileWriter, ObjectOptions};
 use crate::reader::File;
-use crate::source::new_names;
 use crate::{Error, ErrorKind, Result};
 
 /// How often a copy is begun again because another writer has replaced it.

@@ -26,6 +26,9 @@ use tupelo_format::compression::Compression;
 use tupelo_format::open::PRE_RELEASE_CLASS;
 use tupelo_format::streamer::{StreamerInfos, mentions_class};
 use tupelo_format::{container, object};
+use tupelo_pages::sink::{FileSink, ObjectSink, Target, name_of};
+use tupelo_pages::source;
+use tupelo_schema::schema::Schema;
 use tupelo_storage::{
     self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
     local_path, mirror_members,
@@ -51,10 +54,8 @@ pub use self::tree::{
 };
 pub(crate) use self::tree::{IndexOfTrees, PROCESS_CLASS, contradiction, renamed, usual_counters, without_branch};
 use crate::reader::{File, Ntuple, Object, TREE_CLASSES, Tree};
-use crate::schema::Schema;
-use crate::sink::{FileSink, ObjectSink, Target, name_of};
-pub use crate::sink::{Mapping, format_bytes, parse_bytes};
-use crate::{Error, Result, source};
+use crate::{Error, Result};
+pub use tupelo_pages::sink::{Mapping, format_bytes, parse_bytes};
 
 /// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,
 /// where an existing file is updated, [`NtupleWriter::checkpoint`].

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
+use tupelo_pages::encode::{ListedCluster, ReadPages};
+use tupelo_pages::sink::NullSink;
+use tupelo_schema::schema::Schema;
+use tupelo_schema::schema::arrow::data_type;
 
 use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
 use super::cluster_builder::{ClusterBuilder, WriteProgress};
 use super::committer::{AnchorPlace, Committer, SharedSet};
 use super::sealed::CheckedCluster;
-use crate::encode::{ListedCluster, ReadPages};
 use crate::reader::{METADATA_SET, Ntuple};
-use crate::schema::Schema;
-use crate::schema::arrow::data_type;
-use crate::sink::NullSink;
 use crate::{Error, Result};
 
 /// State that the contexts of one ntuple share.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::Encoding;
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;
+use tupelo_pages::encode::PageOptions;
+use tupelo_pages::sink::Mapping;
+use tupelo_schema::schema::arrow;
 
-use crate::encode::PageOptions;
-use crate::schema::arrow;
-use crate::sink::Mapping;
 use crate::{Error, Result};
 
 /// Compressed size at which a cluster is complete, in bytes: 128 MiB.

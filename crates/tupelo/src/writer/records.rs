@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, MAX_NAME_BYTES, SchemaRecords, role};
+use tupelo_pages::encode::{ColumnKind, ColumnWriter, FieldWriter};
+use tupelo_schema::schema::arrow::default_column_type;
+use tupelo_schema::schema::{Field, Kind, Schema};
 
 use super::WriteOptions;
-use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
-use crate::schema::arrow::default_column_type;
-use crate::schema::{Field, Kind, Schema};
 use crate::{Error, Result};
 
 /// The fields of an ntuple that is being written.

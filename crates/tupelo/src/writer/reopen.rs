@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::envelope::{Footer, Header};
 use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_pages::encode::{ColumnKind, ColumnWriter, FieldWriter};
+use tupelo_pages::sink::MAX_KEY_BYTES;
+use tupelo_pages::source::{Cluster, Metadata};
+use tupelo_schema::schema::Field;
 
 use super::WriteOptions;
 use super::records::{FieldIds, Model, PhysicalColumn};
-use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
 use crate::reader::Ntuple;
-use crate::schema::Field;
-use crate::sink::MAX_KEY_BYTES;
-use crate::source::{Cluster, Metadata};
 use crate::{Error, Result};
 
 /// The restored state.

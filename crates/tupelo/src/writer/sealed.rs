@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tupelo_format::envelope::PageInfo;
-
-use crate::encode::{
+use tupelo_pages::encode::{
     ColumnWriter, FieldWriter, ListedCluster, ListedColumn, ReadPages, SealedColumn, SealedPage, StoredColumn,
 };
-use crate::schema::Kind;
-use crate::sink::PageSink;
+use tupelo_pages::sink::PageSink;
+use tupelo_schema::schema::Kind;
+
 use crate::{Error, Result};
 
 /// A complete cluster.

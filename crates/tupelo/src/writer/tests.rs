@@ -12,16 +12,17 @@ use tupelo_format::envelope::{Footer, Header, PageList};
 use tupelo_format::locator::Locator;
 use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::encode::{ListedCluster, ListedColumn, ReadPages};
+use tupelo_pages::sink::MemorySink;
+use tupelo_pages::{encode, source};
+use tupelo_schema::schema::{Schema, tighten};
 use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 
 use super::cluster_builder::ClusterBuilder;
 use super::committer::{AnchorPlace, Committer};
 use super::{FileWriter, NtupleWriter, WriteOptions};
-use crate::encode::{ListedCluster, ListedColumn, ReadPages};
 use crate::reader::{File, Ntuple};
-use crate::schema::{Schema, tighten};
-use crate::sink::MemorySink;
-use crate::{ErrorKind, Result, encode, source};
+use crate::{ErrorKind, Result};
 
 fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));

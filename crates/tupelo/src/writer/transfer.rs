@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use tupelo_core::error::Remedy;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, EnvelopeType, PageInfo};
 use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_pages::sink::{PageBytes, PageSink, name_of};
+use tupelo_pages::source::{BlobRange, Cluster, Extents, Metadata};
 
 use super::committer::{FORMAT_VERSION, put_envelope};
 use super::groups::{self, Listed};
 use super::{WRITE_BYTES, WriteProgress};
-use crate::error::Remedy;
 use crate::reader::{Ntuple, StoredPage, fetch};
-use crate::sink::{PageBytes, PageSink, name_of};
-use crate::source::{BlobRange, Cluster, Extents, Metadata};
 use crate::{Error, Result};
 
 /// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what they are stored in are not

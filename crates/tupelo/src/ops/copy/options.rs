@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use tupelo_schema::schema::{Field, Schema};
+
 use super::Pages;
 use crate::reader::Read;
-use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// How entries are copied: what becomes of pages and names, and where a copy stops.
@@ -115,8 +116,9 @@ impl CopyOptions {
 
 #[cfg(test)]
 mod tests {
+    use tupelo_schema::schema::{Kind, Primitive};
+
     use super::*;
-    use crate::schema::{Kind, Primitive};
 
     fn field(name: &str, source: Option<&str>) -> Field {
         let mut field = Field::new(name, "float", Kind::Primitive(Primitive::Float));

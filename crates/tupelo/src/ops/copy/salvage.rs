@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::ops::{ControlFlow, Range};
 
+use tupelo_pages::decode::{BasketCheck, check_baskets};
+use tupelo_schema::schema::{Schema, escaped};
 use tupelo_ttree as record;
 
 use super::super::Progress;
 use super::super::merge::merge_tree;
 use super::super::verify::check_tree;
 use super::{Copier, Pages, Places, prepared, schema};
-use crate::decode::{BasketCheck, check_baskets};
 use crate::reader::{Attached, Attributes, Ntuple, Read, Skipped, Tree};
-use crate::schema::{Schema, escaped};
 use crate::writer::{FileWriter, MoveOptions, WriteOptions, WriteProgress};
 use crate::{Error, ErrorKind, Result};
 

@@ -12,11 +12,11 @@ use tupelo_storage::objects::ObjectMemory;
 use tupelo_storage::{MemoryFile, MemorySink};
 
 use tupelo_format::descriptor::ColumnId;
+use tupelo_schema::schema::{Field, Kind, Primitive, Schema};
 
 use super::*;
 use crate::dataset::FieldPolicy;
 use crate::reader::{File, Table};
-use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::writer::tests::{nested, nested_schema, open};
 use crate::writer::{Mapping, ObjectOptions};
 

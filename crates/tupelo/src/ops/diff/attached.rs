@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, UInt64Array};
 use arrow_select::concat::concat;
 use tupelo_format::object::Value;
+use tupelo_schema::schema::Schema;
 
 use super::objects::is_same;
 use super::{
@@ -13,7 +14,6 @@ use super::{
     MetadataDifference, Tolerance, UserInfoDifference, compare_column, compare_schemas,
 };
 use crate::reader::{Attributes, Ntuple, RANGE_LENGTH, RANGE_START, Read};
-use crate::schema::Schema;
 use crate::{Error, Result};
 
 /// Adds what differs of the sources of two reads.

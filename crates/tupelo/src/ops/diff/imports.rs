@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use arrow_array::new_empty_array;
+use tupelo_schema::schema::arrow::data_type;
+use tupelo_schema::schema::{Field, Kind, Schema};
 
 use super::super::import::{ClassNames, imported, relabelled, with_lists};
 use crate::Result;
 use crate::reader::Read;
-use crate::schema::arrow::data_type;
-use crate::schema::{Field, Kind, Schema};
 
 /// The reads with the types that an import reads of a tree, if one source is a tree and the other an ntuple, and the names of
 /// the fields that have the type that an import makes of that of the branch.

@@ -10,11 +10,11 @@ use tupelo_format::object::{Basic, Type};
 use tupelo_format::streamer::code::{ARRAY, CHARACTERS, INT};
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, IS_REFERENCED, StreamerInfos};
 use tupelo_format::type_name::without_arguments;
+use tupelo_schema::schema::{Field, Layouts, nested};
 use tupelo_ttree::write::ROOT_OBJECT;
 
 use crate::Result;
 use crate::reader::Read;
-use crate::schema::{Field, Layouts, nested};
 
 /// Templates and classes of ROOT that it describes as plain, but streams by code of their own, and so not to ntuples.
 const NOT_IN_NTUPLES: [&str; 10] = [

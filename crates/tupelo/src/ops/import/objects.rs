@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use tupelo_format::compression::Compression;
+use tupelo_schema::schema::Glob;
 
 use super::super::{make_directories, other_objects};
 use crate::reader::File;
-use crate::schema::Glob;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
 

@@ -10,10 +10,10 @@ use std::slice;
 
 use tupelo_format::object::Type;
 use tupelo_format::type_name::{TypeName, without_arguments};
+use tupelo_schema::schema::{Field, Kind, VECTORS, has_dictionary};
 use tupelo_ttree::write::ROOT_OBJECT;
 
 use super::classes::ClassNames;
-use crate::schema::{Field, Kind, VECTORS, has_dictionary};
 
 /// The field with a type that ROOT reads. Other records than those of `names` have no names of classes, and what holds them
 /// has no name either. Sets that ROOT has no dictionary for, and other containers, are vectors, maps vectors of pairs.
@@ -126,8 +126,9 @@ pub(super) fn can_be_projected(item: &Field) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tupelo_schema::schema::Primitive;
+
     use super::*;
-    use crate::schema::Primitive;
 
     fn number(name: &str, type_name: &str) -> Field {
         Field::new(name, type_name, Kind::Primitive(Primitive::Int32))

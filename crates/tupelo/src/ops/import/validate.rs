@@ -10,11 +10,11 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
+use tupelo_schema::schema::escaped;
 
 use super::super::diff::{Tolerance, first_difference};
 use super::{Import, in_bases, relabelled};
 use crate::reader::Ntuple;
-use crate::schema::escaped;
 use crate::writer::{EntrySink, NtupleWriter};
 use crate::{Error, Result};
 

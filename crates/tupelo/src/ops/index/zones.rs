@@ -11,12 +11,12 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
+use tupelo_schema::expression::{Bloom, Bounds};
+use tupelo_schema::schema::{Field, escaped};
 
-use crate::expression::{Bloom, Bounds};
 use crate::reader::Ntuple;
 pub use crate::reader::zones::ZONE_MAPS_SET;
 use crate::reader::zones::{KnownZone, Zone, Zones, digest, has_bounds, has_integers};
-use crate::schema::{Field, escaped};
 use crate::writer::{AttributeSetWriter, FileWriter, WriteOptions};
 use crate::{Error, ErrorKind, Remedy, Result};
 
@@ -134,11 +134,11 @@ pub fn write_zones(
                 false => ntuple.zone_filters(&zones).map_err(unreadable)?,
             };
             let mut own = filters.get(zones.places(&range)).unwrap_or_default().iter();
-            if is_known && own.clone().all(|filter| !filter.0.is_empty()) {
+            if is_known && own.clone().all(|filter| !filter.words().is_empty()) {
                 continue;
             }
             // Zones that are made once more keep filters.
-            let has_filter = *has_filter || own.any(|filter| !filter.0.is_empty());
+            let has_filter = *has_filter || own.any(|filter| !filter.words().is_empty());
             let missing_zone = |digest| (field.name.as_str(), Missing { digest, has_filter });
             missing.extend(digest(source, field, &cluster)?.map(missing_zone));
         }
@@ -272,7 +272,9 @@ pub(in crate::ops) fn contradiction(
             }
             () if found.has_nan && !given.has_nan => "says that no value is NaN, but one is".to_owned(),
             () if nulls > *stated => format!("counts {stated} nulls, but {nulls} of the values are null"),
-            () if !is_integer && !filter.0.is_empty() => "has a filter, but the values are not integers".to_owned(),
+            () if !is_integer && !filter.words().is_empty() => {
+                "has a filter, but the values are not integers".to_owned()
+            }
             () if !is_filtered => "has a filter without some of the values".to_owned(),
             () if nulls < *stated => {
                 return Some(told(&format!("counts {stated} nulls, but only {nulls} of the values are null")));

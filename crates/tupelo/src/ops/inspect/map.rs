@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::source::Blob;
+use tupelo_pages::source::Blob;
 
 /// Most runs of pages in a map: beyond this, neighbouring pages of a column are one run, and beyond it again several
 /// neighbouring runs.

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tupelo_format::compression::Compression;
+use tupelo_pages::source::{Blob, Reservation, Session};
 use tupelo_storage::Hints;
 use tupelo_storage::local::LOCAL_HINTS;
 
 use super::map::{Found, MAX_RUNS, Map, Part, Run};
 use crate::Result;
-use crate::source::{Blob, Reservation, Session};
 
 /// Most clusters that are listed; beyond this, neighbours are combined.
 pub const MAX_CLUSTERS: usize = 2000;

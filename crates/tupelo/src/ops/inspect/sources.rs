@@ -5,6 +5,9 @@ use std::collections::{HashMap, HashSet};
 use tupelo_format::container::{self, ANCHOR_BYTES};
 use tupelo_format::locator::EnvelopeLink;
 use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_pages::decode::branches_of;
+use tupelo_pages::source::{Blob, Metadata, TreeSource};
+use tupelo_schema::schema::Field;
 use tupelo_ttree::ValueLayout;
 use tupelo_ttree::tree::{BasketPlace, Stored};
 
@@ -14,10 +17,7 @@ use super::{
     advice, columns_of, each_page_group, envelope_bytes, fields_of, shown_field, shown_fields, summary,
 };
 use crate::Result;
-use crate::decode::branches_of;
 use crate::reader::{File, Ntuple, Table, Tree};
-use crate::schema::Field;
-use crate::source::{Blob, Metadata, TreeSource};
 
 /// Says where the bytes of an ntuple or tree in a file are, from metadata alone: no page is read.
 /// ```no_run

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use tupelo_core::pool;
+use tupelo_schema::schema::FieldPolicy;
 use tupelo_ttree::moved::BranchForm;
 
 use crate::reader::{Skipped, Tree, TreeExtras};
-use crate::schema::FieldPolicy;
 use crate::writer::{FileWriter, MoveOptions, WriteProgress};
-use crate::{Error, ErrorKind, Result, pool};
+use crate::{Error, ErrorKind, Result};
 
 /// What became of the trees of a path.
 #[derive(Debug, Default)]

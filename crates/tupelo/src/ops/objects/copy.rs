@@ -2,10 +2,10 @@
 
 use tupelo_format::compression::Compression;
 use tupelo_format::wire::Memory;
+use tupelo_pages::sink::PageSink;
 
 use super::rename::{Record, renamed};
 use crate::reader::File;
-use crate::sink::PageSink;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
 

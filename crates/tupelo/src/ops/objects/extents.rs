@@ -8,9 +8,9 @@ use tupelo_format::container::{self, Chunks, RecordKind, Walk};
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::locator::EnvelopeLink;
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
+use tupelo_pages::source::{self, BlobRange, Reservation, TreeSource};
 
 use crate::reader::{File, Ntuple, TREE_CLASSES};
-use crate::source::{self, BlobRange, Reservation, TreeSource};
 use crate::{Error, Result};
 
 /// C++ class in the keys of pages and envelopes.

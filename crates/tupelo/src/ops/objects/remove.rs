@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tupelo_core::error::Remedy;
 use tupelo_format::container;
+use tupelo_schema::schema::Glob;
 
 use super::extents::{Freed, used_only_by};
-use crate::error::Remedy;
 use crate::reader::{File, Object};
-use crate::schema::Glob;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
 

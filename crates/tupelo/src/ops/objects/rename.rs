@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use tupelo_core::error::Remedy;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::{self, streamed_key_bytes};
 use tupelo_format::object::Traced;
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::wire::Memory;
+use tupelo_pages::sink::{FileSink, name_of};
 
 use super::extents::used_only_by;
 use super::remove::{Removal, remove};
-use crate::error::Remedy;
 use crate::reader::{File, TREE_CLASSES};
-use crate::sink::{FileSink, name_of};
 use crate::writer::FileWriter;
 use crate::{Error, ErrorKind, Result};
 

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use tupelo_format::compression::Compression;
 use tupelo_format::container;
 use tupelo_format::open::{ANCHOR_CLASS, PRE_RELEASE_CLASS};
+use tupelo_pages::source::TreeSource;
 use tupelo_storage::Storage;
 
 use super::super::merge::{merge_objects, merge_tree};
 use super::extents::has_baskets;
 use crate::reader::{File, OpenOptions, TREE_CLASSES, Tree};
-use crate::source::TreeSource;
 use crate::writer::{FileWriter, MoveOptions};
 use crate::{Error, Result};
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use tupelo_core::error::Remedy;
 use tupelo_format::compression::Compression;
 use tupelo_format::object::{Numbers, Object, Value};
 use tupelo_format::streamer::StreamerInfos;
@@ -11,7 +12,6 @@ use tupelo_storage::{ByteSink, MemoryFile, MemorySink, Storage};
 
 use super::super::layout::{Content, layout};
 use super::*;
-use crate::error::Remedy;
 use crate::reader::File;
 use crate::writer::tests::{nested, nested_schema};
 use crate::writer::{FileWriter, TreeOptions, WriteOptions};
@@ -37,7 +37,7 @@ fn example() -> MemoryFile {
         ntuple.set_metadata("generator", "pythia").unwrap();
         ntuple.finish().unwrap();
     }
-    let schema = crate::schema::Schema { fields: nested_schema().fields.into_iter().take(1).collect() };
+    let schema = tupelo_schema::schema::Schema { fields: nested_schema().fields.into_iter().take(1).collect() };
     let mut tree = file.tree("dir/t", &schema, TreeOptions::default().with_basket_bytes(1000)).unwrap();
     for start in [0, 1000] {
         tree.write(&nested(start..start + 1000, false).project(&[0]).unwrap()).unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arrow_array::{Int64Array, RecordBatch};
 use tupelo_format::store::JsonAnchor;
 use tupelo_format::store::daos::DaosAnchor;
+use tupelo_schema::schema::Schema;
 use tupelo_storage::objects::ObjectMemory;
 use tupelo_storage::{Keys, NewObject, ObjectSink, ObjectSource, names_in_container};
 
@@ -15,7 +16,6 @@ use super::{
     MAPPINGS, all, create, in_a_file, keys, nested, nested_schema, open_objects, options, replace, stored, write,
 };
 use crate::reader::File;
-use crate::schema::Schema;
 use crate::writer::{FileWriter, WriteOptions};
 
 fn collector(store: &ObjectMemory) -> Collector {

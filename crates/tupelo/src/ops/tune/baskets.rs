@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use tupelo_format::compression::Compression;
+use tupelo_pages::sink::name_of;
+use tupelo_schema::schema::Schema;
 use tupelo_storage::{ByteSource, MemoryFile, MemorySink};
 use tupelo_ttree::Branch;
 use tupelo_ttree::basket::BasketHead;
@@ -17,8 +19,6 @@ use super::trial::{ColumnBytes, Form, Trial};
 use crate::ops::cost::selected_branches;
 use crate::ops::export::{representable, with_counters};
 use crate::reader::{File, Ntuple, Read, Tree};
-use crate::schema::Schema;
-use crate::sink::name_of;
 use crate::writer::{EntrySink, FileWriter, MoveOptions, TreeOptions, TreeWriter};
 use crate::{Error, Result};
 

@@ -17,6 +17,7 @@ mod trial;
 use std::ops::ControlFlow;
 
 use tupelo_format::compression::Compression;
+use tupelo_pages::sink::Mapping;
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::write::basket_key_bytes;
 
@@ -34,7 +35,6 @@ pub use self::trial::Trial;
 use super::cost::{Container, costs, file_cost, selected_baskets, selected_pages, tree_cost};
 use super::inspect;
 use crate::reader::{Ntuple, Read, Table, Tree};
-use crate::sink::Mapping;
 use crate::{Error, ErrorKind, Result};
 
 /// Candidates whose values differ by at most this factor count as equal: measured times vary as much.

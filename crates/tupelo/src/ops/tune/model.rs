@@ -4,12 +4,12 @@
 //! them is the time; only the round trips that depend on each other are added.
 
 use tupelo_format::compression::Compression;
+use tupelo_pages::sink::Mapping;
 use tupelo_storage::Hints;
 use tupelo_storage::local::LOCAL_HINTS;
 use tupelo_storage::remote::REMOTE_HINTS;
 
 use crate::ops::cost::{Container, Cost};
-use crate::sink::Mapping;
 use crate::writer::WRITE_BYTES;
 
 /// Round trips of opening an ntuple or tree that depend on each other: the anchor, or head and tail of a file; then header,

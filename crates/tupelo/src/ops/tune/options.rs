@@ -1,9 +1,9 @@
 //! What is compared.
 
 use tupelo_format::compression::Compression;
+use tupelo_pages::sink::Mapping;
 
 use crate::ops::cost::Container;
-use crate::sink::Mapping;
 use crate::writer::{DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES};
 
 /// Default of the sample, in bytes in memory: 64 MiB.

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tupelo_format::store::ObjectFolder;
+use tupelo_pages::source::new_names;
 use tupelo_storage::{ByteSource, Keys, NewObject, ObjectRange, ObjectSink, Storage, display_name, is_object_uri};
 
 use super::model::{Link, StoreModel};
-use crate::source::new_names;
 use crate::{Error, Result};
 
 /// Large objects or ranges, which are transferred at the same time.

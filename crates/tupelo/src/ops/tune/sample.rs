@@ -10,6 +10,7 @@ use tupelo_format::compression::Compression;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_schema::schema::{Field, Schema, escaped};
 use tupelo_storage::adapter::process_cpu;
 use tupelo_storage::{ByteSource, MemoryFile, MemorySink};
 
@@ -18,7 +19,6 @@ use crate::ops::copy::schema;
 use crate::ops::cost::{each_page, metadata_bytes, selected};
 use crate::ops::import::{Import, ImportOptions};
 use crate::reader::{File, Ntuple, Read, Tree};
-use crate::schema::{Field, Schema, escaped};
 use crate::writer::{EntrySink, FileWriter, NtupleWriter, WriteOptions, check_name};
 use crate::{Error, Result};
 

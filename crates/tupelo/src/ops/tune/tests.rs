@@ -11,6 +11,7 @@ use arrow_array::{ArrayRef, Float32Array, RecordBatch, RecordBatchOptions, UInt6
 use bytes::Bytes;
 use proptest::prelude::*;
 use tupelo_format::compression::Compression;
+use tupelo_schema::schema::Schema;
 use tupelo_storage::remote::REMOTE_HINTS;
 use tupelo_storage::{ByteSource, Hints, MemoryFile, MemorySink, MemorySource};
 
@@ -21,7 +22,6 @@ use crate::ops::cost::Cost;
 use crate::ops::export::export;
 use crate::ops::merge::merge_tree;
 use crate::reader::{File, Ntuple};
-use crate::schema::Schema;
 use crate::writer::{FileWriter, MoveOptions, TreeOptions, WriteOptions};
 
 const MIB: u64 = 1 << 20;

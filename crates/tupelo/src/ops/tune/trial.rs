@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use tupelo_format::compression::Compression;
+use tupelo_pages::source::FETCH_BYTES;
 
 use super::model::{Candidate, Contents, PageSettings, Sizes, StoreModel, Take, sealed_memory};
 use crate::ops::cost::{Container, Cost, FileReads, OPENING_FILE_REQUESTS, OPENING_TREE_REQUESTS, Reads};
-use crate::source::FETCH_BYTES;
 use crate::writer::{EntrySink, PENDING_BYTES, TreeWriter, WRITE_BYTES, WriteOptions};
 
 /// Equal clusters of a file that are laid out one after the other, at most, and their pages: the requests for all clusters

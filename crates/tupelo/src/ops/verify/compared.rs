@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::envelope::PageInfo;
+use tupelo_pages::source::BlobRange;
 
-use crate::source::BlobRange;
 use crate::{Error, Result};
 
 /// Pages by the bytes where they lie. Columns and clusters may list the same page, and a small file may list one a million

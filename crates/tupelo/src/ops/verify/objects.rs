@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use tupelo_core::pool;
 use tupelo_format::checksum::{Xxh3, xxh3};
 use tupelo_format::locator::Locator;
 use tupelo_format::store::ObjectDigest;
+use tupelo_pages::source::{CLONES, Objects, missing};
 use tupelo_storage::{ErrorKind, ObjectRange};
 
-use crate::source::{CLONES, Objects, missing};
-use crate::{Error, Result, pool};
+use crate::{Error, Result};
 
 /// Objects that are read at once, in bytes and number.
 const BATCH_BYTES: u64 = 32 << 20;

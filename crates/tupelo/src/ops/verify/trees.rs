@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 
 use tupelo_format::container::{self, Object};
 use tupelo_format::open::{self, ANCHOR_CLASS, PRE_RELEASE_CLASS};
+use tupelo_pages::decode::{BasketCheck, check_baskets};
+use tupelo_pages::source::TreeSource;
 use tupelo_ttree::tree::TREE_CLASSES;
 use tupelo_ttree::{ValueLayout, fields};
 
 use super::{Damage, FETCH_BYTES, Report};
-use crate::decode::{BasketCheck, check_baskets};
 use crate::ops::batches;
 use crate::reader::{self, File};
-use crate::source::TreeSource;
 use crate::{ErrorKind, Result};
 
 /// Baskets that are checked together, whatever their size.

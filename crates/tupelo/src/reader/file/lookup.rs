@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use tupelo_core::error::Remedy;
 use tupelo_format::container::{self, Rule};
 use tupelo_format::open::{self, PRE_RELEASE_CLASS};
+use tupelo_pages::source;
 use tupelo_ttree::tree::TREE_CLASSES;
 
 use super::File;
-use crate::error::Remedy;
-use crate::source;
 use crate::{Error, Result};
 
 /// Classes that a message names.

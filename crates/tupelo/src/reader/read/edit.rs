@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::Field as ArrowField;
+use tupelo_schema::expression::Expression;
 
 use super::super::computed::ComputedColumn;
 use super::super::decoded::DecodedFields;
 use super::Read;
-use crate::expression::Expression;
 use crate::{Error, Result};
 
 /// Entries whose values are changed.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Field as ArrowField;
+use tupelo_schema::expression::Expression;
 
 use super::super::computed::ComputedColumn;
 use super::Read;
-use crate::expression::Expression;
 use crate::{Error, Result};
 
 impl Read {

@@ -1,10 +1,11 @@
 //! What is left out of a read: unreadable fields and branches, and the counters of lists.
 
+use tupelo_core::error::printable;
+use tupelo_schema::schema::{Schema, escaped};
+
 use super::super::skipped::Skipped;
 use super::super::table::Table;
 use super::Read;
-use crate::error::printable;
-use crate::schema::{Schema, escaped};
 use crate::{Error, Result};
 
 impl Table {

@@ -9,11 +9,15 @@ use std::{fmt, iter};
 
 use arrow_array::{ArrayRef, new_empty_array, new_null_array};
 use arrow_select::concat::concat;
+use tupelo_core::pool;
 use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::evolution::{Selection, SourceSchema};
+use tupelo_schema::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
 
 use self::open_parts::{OPEN_SOURCES, OpenParts, Opened};
 use super::super::explain::Explanation;
@@ -23,10 +27,6 @@ use super::{
     Attached, Cost, DecodeOptions, EntrySource, Sealed, Sidecar, add_new, check_unchanged, decode_selection,
     default_values, each_once, type_of, typed, zeros_for,
 };
-use crate::evolution::{Selection, SourceSchema};
-use crate::plan::EntrySet;
-use crate::pool;
-use crate::schema::{Combination, CombinedSchema, Differing, Field, FieldPolicy, Schema};
 use crate::{Error, ErrorKind, Result};
 
 /// Sources that are read at the same time.

@@ -10,9 +10,9 @@ use arrow_cast::cast;
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use tupelo_format::wire::Memory;
+use tupelo_pages::source::DEFAULT_MEMORY_BUDGET_BYTES;
 
 use crate::Result;
-use crate::source::DEFAULT_MEMORY_BUDGET_BYTES;
 
 /// The values of entries that lack a field of this type: nulls where it has them, and else zeros, empty texts and lists.
 pub(crate) fn default_values(data_type: &DataType, is_nullable: bool, len: usize) -> ArrayRef {

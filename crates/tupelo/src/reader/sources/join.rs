@@ -5,22 +5,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use tupelo_core::error::Remedy;
 use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::evolution::{Selection, SourceSchema};
+use tupelo_schema::schema::{Field, Schema};
 
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
 use super::{
     Attached, Cost, DecodeOptions, EntrySource, Sidecar, add_new, decode_selection, each_once, type_of, typed,
 };
-use crate::error::Remedy;
-use crate::evolution::{Selection, SourceSchema};
-use crate::plan::EntrySet;
-use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// Ntuples, trees or chains whose entries of the same number belong together: made by [`Table::join`](crate::Table::join).

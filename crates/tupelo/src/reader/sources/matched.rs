@@ -11,13 +11,13 @@ use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::evolution::{Selection, SourceSchema};
+use tupelo_schema::schema::{Field, Schema};
 
 use super::super::explain::Explanation;
 use super::super::skipped::Skipped;
 use super::{Attached, Cost, DecodeOptions, EntrySource, Sidecar, decode_selection, each_once, type_of, typed};
-use crate::evolution::{Selection, SourceSchema};
-use crate::plan::EntrySet;
-use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// An entry without a counterpart, whose values are null.

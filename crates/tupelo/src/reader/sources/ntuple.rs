@@ -5,20 +5,22 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
+use tupelo_core::pool;
 use tupelo_format::compression::Compression;
 use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::plan;
+use tupelo_pages::plan::ColumnTable;
+use tupelo_pages::source::{Cluster, Metadata, Metrics, and_next, may_be_elsewhere};
+use tupelo_schema::evolution::{ReadRule, SourceSchema};
+use tupelo_schema::schema::{Schema, metadata};
 
 use super::super::skipped::Skipped;
 use super::zones::{ZONE_MAPS_SET, Zones};
 use super::{Attached, METADATA_SET, Sidecar};
-use crate::evolution::{ReadRule, SourceSchema};
-use crate::plan::ColumnTable;
-use crate::schema::{Schema, metadata};
-use crate::source::{Cluster, Metadata, Metrics, and_next, may_be_elsewhere};
-use crate::{Error, Result, plan, pool};
+use crate::{Error, Result};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,13 +6,14 @@ use std::ops::Range;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
+use tupelo_core::pool;
+use tupelo_pages::decode::{self, ValueBuffer};
+use tupelo_pages::plan::{self, ColumnTable, EntrySet, ReadPlan};
+use tupelo_pages::source::Cluster;
+use tupelo_schema::schema::Field;
 
 use super::{DecodeOptions, EntrySource, Ntuple};
-use crate::decode::{self, ValueBuffer};
-use crate::plan::{self, ColumnTable, EntrySet, ReadPlan};
-use crate::schema::Field;
-use crate::source::Cluster;
-use crate::{Error, ErrorKind, Result, pool};
+use crate::{Error, ErrorKind, Result};
 
 /// A part takes about this many bytes in memory.
 const PART_BYTES: u64 = 64 << 20;
@@ -208,9 +209,9 @@ mod tests {
 
     use arrow_array::{BooleanArray, Float32Array, Int64Array, LargeStringArray};
     use arrow_select::concat::concat;
+    use tupelo_schema::schema::{Kind, Primitive};
 
     use super::*;
-    use crate::schema::{Kind, Primitive};
 
     #[test]
     fn parts_follow_each_other() {

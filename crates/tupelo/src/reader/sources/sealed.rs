@@ -3,15 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
+use tupelo_core::pool::{self, Ahead};
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
+use tupelo_pages::encode::{ListedCluster, ListedColumn, ReadPages, SealedPage};
+use tupelo_pages::plan::{self, ColumnTable, PageId};
+use tupelo_pages::source::{BlobRange, Cluster, Extents};
+use tupelo_schema::schema::Field;
 
 use super::{Ntuple, Sealed};
-use crate::encode::{ListedCluster, ListedColumn, ReadPages, SealedPage};
-use crate::plan::{self, ColumnTable, PageId};
-use crate::pool::{self, Ahead};
-use crate::schema::Field;
-use crate::source::{BlobRange, Cluster, Extents};
 use crate::{Error, Result};
 
 /// Columns may share pages, which a copy stores once for each. Pages that take more than this multiple of the bytes that

@@ -11,6 +11,12 @@ use tupelo_format::container::Deviation;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::object::Value;
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
+use tupelo_pages::plan::{EntrySet, truncated};
+use tupelo_pages::source::{Metrics, TreeCache, TreeSource};
+use tupelo_schema::evolution::{ReadRule, SourceSchema, binary_type};
+use tupelo_schema::schema::arrow::data_type;
+use tupelo_schema::schema::{Field, Schema, metadata};
 use tupelo_ttree::ValueLayout;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::Stored;
@@ -19,12 +25,6 @@ use super::super::explain::{ExplainedColumn, Explanation};
 use super::super::location::Location;
 use super::super::skipped::Skipped;
 use super::{Attached, Cost, DecodeOptions, EntrySource, SAMPLED_CLUSTERS, Sidecar, TreeExtras, each_once};
-use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes, unreadable};
-use crate::evolution::{ReadRule, SourceSchema, binary_type};
-use crate::plan::{EntrySet, truncated};
-use crate::schema::arrow::data_type;
-use crate::schema::{Field, Schema, metadata};
-use crate::source::{Metrics, TreeCache, TreeSource};
 use crate::{Error, Result};
 
 /// An open `TTree`: cheap to clone, usable from many threads.
@@ -231,7 +231,7 @@ impl Tree {
 
     /// Read statistics of everything that is opened through the same file, if they are collected.
     pub fn metrics(&self) -> Option<Metrics> {
-        self.source.session().counters().read(crate::pool::threads())
+        self.source.session().counters().read(tupelo_core::pool::threads())
     }
 
     /// An identifier of this state of the file: 16 hexadecimal digits that change when the tree is written again. It is

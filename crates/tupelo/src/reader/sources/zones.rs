@@ -17,11 +17,11 @@ use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use tupelo_format::checksum::xxh3;
 use tupelo_format::locator::Locator;
+use tupelo_pages::plan::{self, ColumnTable, EntrySet, PageId};
+use tupelo_pages::source::{Cluster, MemoryBudget, Metadata, Reservation};
+use tupelo_schema::expression::{Bloom, Bounds, Known};
+use tupelo_schema::schema::{Field, Schema};
 
-use crate::expression::{Bloom, Bounds, Known};
-use crate::plan::{self, ColumnTable, EntrySet, PageId};
-use crate::schema::{Field, Schema};
-use crate::source::{Cluster, MemoryBudget, Metadata, Reservation};
 use crate::{Error, Result};
 
 /// Name of the attribute set with the zone maps of an ntuple.
@@ -63,7 +63,7 @@ impl Zone {
 
     /// Its memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() + self.field.len() + self.filter.0.len() * size_of::<u64>()
+        size_of::<Self>() + self.field.len() + size_of_val(self.filter.words())
     }
 
     /// The values of the attribute set.
@@ -73,7 +73,7 @@ impl Zone {
         let item = ArrowField::new_list_field(DataType::UInt64, false);
         let mut filters = LargeListBuilder::new(UInt64Builder::new()).with_field(item);
         for zone in zones {
-            filters.values().append_slice(&zone.filter.0);
+            filters.values().append_slice(zone.filter.words());
             filters.append(true);
         }
         let columns: Vec<ArrayRef> = vec![
@@ -302,7 +302,7 @@ pub(crate) fn bounds(fields: &[(Arc<FieldZones>, Arc<[Bloom]>)], entries: &Range
             *next += zones[*next..].iter().take_while(|zone| zone.entries.end <= range.start).count();
             let zone = zones.get(*next)?;
             let is_known = zone.entries.start <= range.start && range.end <= zone.entries.end;
-            let filter = filters.get(*next).filter(|filter| !filter.0.is_empty());
+            let filter = filters.get(*next).filter(|filter| !filter.words().is_empty());
             is_known.then(|| KnownValues { bounds: zone.bounds, nulls: zone.nulls, filter: filter.cloned() })
         };
         ZoneBounds { known: own.iter_mut().map(of_field).collect(), entries: range }
@@ -393,7 +393,7 @@ pub(crate) fn filters(lists: &ArrayRef) -> Result<Arc<[Bloom]>> {
     let lists = lists.as_list_opt::<i64>().ok_or_else(of_another_program)?;
     let words = lists.values().as_primitive_opt::<UInt64Type>().ok_or_else(of_another_program)?.values();
     let ends = lists.value_offsets().windows(2);
-    Ok(ends.map(|ends| Bloom(words.slice(ends[0] as usize, (ends[1] - ends[0]) as usize))).collect())
+    Ok(ends.map(|ends| Bloom::from_words(words.slice(ends[0] as usize, (ends[1] - ends[0]) as usize))).collect())
 }
 
 #[cold]

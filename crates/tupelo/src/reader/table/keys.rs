@@ -7,10 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use tupelo_schema::schema::{Field, Kind, escaped};
 
 use super::super::read::Read;
 use super::super::sources::{EntrySource, Matched, NO_ENTRY};
-use crate::schema::{Field, Kind, escaped};
 use crate::{Error, Remedy, Result};
 
 /// Bytes of keys that are read together.

@@ -12,10 +12,10 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field as ArrowField};
+use tupelo_schema::schema::{FieldPolicy, Schema, tighten};
 
 use super::super::{Read, Table};
 use crate::ops::copy::{Copied, Pages, copy};
-use crate::schema::{FieldPolicy, Schema, tighten};
 use crate::{ErrorKind, Result, WriteOptions};
 
 fn ints(values: impl IntoIterator<Item = i32>) -> ArrayRef {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tupelo_format::envelope::{ColumnPages, EnvelopeType};
+use tupelo_pages::encode::StoredColumn;
+use tupelo_pages::sink::Stored;
+use tupelo_schema::schema::Schema;
 
 use super::super::cluster_builder::ClusterBuilder;
 use super::super::groups;
 use super::{Committer, put_envelope};
 use crate::Result;
-use crate::encode::StoredColumn;
-use crate::schema::Schema;
-use crate::sink::Stored;
 
 impl Committer {
     /// Adds top-level fields that have values for all entries from the first one; returns the builder of their clusters, which

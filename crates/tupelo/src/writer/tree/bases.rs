@@ -1,10 +1,10 @@
 //! Schemas of trees with what their source says of classes: bases, and arrays of clones.
 
 use tupelo_format::type_name::normalised;
+use tupelo_schema::schema::{Field, Kind, Layouts, Schema, nested};
 use tupelo_ttree::write::CLONES;
 
 use super::TreeOptions;
-use crate::schema::{Field, Kind, Layouts, Schema, nested};
 
 /// The schema with all members in the base classes that have them, as far as the source describes the classes.
 pub(super) fn with_bases(schema: &Schema, options: &TreeOptions) -> Schema {

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use tupelo_format::compression::Compression;
 use tupelo_format::streamer::{ElementKind, StreamerInfos};
+use tupelo_pages::plan::EntrySet;
+use tupelo_schema::schema::Glob;
 use tupelo_ttree::moved::MovableTree;
 
 use super::MAX_BASKET_BYTES;
-use crate::plan::EntrySet;
-use crate::schema::Glob;
 use crate::{Error, Result};
 
 /// How trees are moved.

@@ -8,6 +8,7 @@ use tupelo_format::object::Basic;
 use tupelo_format::streamer::code::POINTER;
 use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind};
 use tupelo_format::type_name::{TypeName, normalised, without_arguments};
+use tupelo_schema::schema::{Field, Kind, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary};
 use tupelo_ttree::write::{
     CLONES, CLONES_MEMBER, Clones, Container, ContainerKind, Field as TreeField, Form, Jagged, Pointed, ROOT_OBJECT,
     Record, check_fixed, check_member, is_base, text_in_items,
@@ -16,7 +17,6 @@ use tupelo_ttree::write::{
 use super::TreeOptions;
 use super::bases::with_bases;
 use super::described::{is_convertible, is_like};
-use crate::schema::{Field, Kind, Primitive, Schema, VECTORS, has_dictionary, is_auxiliary};
 use crate::{Error, Result};
 
 /// The fields of a tree for those of a schema [with bases](with_bases), with counters by the names of lists. Lists that are

@@ -18,8 +18,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema};
+use tupelo_core::pool;
 use tupelo_format::compression;
 use tupelo_format::object::Value;
+use tupelo_pages::sink::{FileSink, PageSink, Target, name_of};
+use tupelo_schema::schema::{Schema, in_bases, metadata, tighten, with_inner_fields};
 use tupelo_ttree::streamer;
 use tupelo_ttree::write::{
     BasketPlace, Field as TreeField, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column,
@@ -35,9 +38,7 @@ pub use self::options::{
 pub(crate) use self::process_ids::CLASS as PROCESS_CLASS;
 pub(super) use self::process_ids::carry_first;
 use super::WriteProgress;
-use crate::schema::{Schema, in_bases, metadata, tighten, with_inner_fields};
-use crate::sink::{FileSink, PageSink, Target, name_of};
-use crate::{Error, Result, pool};
+use crate::{Error, Result};
 
 /// C++ class of trees.
 const CLASS: &str = "TTree";

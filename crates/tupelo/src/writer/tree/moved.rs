@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
+use tupelo_core::pool::{self, Ahead};
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_pages::sink::{FileSink, PageSink, Target, name_of};
+use tupelo_pages::source::{BlobRange, TreeSource, check_record};
 use tupelo_ttree::basket::BasketHead;
 use tupelo_ttree::moved::{MovableTree, MovedBasket, MovedTree};
 use tupelo_ttree::tree::Stored;
@@ -16,10 +19,7 @@ use super::MoveOptions;
 use super::index::IndexOfTrees;
 use super::options::codec_of;
 use super::process_ids;
-use crate::pool::{self, Ahead};
 use crate::reader::Tree;
-use crate::sink::{FileSink, PageSink, Target, name_of};
-use crate::source::{BlobRange, TreeSource, check_record};
 use crate::{Error, Result};
 
 /// Bytes of baskets that are read together from storage that is read in place, and from other storage.

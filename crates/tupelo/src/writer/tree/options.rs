@@ -7,6 +7,7 @@ use tupelo_format::compression::Compression;
 use tupelo_format::object::Value;
 use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
 use tupelo_format::type_name::normalised;
+use tupelo_schema::schema::Layouts;
 use tupelo_ttree::Branch;
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 pub use tupelo_ttree::write::Jagged;
@@ -14,7 +15,6 @@ use tupelo_ttree::write::{Planning, ROOT_OBJECT};
 
 use super::described::is_like;
 use crate::reader::{Tree, TreeExtras};
-use crate::schema::Layouts;
 use crate::{Error, Result};
 
 /// Flushing of clusters: by default after 30 000 000 compressed bytes.

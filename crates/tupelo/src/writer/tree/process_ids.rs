@@ -3,9 +3,9 @@
 
 use tupelo_format::compression::Compression;
 use tupelo_format::container;
+use tupelo_pages::sink::FileSink;
+use tupelo_pages::source::File;
 
-use crate::sink::FileSink;
-use crate::source::File;
 use crate::{Error, Result};
 
 /// The class of their identities.

@@ -4,8 +4,12 @@
 use std::iter::once;
 use std::ops::{ControlFlow, Range};
 
+use tupelo_core::pool;
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::wire::Memory;
+use tupelo_pages::decode::basket_lengths;
+use tupelo_pages::plan::EntrySet;
+use tupelo_pages::source::{BlobRange, TreeSource, check_record};
 use tupelo_ttree::basket::{BasketHead, StoredEntries};
 use tupelo_ttree::classes::Classes;
 use tupelo_ttree::moved::MovableTree;
@@ -16,11 +20,8 @@ use tupelo_ttree::{Branch, ValueLayout, fields};
 
 use super::moved::MovedTreeWriter;
 use super::options::codec_of;
-use crate::decode::basket_lengths;
-use crate::plan::EntrySet;
 use crate::reader::Tree;
-use crate::source::{BlobRange, TreeSource, check_record};
-use crate::{Error, ErrorKind, Result, pool};
+use crate::{Error, ErrorKind, Result};
 
 /// Stored bytes of baskets whose entries are moved together.
 const GROUP_BYTES: u64 = 16 << 20;

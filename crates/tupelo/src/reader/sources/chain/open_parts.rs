@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tupelo_core::pool::Spawned;
+
 use super::super::EntrySource;
 use crate::Result;
-use crate::pool::Spawned;
 
 /// Sources that are kept open.
 pub(super) const OPEN_SOURCES: usize = 8;
