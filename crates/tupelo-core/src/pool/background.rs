@@ -63,7 +63,7 @@ impl<R: Send + 'static> Background<Result<R>> {
     }
 
     /// Waits for the next task to end, in any order. The caller counts the tasks: without any it would wait forever.
-    pub fn next(&mut self) -> Result<R> {
+    pub fn next_result(&mut self) -> Result<R> {
         if self.process != std::process::id() {
             return Err(thread_failed());
         }
@@ -86,7 +86,7 @@ mod tests {
     fn results_of_all_tasks_arrive() {
         let mut background = Background::default();
         (0..100).for_each(|task: u64| background.start(move || Ok(task)));
-        let results = (0..100).map(|_| background.next()).collect::<Result<Vec<_>>>().unwrap();
+        let results = (0..100).map(|_| background.next_result()).collect::<Result<Vec<_>>>().unwrap();
         assert_eq!(results.iter().sum::<u64>(), 4950);
     }
 
@@ -97,7 +97,7 @@ mod tests {
         }
         let mut background = Background::default();
         background.start(|| -> Result<()> { panic!("on purpose") });
-        let error = background.next().unwrap_err();
+        let error = background.next_result().unwrap_err();
         assert!(error.to_string().contains("a thread has ended"), "{error}");
     }
 
@@ -122,7 +122,7 @@ mod tests {
                         Ok(())
                     });
                 }
-                (0..1000).try_for_each(|_| background.next())
+                (0..1000).try_for_each(|_| background.next_result())
             },
         );
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Cancelled);

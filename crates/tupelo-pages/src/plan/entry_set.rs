@@ -39,6 +39,11 @@ impl EntrySet {
         self.len
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The entries as ranges, in order.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges

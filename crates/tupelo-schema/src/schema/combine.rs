@@ -86,7 +86,7 @@ impl Combination {
     }
 
     /// Number of fields so far.
-    pub fn len(&self) -> usize {
+    pub fn num_fields(&self) -> usize {
         self.fields.len()
     }
 

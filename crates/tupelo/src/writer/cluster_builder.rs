@@ -428,7 +428,7 @@ impl ClusterBuilder {
 
     /// Waits for pages in compression.
     fn await_sealed(&mut self) -> Result<()> {
-        for page in self.sealing.next()? {
+        for page in self.sealing.next_result()? {
             self.sealing_bytes -= page.max_bytes;
             self.put_sealed(page)?;
         }

@@ -134,10 +134,10 @@ impl Chain {
         let mut counters: Vec<(String, String)> = Vec::new();
         let mut add = |number: usize, source: Arc<dyn EntrySource>| {
             let (file_name, path) = (source.file_name(), source.path().to_owned());
-            let known = combination.len();
+            let known = combination.num_fields();
             combination.add(source.schema().schema(), &file_name);
             // Fields of the first source have their counters from it.
-            if first.is_some() && source.schema().is_of_tree() && combination.len() > known {
+            if first.is_some() && source.schema().is_of_tree() && combination.num_fields() > known {
                 let late: HashSet<&str> = combination.names_from(known).collect();
                 let own = source.schema().counters().into_iter();
                 counters.extend(own.filter(|(list, _)| late.contains(list.as_str())));
@@ -242,7 +242,7 @@ impl Chain {
             let start = part.entries.start;
             (index, within.ranges().iter().map(|range| range.start - start..range.end - start).collect())
         };
-        parts.map(own).filter(|(_, own): &(usize, EntrySet)| own.len() > 0).collect()
+        parts.map(own).filter(|(_, own): &(usize, EntrySet)| !own.is_empty()).collect()
     }
 
     /// Adds the counters of lists that a part lacks, where it counts other lists with them. Returns the places of such lists,

@@ -70,7 +70,7 @@ fn clusters(source: &TreeSource, chosen: &EntrySet, auto_flush: Option<u64>) -> 
         }
         None => source.clusters(0..u64::MAX).map(|cluster| chosen.within(cluster)).collect(),
     };
-    clusters.into_iter().filter(|cluster| cluster.len() > 0).collect()
+    clusters.into_iter().filter(|cluster| !cluster.is_empty()).collect()
 }
 
 impl MovedTreeWriter {
