@@ -140,7 +140,7 @@ pub struct ErrorPlace {
     pub page: Option<u64>,
 }
 
-/// The result of everything in this crate.
+/// The result of everything in the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What failed, on what, why, and what to do about it.

@@ -121,7 +121,7 @@ pub fn check() -> Result<()> {
 }
 
 /// Waits for a message and polls for cancellation. `None` if the work was cancelled or the sender was dropped.
-pub fn wait<T>(done: &Receiver<T>) -> Option<T> {
+pub(crate) fn wait<T>(done: &Receiver<T>) -> Option<T> {
     let process = std::process::id();
     loop {
         match done.recv_timeout(POLL_INTERVAL) {

@@ -11,9 +11,9 @@ const KEPT_BYTES: usize = 4 << 20;
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Pages as they are stored.
-    pub sealed: Vec<u8>,
+    pub(crate) sealed: Vec<u8>,
     /// A page that was decompressed.
-    pub packed: Vec<u8>,
+    pub(crate) packed: Vec<u8>,
 }
 
 thread_local! {

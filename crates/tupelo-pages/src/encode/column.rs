@@ -122,7 +122,7 @@ enum Pending {
 
 /// One column of one ntuple.
 ///
-/// Values are [staged](ColumnWriter::stage) first, which checks all that the caller can get wrong, and then
+/// Values are staged first, which checks all that the caller can get wrong, and then
 /// [appended](ColumnWriter::append_staged) or [discarded](ColumnWriter::discard_staged): a refused batch leaves no trace.
 #[derive(Debug)]
 pub struct ColumnWriter {
@@ -193,7 +193,7 @@ impl ColumnWriter {
     }
 
     /// Takes values that the column can hold, or none; they are not part of the cluster yet.
-    pub fn stage(&mut self, values: Values) -> Result<()> {
+    pub(crate) fn stage(&mut self, values: Values) -> Result<()> {
         let encoding = &self.options.encoding;
         let is_match = match (&values, &self.pending) {
             (Values::Bits(_), Pending::Bits(_)) => true,

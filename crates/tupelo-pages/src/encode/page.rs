@@ -42,9 +42,9 @@ impl PageOptions {
 #[derive(Debug)]
 pub struct PackedPage {
     /// Number of elements.
-    pub elements: u32,
+    pub(crate) elements: u32,
     /// The encoded elements.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl PackedPage {
@@ -83,9 +83,9 @@ impl PackedPage {
 #[derive(Debug)]
 pub struct SealedPage {
     /// Number of elements.
-    pub elements: u32,
+    pub(crate) elements: u32,
     /// The page and, if there is one, the checksum.
-    pub bytes: Bytes,
+    pub(crate) bytes: Bytes,
     /// The checksum.
     pub digest: Option<u64>,
 }
@@ -130,7 +130,7 @@ pub struct ListedPage {
     /// Bytes as stored, without the checksum.
     pub bytes: u64,
     /// Whether a checksum follows the page.
-    pub has_checksum: bool,
+    pub(crate) has_checksum: bool,
 }
 
 impl From<&PageInfo> for ListedPage {

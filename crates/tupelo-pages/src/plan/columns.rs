@@ -28,22 +28,22 @@ pub struct PageId {
 #[derive(Debug, Clone, Copy)]
 pub struct PageSlice {
     /// The page.
-    pub id: PageId,
+    pub(crate) id: PageId,
     /// The sealed page.
-    pub range: BlobRange,
+    pub(crate) range: BlobRange,
     /// Elements to leave out at the front.
-    pub skip: usize,
+    pub(crate) skip: usize,
     /// Elements to take.
-    pub take: usize,
+    pub(crate) take: usize,
     /// Index of the first one in the output.
-    pub to: usize,
+    pub(crate) to: usize,
 }
 
 /// The parts of one column to read over some segments.
 #[derive(Debug, Default)]
-pub struct ColumnSlices {
+pub(crate) struct ColumnSlices {
     /// In the order of their elements in the output.
-    pub slices: Vec<PageSlice>,
+    pub(crate) slices: Vec<PageSlice>,
     /// Elements that are zero and not stored in any page.
     pub(crate) unstored: u64,
 }
@@ -52,7 +52,7 @@ pub struct ColumnSlices {
 #[derive(Debug)]
 pub struct ClusterColumn {
     /// Number of the cluster.
-    pub cluster: u64,
+    pub(crate) cluster: u64,
     /// The column.
     pub id: ColumnId,
     /// Encoding of its elements.
@@ -66,7 +66,7 @@ pub struct ClusterColumn {
 impl ClusterColumn {
     /// Adds the place of a page to an error.
     #[cold]
-    pub fn within(&self, page: u32, error: Error) -> Error {
+    pub(crate) fn within(&self, page: u32, error: Error) -> Error {
         let located = error.at_page(self.id.index() as u32, self.cluster, page.into());
         located.within(format!(
             "column {} ({}), cluster {}, page {page} ({})",
@@ -186,7 +186,7 @@ impl<'m> ColumnTable<'m> {
     }
 
     /// Adds the path of the field to an error.
-    pub fn named(&self, field: &Field, error: Error) -> Error {
+    pub(crate) fn named(&self, field: &Field, error: Error) -> Error {
         let descriptor = self.metadata.descriptor();
         let path = field.id.map_or_else(|| field.name.clone(), |id| descriptor.path(id));
         error.in_field(&path)
@@ -365,7 +365,7 @@ impl<'m> ColumnTable<'m> {
 
     /// The parts of pages that hold the segments' elements of the field's `k`-th column. Segments past the end of what is
     /// stored are refused, and so are pages that cannot hold what they claim: before memory is allocated for them.
-    pub fn slices(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<ColumnSlices> {
+    pub(crate) fn slices(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<ColumnSlices> {
         self.try_slices(field, k, segments).map_err(|e| self.named(field, e))
     }
 
@@ -429,7 +429,7 @@ impl<'m> ColumnTable<'m> {
     }
 
     /// Stored bytes of the columns that were loaded, in the clusters where they were.
-    pub fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         let pages = self.columns.iter().flat_map(|column| &column.info.pages);
         pages.fold(0, |sum, page| sum.saturating_add(page.locator.stored_bytes()))
     }

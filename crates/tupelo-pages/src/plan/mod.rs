@@ -10,9 +10,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use tupelo_format::descriptor::Descriptor;
 
 pub use boundary::batch_end;
-pub use columns::ClusterColumn;
-pub use columns::PageSlice;
-pub use columns::{ColumnTable, Continuity, PageId};
+pub use columns::{ClusterColumn, ColumnTable, Continuity, PageId, PageSlice};
 pub use entry_set::EntrySet;
 pub use read_plan::{ReadPlan, requests};
 use tupelo_schema::schema::{Field, Kind};
@@ -25,13 +23,13 @@ pub struct Segment {
     /// The cluster of the entries.
     pub cluster: Cluster,
     /// First element, counted from the start of the cluster.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Number of elements.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Elements that the field has in the whole cluster, where that is known without reading anything.
-    pub total: Option<u64>,
+    pub(crate) total: Option<u64>,
     /// Elements that every entry has, where all have the same.
-    pub per_entry: Option<u64>,
+    pub(crate) per_entry: Option<u64>,
 }
 
 impl Segment {
@@ -110,7 +108,7 @@ pub struct ColumnOf<'f> {
     /// Its number among the columns of the field.
     pub k: usize,
     /// Elements that every entry has, where that follows from the schema.
-    pub per_entry: Option<u64>,
+    pub(crate) per_entry: Option<u64>,
 }
 
 impl ColumnOf<'_> {

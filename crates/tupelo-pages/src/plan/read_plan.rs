@@ -22,7 +22,7 @@ pub struct ReadPlan<'f> {
     /// The columns of each field.
     fields: Vec<Range<usize>>,
     /// Stored bytes of all pages, estimated where they are not known.
-    pub stored_bytes: u64,
+    pub(crate) stored_bytes: u64,
 }
 
 /// The pages of one column.
@@ -37,9 +37,9 @@ pub struct PlannedColumn<'f> {
 
 /// Fields whose known pages are fetched together, and these pages.
 #[derive(Debug)]
-pub struct FetchGroup {
-    pub fields: Range<usize>,
-    pub pages: Vec<(PageId, BlobRange)>,
+pub(crate) struct FetchGroup {
+    pub(crate) fields: Range<usize>,
+    pub(crate) pages: Vec<(PageId, BlobRange)>,
 }
 
 impl<'f> ReadPlan<'f> {
@@ -60,7 +60,7 @@ impl<'f> ReadPlan<'f> {
     /// Consecutive fields whose known pages take at most `max_bytes` together, without pages for which `is_fetched` is
     /// false. Where one field takes more, or all do that have one level only, all are one group without pages: they are
     /// fetched level by level and cluster by cluster, so that no field waits for another, and requests are few.
-    pub fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
+    pub(crate) fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
         let is_flat = is_flat(self.columns.iter().map(|planned| planned.column));
         let mut groups: Vec<FetchGroup> = Vec::new();
         let (mut known, mut bytes) = (HashSet::new(), 0);

@@ -37,16 +37,16 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy)]
 pub struct PageBytes<'a> {
     /// The bytes of the page as they are stored.
-    pub bytes: &'a Bytes,
+    pub(crate) bytes: &'a Bytes,
     /// Bytes of the checksum among `bytes`; locators do not count them.
     pub(crate) checksum_bytes: usize,
     /// The pages of a column have the same number.
-    pub column: u32,
+    pub(crate) column: u32,
 }
 
 impl PageBytes<'_> {
     /// Bytes of the page without its checksum.
-    pub fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.checksum_bytes) as u64
     }
 }

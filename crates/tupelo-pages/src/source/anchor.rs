@@ -19,13 +19,13 @@ pub struct StoreAnchor {
     /// The attempt that wrote the ntuple, where Tupelo did.
     pub attempt: Option<String>,
     /// Bytes of all objects, where Tupelo wrote them.
-    pub bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
     /// The mapping of pages to objects, as text, where Tupelo wrote it there.
     pub mapping: Option<String>,
     /// The list of all objects, if there is one.
     pub manifest: Option<ObjectLink>,
     /// The page lists, where they are few and Tupelo wrote them.
-    pub page_lists: Vec<ObjectLink>,
+    pub(crate) page_lists: Vec<ObjectLink>,
     /// The anchors of attribute sets, where they are few and Tupelo wrote them.
     attribute_sets: Vec<(String, ObjectDigest)>,
     /// XXH3 of header and footer as they are stored.
@@ -81,7 +81,7 @@ impl StoreAnchor {
     }
 
     /// Reads the anchor of an attribute set of an ntuple.
-    pub fn of_set(bytes: &[u8], ntuple: &Self, base: &str) -> Result<Self> {
+    pub(crate) fn of_set(bytes: &[u8], ntuple: &Self, base: &str) -> Result<Self> {
         let mut anchor = Self::of_json(JsonAnchor::read(bytes)?, base);
         // The objects of a set that Tupelo wrote are among those of the ntuple.
         match &ntuple.keys {

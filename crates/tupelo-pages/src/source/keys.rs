@@ -52,9 +52,9 @@ pub struct DaosKeys {
     /// Object class of pages.
     pub class: Arc<str>,
     /// Object class of everything else.
-    pub metadata_class: Arc<str>,
+    pub(crate) metadata_class: Arc<str>,
     /// The upper half of the ids of all objects.
-    pub index: u32,
+    pub(crate) index: u32,
     /// Whether these are the keys of an attribute set. Sets share the objects of an ntuple: no two have a number in common.
     pub(crate) is_set: bool,
     /// Whether each page is in a separate object.
@@ -120,12 +120,12 @@ impl DaosKeys {
     }
 
     /// The key of the record of an attempt.
-    pub fn attempt(&self, number: u32) -> String {
+    pub(crate) fn attempt(&self, number: u32) -> String {
         format!("{}{number:x}", self.attempts())
     }
 
     /// The record of the attempt `name`: that name, the object class of its pages, and whether these have separate objects.
-    pub fn record(&self, name: &str) -> String {
+    pub(crate) fn record(&self, name: &str) -> String {
         format!("{name} {}{}", self.class, if self.separate_pages { SEPARATE } else { "" })
     }
 
@@ -169,7 +169,7 @@ impl ObjectKeys {
     }
 
     /// The key of an object.
-    pub fn key(&self, blob: Blob) -> String {
+    pub(crate) fn key(&self, blob: Blob) -> String {
         let Blob { cluster, column, number } = blob;
         match self {
             Self::Numbered { folder } => format!("{folder}{number}"),
@@ -202,14 +202,14 @@ impl ObjectKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptNumbers {
     /// The first number of the attempt.
-    pub first: u64,
+    pub(crate) first: u64,
     /// The first number of the next one.
-    pub end: u64,
+    pub(crate) end: u64,
 }
 
 impl AttemptNumbers {
     /// Numbers of objects with several pages have 32 bits in locators; those of others begin after all of these.
-    pub fn new(attempt: u32, is_caged: bool) -> Option<Self> {
+    pub(crate) fn new(attempt: u32, is_caged: bool) -> Option<Self> {
         let bits = if is_caged { CAGE_BITS } else { NUMBER_BITS };
         let first = u64::from(attempt) << bits;
         let end = first.checked_add(1 << bits)?;

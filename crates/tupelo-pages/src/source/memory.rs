@@ -14,10 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tupelo_core::error::Remedy;
 
-pub use self::kept::Keep;
 pub(crate) use self::kept::KeptPages;
-pub use self::kept::RequestPages;
-pub use self::kept::UsedPart;
+pub use self::kept::{Keep, RequestPages, UsedPart};
 pub(super) use self::recent::Recent;
 use super::{Blob, BlobRange};
 use crate::{Error, Result};
@@ -48,7 +46,7 @@ pub struct Reservation {
 
 impl MemoryBudget {
     /// A budget of so many bytes.
-    pub fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, used_bytes: Arc::default() }
     }
 
@@ -79,7 +77,7 @@ impl MemoryBudget {
     }
 
     /// The memory of a reading request: what the metadata left is its own, however many threads read at once.
-    pub fn request(&self, file_bytes: u64) -> RequestMemory {
+    pub(crate) fn request(&self, file_bytes: u64) -> RequestMemory {
         let (counts, released) = (Mutex::default(), Condvar::new());
         RequestMemory {
             limit_bytes: self.left(),
@@ -95,7 +93,7 @@ impl MemoryBudget {
 
 impl Reservation {
     /// Number of reserved bytes.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
@@ -192,8 +190,8 @@ impl RequestMemory {
         Self { keep: keep.clone(), ..self }
     }
 
-    /// What is kept for later requests.
-    pub fn keep(&self) -> &Keep {
+    /// Which pages are kept for later requests.
+    pub(crate) fn keep(&self) -> &Keep {
         &self.keep
     }
 
@@ -239,7 +237,7 @@ impl RequestMemory {
     }
 
     /// Reserves memory for what is needed on the way to the values, until [`RequestMemory::release`].
-    pub fn reserve(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
+    pub(crate) fn reserve(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
         let mut counts = self.counts();
         let left = self.left_of(&counts);
         if bytes > left {
@@ -268,13 +266,13 @@ impl RequestMemory {
     }
 
     /// Releases what [`RequestMemory::reserve`] reserved.
-    pub fn release(&self, bytes: u64) {
+    pub(crate) fn release(&self, bytes: u64) {
         let mut counts = self.counts();
         counts.flight = counts.flight.saturating_sub(bytes);
     }
 
     /// What is left on the way to the values.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.left_of(&self.counts())
     }
 

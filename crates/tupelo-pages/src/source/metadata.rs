@@ -137,12 +137,12 @@ impl Metadata {
     }
 
     /// The decompressed pages that are kept for later requests, if the request uses them.
-    pub fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
+    pub(crate) fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
         self.kept.of(request.keep())
     }
 
     /// Whether page checksums are compared.
-    pub fn verifies(&self) -> bool {
+    pub(crate) fn verifies(&self) -> bool {
         self.verifies
     }
 

@@ -179,7 +179,7 @@ impl Counters {
     }
 
     /// Counts the time of `work` as time of decoding.
-    pub fn decode<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn decode<T>(&self, work: impl FnOnce() -> T) -> T {
         match &self.0 {
             Some(counts) => counts.decode.time(work),
             None => work(),

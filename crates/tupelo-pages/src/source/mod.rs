@@ -26,31 +26,27 @@ use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
 pub(crate) use anchor::write_daos;
 pub use anchor::{StoreAnchor, daos_keys, with_default_metadata};
-pub use attempt::PUBLISHING_TIME;
 pub(crate) use attempt::sealed_record;
-pub use attempt::{began, is_attempt, new_names, removed, removed_record, replaced, sealed};
+pub use attempt::{PUBLISHING_TIME, began, is_attempt, new_names, removed, removed_record, replaced, sealed};
 use directories::Directories;
 pub(crate) use keys::DEFAULT_METADATA_CLASS;
 pub use keys::{AttemptNumbers, Blob, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, RECORD};
-pub use memory::UsedPart;
 pub(crate) use memory::{CONCURRENT_FETCHES, KeptPages};
-pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
-pub use memory::{Extents, FETCH_BYTES, Keep, MemoryBudget, Reservation};
-pub use memory::{RequestMemory, RequestPages};
+pub use memory::{
+    DEFAULT_MEMORY_BUDGET_BYTES, Extents, FETCH_BYTES, Keep, MAX_BUDGET_EXPANSION, MemoryBudget, RequestMemory,
+    RequestPages, Reservation, UsedPart,
+};
 pub use metadata::{Cluster, Metadata, PAGE_MEMORY};
-pub use metrics::Counters;
-pub use metrics::Metrics;
+pub use metrics::{Counters, Metrics};
 pub(crate) use objects::clone_key;
 pub use objects::{CLONES, Objects, anchor_key, and_next, may_be_elsewhere, missing};
 pub use recover::{Overlay, scan};
 pub use seal::{checked, compare, packed_bytes};
 pub use session::Session;
-pub use store::PageStore;
 pub(crate) use store::size_limit;
-pub use store::{BlobRange, FileStore};
+pub use store::{BlobRange, FileStore, PageStore};
 use tree::OtherFiles;
-pub use tree::TreeCache;
-pub use tree::{Origin, TreeSource, check_record};
+pub use tree::{Origin, TreeCache, TreeSource, check_record};
 use tupelo_core::error::Remedy;
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 

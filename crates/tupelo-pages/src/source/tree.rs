@@ -169,7 +169,7 @@ impl TreeSource {
     }
 
     /// The decompressed baskets that are kept for later requests, if the request uses them.
-    pub fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
+    pub(crate) fn kept<'k>(&'k self, request: &'k RequestMemory) -> Option<RequestPages<'k>> {
         self.kept.of(request.keep())
     }
 
@@ -236,7 +236,7 @@ impl TreeSource {
     }
 
     /// The bytes of a record of a branch, which must lie in its file.
-    pub fn record(&self, branch: &Branch, offset: u64, bytes: u32) -> Result<BlobRange> {
+    pub(crate) fn record(&self, branch: &Branch, offset: u64, bytes: u32) -> Result<BlobRange> {
         let blob = self.blob_of(branch);
         let size = self.with_blob(blob, |source| Ok(source.size()?))?;
         match offset.checked_add(bytes.into()).filter(|&end| end <= size) {

@@ -48,10 +48,10 @@ pub(crate) enum Transform {
 /// One member of a wanted record.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Member {
-    pub label: Field,
+    pub(crate) label: Field,
     /// Its name in Arrow.
-    pub name: String,
-    pub origin: Origin,
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
 }
 
 /// Where a member comes from.
@@ -69,16 +69,16 @@ pub(crate) enum Origin {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     /// Index of the rule.
-    pub rule: usize,
+    pub(crate) rule: usize,
     /// For each of its sources, the path of names from the record that was read.
-    pub sources: Vec<Vec<String>>,
+    pub(crate) sources: Vec<Vec<String>>,
 }
 
 /// What to read for a wanted field, and how to transform it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evolved {
     /// The field on disk, with only the parts that are needed.
-    pub source: Field,
+    pub(crate) source: Field,
     pub(crate) transform: Transform,
 }
 
@@ -93,7 +93,7 @@ impl Evolved {
 pub(crate) struct Evolution<'r> {
     pub(crate) recipes: &'r [Recipe],
     /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
-    pub compressed: bool,
+    pub(crate) compressed: bool,
 }
 
 /// The parts of a field needed in addition to the wanted field: the paths, by member indices, to the sources of

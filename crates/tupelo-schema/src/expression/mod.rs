@@ -73,8 +73,7 @@ use arrow_schema::Field;
 use arrow_select::concat::concat;
 
 pub use bloom::Bloom;
-pub use bounds::Bounds;
-pub use bounds::Known;
+pub use bounds::{Bounds, Known};
 use tupelo_core::pool;
 
 use crate::{Error, Result};

@@ -110,7 +110,7 @@ pub(super) fn standard_base(type_name: &str) -> &str {
 }
 
 /// The Arrow field that a field reads as.
-pub fn to_arrow(field: &Field, compressed: bool) -> FieldRef {
+pub(crate) fn to_arrow(field: &Field, compressed: bool) -> FieldRef {
     named(field, &field.name, data_type(field, compressed), compressed)
 }
 

@@ -211,12 +211,12 @@ fn natural(column: ColumnType) -> Option<Primitive> {
 
 impl Primitive {
     /// The primitive of a standard type name (see [`fundamental`]).
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|primitive| primitive.type_name() == name)
     }
 
     /// The column type without split encoding that holds the type exactly.
-    pub fn column_type(self) -> ColumnType {
+    pub(crate) fn column_type(self) -> ColumnType {
         match self {
             Self::Bool => ColumnType::Bit,
             Self::Char => ColumnType::Char,

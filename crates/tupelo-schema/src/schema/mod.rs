@@ -1,8 +1,5 @@
 //! The field tree of the user: the meaning of the fields of an ntuple, independent of the location of their bytes.
-//!
-//! A [`Schema`] is made from a descriptor when reading ([`Schema::from_descriptor`]) and from an Arrow schema when
-//! writing ([`Schema::from_arrow`]); both go to Arrow by [`Schema::to_arrow`]. The structure of the fields decides;
-//! C++ type names only tell apart what is stored alike (pair and record, map and vector, optional and vector).
+//! `tupelo::schema` describes it for users.
 
 mod alike;
 pub mod arrow;
@@ -24,11 +21,9 @@ mod tree;
 pub use arrow::{metadata, standard_type_name};
 pub use auxiliary::is_auxiliary;
 pub use bases::{Layouts, in_bases, nested, with_types_of};
-pub use combine::FieldPolicy;
-pub use combine::{Combination, CombinedSchema, Differing};
-pub use data_type::depth;
+pub use combine::{Combination, CombinedSchema, Differing, FieldPolicy};
 pub(crate) use data_type::inner_fields;
-pub use data_type::{with_data_type, with_inner_fields};
+pub use data_type::{depth, with_data_type, with_inner_fields};
 pub use dictionaries::{VECTORS, has_dictionary};
 pub use glob::{Glob, escaped};
 pub use select::Names;

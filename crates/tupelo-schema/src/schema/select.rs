@@ -28,7 +28,7 @@ impl Schema {
 
     /// The schema without the fields of some paths and all below them. Fields without remaining subfields are removed,
     /// too.
-    pub fn without(&self, unwanted: &HashSet<&str>) -> Self {
+    pub(crate) fn without(&self, unwanted: &HashSet<&str>) -> Self {
         let touched: HashSet<&str> = unwanted.iter().flat_map(|path| prefixes(path)).collect();
         let paths = self.paths();
         let is_whole = |path: &&str| !touched.contains(path) && prefixes(path).all(|above| !unwanted.contains(above));
@@ -113,7 +113,7 @@ impl Names {
     }
 
     /// The path that a name stands for, and the index of the top-level field that it is, or is below of.
-    pub fn find(&self, name: &str) -> Option<(&String, &usize)> {
+    pub(crate) fn find(&self, name: &str) -> Option<(&String, &usize)> {
         let other = || self.others.get(name).and_then(|path| self.paths.get_key_value(path));
         self.paths.get_key_value(name).or_else(other)
     }

@@ -37,6 +37,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tupelo_format::descriptor::FieldId;
+use tupelo_pages::source;
 use tupelo_schema::evolution::binary_type;
 use tupelo_schema::schema::Schema;
 use tupelo_storage::local_path;
@@ -78,11 +79,7 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
         let source = ntuple.source();
         let descriptor = source.descriptor();
         let all = source.clusters(0..descriptor.entries())?;
-        let empty = |c: &tupelo_pages::source::Cluster| Cluster {
-            first_entry: c.first_entry,
-            entries: c.entries,
-            stored_bytes: 0,
-        };
+        let empty = |c: &source::Cluster| Cluster { first_entry: c.first_entry, entries: c.entries, stored_bytes: 0 };
         let mut clusters: Vec<Cluster> = all.iter().map(empty).collect();
         let tops = descriptor
             .columns()

@@ -211,7 +211,7 @@ fn fields_of(ntuple: &Ntuple, sizes: &[Sizes]) -> Result<Vec<FieldInfo>> {
     Ok(fields)
 }
 
-/// What each field of [`Schema::paths`](tupelo_schema::schema::Schema::paths) of [`Ntuple::schema`] takes with all below it, in
+/// What each field of [`Schema::paths`](crate::schema::Schema::paths) of [`Ntuple::schema`] takes with all below it, in
 /// that order: nothing for fields that are projected or computed.
 ///
 /// # Errors

@@ -115,7 +115,7 @@ impl Read {
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules are described
-    /// [here](tupelo_schema::schema#reading-as-another-schema). It replaces the selection of fields. Its top-level fields are
+    /// [here](crate::schema#reading-as-another-schema). It replaces the selection of fields. Its top-level fields are
     /// found by name, and so are the members of records; what it leaves out is not read, and members that are not on
     /// disk are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the
     /// schema.

@@ -23,7 +23,7 @@ const MAX_DEPTH: u8 = 2;
 const LAYOUT_BYTES: u64 = 1 << 16;
 
 /// The baskets of counters that one call has decoded, by branch and number: numbers, or lists of them.
-pub(crate) type Counters = Mutex<HashMap<(usize, usize), ArrayRef>>;
+pub(super) type Counters = Mutex<HashMap<(usize, usize), ArrayRef>>;
 
 impl BasketDecoder<'_> {
     /// Bytes of the entries of a basket without positions: the values of the counter, times the bytes of an item.

@@ -130,11 +130,11 @@ impl InStream {
 #[derive(Debug, Clone, Copy)]
 pub struct UsedPart {
     /// How many it uses.
-    pub count: usize,
+    pub(crate) count: usize,
     /// Where the last one that it uses ends.
-    pub end: usize,
+    pub(crate) end: usize,
     /// How many there are.
-    pub total: usize,
+    pub(crate) total: usize,
 }
 
 /// The kept pages of a source, as one request sees them.
@@ -147,7 +147,7 @@ pub struct RequestPages<'k> {
 
 impl<'k> RequestPages<'k> {
     /// A page that was kept; it stays if later requests may need it.
-    pub fn get(self, range: &BlobRange, used: UsedPart) -> Option<Bytes> {
+    pub(crate) fn get(self, range: &BlobRange, used: UsedPart) -> Option<Bytes> {
         match self.stream {
             None => self.source.pages().get(range).cloned(),
             Some(stream) => stream.lock().get((self.source.id, *range), used),
@@ -155,7 +155,7 @@ impl<'k> RequestPages<'k> {
     }
 
     /// Room for a page of `bytes` bytes; `None` if later requests need nothing of it, or if it is too large to keep.
-    pub fn room(self, range: &BlobRange, bytes: u64, used: UsedPart) -> Option<Room<'k>> {
+    pub(crate) fn room(self, range: &BlobRange, bytes: u64, used: UsedPart) -> Option<Room<'k>> {
         let max_bytes = self.source.max_bytes;
         let is_kept = match self.stream {
             _ if bytes > max_bytes / MOST_PARTS => false,
@@ -172,7 +172,7 @@ impl<'k> RequestPages<'k> {
 
 /// Memory of a page that is kept once it is filled.
 #[derive(Debug)]
-pub struct Room<'k> {
+pub(crate) struct Room<'k> {
     kept: RequestPages<'k>,
     range: BlobRange,
     page: Vec<u8>,
@@ -180,11 +180,11 @@ pub struct Room<'k> {
 
 impl Room<'_> {
     /// Zeros at first.
-    pub fn page(&mut self) -> &mut [u8] {
+    pub(crate) fn page(&mut self) -> &mut [u8] {
         &mut self.page
     }
 
-    pub fn keep(self) -> Bytes {
+    pub(crate) fn keep(self) -> Bytes {
         let (bytes, page) = (self.page.len() as u64, Bytes::from(self.page));
         let source = self.kept.source;
         match self.kept.stream {

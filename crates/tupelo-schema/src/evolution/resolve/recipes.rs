@@ -11,10 +11,10 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     /// Normalised.
-    pub type_name: String,
-    pub versions: Option<RangeInclusive<u32>>,
-    pub checksum: Option<u32>,
-    pub sources: Vec<String>,
+    pub(crate) type_name: String,
+    pub(crate) versions: Option<RangeInclusive<u32>>,
+    pub(crate) checksum: Option<u32>,
+    pub(crate) sources: Vec<String>,
     pub(crate) targets: Vec<Field>,
     pub(crate) hides_sources: bool,
 }

@@ -9,7 +9,7 @@ pub(crate) fn primitive(name: &str, type_name: &str, primitive: Primitive) -> Fi
 }
 
 /// A field with one field inside.
-pub(crate) fn wrap(name: &str, type_name: &str, kind: fn(Box<Field>) -> Kind, item: Field) -> Field {
+fn wrap(name: &str, type_name: &str, kind: fn(Box<Field>) -> Kind, item: Field) -> Field {
     Field::new(name, type_name, kind(Box::new(item)))
 }
 
