@@ -1,8 +1,8 @@
 """Schema evolution in Tupelo equals that of ROOT, including unsupported conversions.
 
 Tupelo writes the files; ROOT's views and Tupelo's schemas read them. The supported conversions are listed in
-crates/tupelo/src/evolution/resolve/root_6_40.txt, against which the engine is tested; this module verifies it with
-ROOT.
+crates/tupelo-schema/src/evolution/resolve/root_6_40.txt, against which the engine is tested; this module verifies it
+with ROOT.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import tupelo
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent
 WORK = PROJECT / "target" / "conformance" / "evolution"
-MATRIX = PROJECT / "crates" / "tupelo" / "src" / "evolution" / "resolve" / "root_6_40.txt"
+MATRIX = PROJECT / "crates" / "tupelo-schema" / "src" / "evolution" / "resolve" / "root_6_40.txt"
 
 INF, NAN = math.inf, math.nan
 PAIRS = [[(1, 1.5), (2, -2.5)], [], [(-3, 0.0)]]

@@ -3,7 +3,7 @@
 #include <ROOT/RNTupleWriter.hxx>
 #include <TObject.h>
 
-// The enums and classes of crates/tupelo/src/evolution/resolve/root_6_40.txt.
+// The enums and classes of crates/tupelo-schema/src/evolution/resolve/root_6_40.txt.
 enum EnumA : int { kA };
 enum EnumB : short { kB };
 enum class EnumS : unsigned char { kS };

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     const WIRE_FILE: &str = "crates/tupelo-format/src/wire.rs";
-    const ENGINE_FILE: &str = "crates/tupelo/src/plan.rs";
+    const ENGINE_FILE: &str = "crates/tupelo-pages/src/plan.rs";
     const CLI_FILE: &str = "crates/tupelo-cli/src/dump.rs";
 
     fn faults(path: &str, text: &str) -> Vec<usize> {
