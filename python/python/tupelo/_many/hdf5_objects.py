@@ -22,7 +22,7 @@ from ..errors import (
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MAX_LINKS = 16
 """Links that lead to other links, one after the other; also virtual datasets of others."""
-_MAX_STEPS = 100_000
+_MAX_STEPS = 10_000
 """Names on the way to an object: a few links that each name others many times would take forever."""
 _MAX_EXPANSION = 1100
 """Values may take this many times the bytes that are stored for them: deflate reaches 1032."""
