@@ -181,7 +181,8 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let mut bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        let mut bytes = Vec::new();
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         let mut len = self.call(bytes.len())?;
         if let DiskFault::Room { used_bytes, bytes, errno } = &mut self.fault {
             let room = bytes.saturating_sub(*used_bytes);

@@ -40,10 +40,15 @@ fn open_objects(store: &ObjectMemory) -> Result<File> {
 
 /// Writes three clusters of 1000 entries, and an attribute.
 pub(super) fn write(file: &FileWriter) -> Result<()> {
+    write_clusters(file, 1000)
+}
+
+/// Writes three clusters of `entries` entries each, and an attribute.
+fn write_clusters(file: &FileWriter, entries: i32) -> Result<()> {
     let pages = WriteOptions::default().with_page_bytes(512).with_description("about");
     let mut ntuple = file.ntuple("events", &nested_schema(), pages)?;
-    for start in [0, 1000, 2000] {
-        ntuple.write(&nested(start..start + 1000, false))?;
+    for cluster in 0..3 {
+        ntuple.write(&nested(cluster * entries..(cluster + 1) * entries, false))?;
         ntuple.flush_cluster()?;
     }
     ntuple.set_metadata("key", "value")?;
@@ -52,9 +57,14 @@ pub(super) fn write(file: &FileWriter) -> Result<()> {
 
 /// The entries that [`write`] writes, from a file.
 pub(super) fn in_a_file() -> RecordBatch {
+    clusters_in_a_file(1000)
+}
+
+/// The entries that [`write_clusters`] writes, from a file.
+fn clusters_in_a_file(entries: i32) -> RecordBatch {
     let file = MemoryFile::new();
     let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
-    write(&writer).unwrap();
+    write_clusters(&writer, entries).unwrap();
     writer.finish().unwrap();
     all(&open(&file))
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use tupelo_storage::objects::{ObjectMemory, ObjectRange, ObjectVersion};
 use tupelo_storage::{
@@ -15,10 +16,15 @@ use tupelo_storage::{
 use super::super::gc::{Collector, Leftovers};
 use super::super::verify::verify_deep;
 use super::removal::make_seals_old;
-use super::{all, in_a_file, keys, options, write};
+use super::{all, clusters_in_a_file, keys, options, write_clusters};
 use crate::reader::File;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
+
+/// Entries of a cluster. Few, because each call of a writer or a collection is tried.
+const ENTRIES: i32 = 100;
+
+static EXPECTED: LazyLock<RecordBatch> = LazyLock::new(|| clusters_in_a_file(ENTRIES));
 
 /// What another process does meanwhile.
 type Action = Box<dyn FnOnce() + Send>;
@@ -154,7 +160,7 @@ impl Kind {
     /// Everything but the end of a writer.
     fn write_to(&self, store: Arc<dyn ObjectSink>) -> Result<FileWriter> {
         let file = FileWriter::create_objects_in(store, self.base, &self.name(), options("page-group"))?;
-        write(&file)?;
+        write_clusters(&file, ENTRIES)?;
         Ok(file)
     }
 
@@ -181,7 +187,7 @@ impl Kind {
         match File::of_objects(Arc::new(store.clone()), self.base, &self.name()) {
             Ok(file) => {
                 assert!(verify_deep(&file, &mut |_| {}).unwrap().is_intact(), "call {at}");
-                assert_eq!(all(&file.ntuple(None).unwrap()), in_a_file(), "call {at}");
+                assert_eq!(all(&file.ntuple(None).unwrap()), *EXPECTED, "call {at}");
             }
             Err(error) => {
                 assert!(error.is_not_found(), "call {at}: {error}");
@@ -327,7 +333,6 @@ fn a_directory_survives_collections_beside_its_writers() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, storage) = (format!("ntpl+file://{}/events", folder.path().display()), Storage::default());
     let is_over = AtomicBool::new(false);
-    let expected = in_a_file();
     thread::scope(|scope| {
         scope.spawn(|| {
             let collector = Collector::new(&uri, &storage).unwrap();
@@ -342,13 +347,13 @@ fn a_directory_survives_collections_beside_its_writers() {
         let mut is_visible = false;
         for round in 0..40 {
             let written = FileWriter::create_objects(&uri, &storage, options("cluster"))
-                .and_then(|file| write(&file).and_then(|()| file.finish()));
+                .and_then(|file| write_clusters(&file, ENTRIES).and_then(|()| file.finish()));
             match written {
                 Ok(()) => is_visible = true,
                 Err(error) => assert!(error.to_string().contains("write it again"), "round {round}: {error}"),
             }
             if is_visible {
-                assert_eq!(all(&crate::open(&uri).open().unwrap()), expected, "round {round}");
+                assert_eq!(all(&crate::open(&uri).open().unwrap()), *EXPECTED, "round {round}");
             }
         }
     });
