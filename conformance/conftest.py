@@ -14,6 +14,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "judges"), str(HERE / "root_writers")]
+# Servers and programs of the tests of the package.
+sys.path.append(str(HERE.parent / "python" / "tests"))
 
 SUMMARY = pytest.StashKey[list[str]]()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from panel import REAL_DATA, TUPELO, WORK, root_error
+from root_programs import root
 
 FOLDER = WORK / "diff"
 WRITE = """
@@ -43,7 +43,7 @@ def test_aliases_and_user_information() -> None:
     if root_error():
         pytest.skip("ROOT cannot be imported")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-c", WRITE, str(FOLDER)], check=True, capture_output=True)
+    root(WRITE, FOLDER)
     assert run("one.root", "same.root") == (0, "")
     status, text = run("one.root", "other.root")
     weight, alias, info = text.splitlines()

@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from compare import differences, parse
+from panel import root_error
+from root_programs import root
 
 import tupelo
 
@@ -220,21 +221,12 @@ CASES = [
 ]
 
 
-@cache
-def root_error() -> str | None:
-    """The reason if ROOT cannot be imported, else None."""
-    command = [sys.executable, "-W", "ignore", "-c", "import ROOT"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ends without a word"])[-1]
-
-
 def build_dictionary(folder: Path) -> list[str]:
     """Builds the dictionary of the collections that need one; nothing without a compiler."""
     if not shutil.which("g++"):
         return []
     code = "import ROOT; r = ROOT.TROOT; print(r.GetBinDir(), r.GetIncludeDir(), r.GetSharedLibDir(), sep='\\n')"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    bin_dir, include_dir, library_dir = done.stdout.split()
+    bin_dir, include_dir, library_dir = root(code).split()
     headers = ("map", "set", "unordered_map", "unordered_set", "utility", "vector")
     (folder / "collections.hxx").write_text("".join(f"#include <{header}>\n" for header in headers))
     links = "".join(f"#pragma link C++ class {name}+;\n" for name in DICTIONARY)

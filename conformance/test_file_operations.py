@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import uproot
 from panel import agree, judge, report, root_error, run, tupelo_dump
+from root_programs import root_without_errors
 
 import tupelo
 
@@ -46,12 +45,7 @@ print("LISTED" + json.dumps(found))
 
 def listed_by_root(path: Path, *options: str) -> dict[str, object]:
     """What ROOT lists, with entries and names of objects; every entry of trees is read."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LIST, str(path), *options], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "Error" not in done.stderr, done.stderr[-2000:]
-    found: dict[str, object] = json.loads(done.stdout.rpartition("LISTED")[2])
+    found: dict[str, object] = json.loads(root_without_errors(LIST, path, *options).rpartition("LISTED")[2])
     return found
 
 
@@ -169,34 +163,26 @@ print("READ" + json.dumps([
 """
 
 
-def run_root(script: str, path: Path) -> str:
-    """Runs a script; returns its output."""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "Error" not in done.stderr, done.stderr[-2000:]
-    return done.stdout
-
-
 def test_objects_of_root_are_renamed_and_repacked(tmp_path: Path) -> None:
     """Objects with references, a list with names in it, and a tree with baskets in its record and an older cycle."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     path = tmp_path / "root.root"
-    run_root(WRITE, path)
+    root_without_errors(WRITE, path)
     moves = {"h": "dir/histogram", "list": "l", "dir/text": "string", "dir/t": "the_tree"}
     for old, new in moves.items():
         run("mv", f"{path}:{old}", f"{path}:{new}")
     run("verify", str(path))
     expected = ["a file title", "a directory title", "histogram", 100, "fit", ["one", "two"], "some text", "the_tree"]
     expected += [20000, 19999, True]
-    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+    assert json.loads(root_without_errors(READ, path).rpartition("READ")[2]) == expected
     # Baskets of the older cycle are those of the newer one.
     run("rm", f"{path}:the_tree;1")
-    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+    assert json.loads(root_without_errors(READ, path).rpartition("READ")[2]) == expected
     size = path.stat().st_size
     run("repack", str(path))
     assert path.stat().st_size < size
-    assert json.loads(run_root(READ, path).rpartition("READ")[2]) == expected
+    assert json.loads(root_without_errors(READ, path).rpartition("READ")[2]) == expected
 
 
 @pytest.mark.parametrize("tool", ["root", "uproot"])

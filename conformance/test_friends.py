@@ -6,11 +6,11 @@ import json
 import pickle
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from panel import TUPELO, WORK, root_error, run
+from root_programs import root
 
 import tupelo
 
@@ -62,13 +62,8 @@ def values() -> list[list[float]]:
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    done = None
-    for script in (WRITE, READ):
-        command = [sys.executable, "-W", "ignore", "-c", script, str(FOLDER)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert done is not None
-    found: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
+    root(WRITE, FOLDER, folder=FOLDER)
+    found: list[list[float]] = json.loads(root(READ, FOLDER, folder=FOLDER).splitlines()[-1])
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from panel import TUPELO, root_error
+from root_programs import root
 
 import tupelo
 
@@ -58,7 +58,7 @@ def test_what_ntuples_cannot_hold_of_a_tree_is_named(tmp_path: Path) -> None:
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     source, out, report = tmp_path / "x.root", tmp_path / "out.root", tmp_path / "report.json"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", EXTRAS, str(source)], check=True)
+    root(EXTRAS, source)
     extras = ["alias 'twice'", "index of '1' and '2'", "user information 'note'", "weight 2.5"]
     command = [str(TUPELO), "import", str(source), "-o", str(out), "--report", str(report), "--force"]
     for options, status in ([], 1), (["--skip-unreadable"], 0):
@@ -124,7 +124,7 @@ def test_names_that_end_like_cycles(tmp_path: Path) -> None:
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     source, out = tmp_path / "x.root", tmp_path / "out.root"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", NAMES, str(source)], check=True)
+    root(NAMES, source)
     subprocess.run([str(TUPELO), "merge", str(out), str(source), str(source)], check=True, capture_output=True)
     listed = json.loads(subprocess.run([str(TUPELO), "ls", "--json", str(out)], check=True, capture_output=True).stdout)
     assert sorted(one["path"] for one in listed["objects"]) == ["a;2", "z"]

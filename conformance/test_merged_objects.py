@@ -6,11 +6,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from panel import REAL_DATA, TUPELO, root_error, run
+from root_programs import root
 
 WRITE = """
 import sys, ROOT
@@ -142,16 +142,12 @@ def merged_by_both(folder: Path, write: str, compare: str) -> tuple[str, str]:
     Returns what Tupelo said, with its exit status 1, and the program.
     """
 
-    def root(program: str) -> str:
-        command = [sys.executable, "-W", "ignore", "-c", program, str(folder)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    root(write)
-    root(MERGE_BY_ROOT)
+    root(write, folder)
+    root(MERGE_BY_ROOT, folder)
     files = [str(folder / f"part{number}.root") for number in (1, 2, 3)]
     done = subprocess.run([str(TUPELO), "merge", str(folder / "ours.root"), *files], capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
-    return done.stderr, root(OPEN_BOTH + compare)
+    return done.stderr, root(OPEN_BOTH + compare, folder).strip()
 
 
 def test_histograms_are_summed_as_by_hadd(tmp_path: Path, summary: list[str]) -> None:
@@ -408,7 +404,7 @@ def test_objects_with_trees_in_them_are_named(tmp_path: Path) -> None:
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
     file, out = tmp_path / "list.root", tmp_path / "out.root"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", TREE_IN_LIST, str(file)], check=True)
+    root(TREE_IN_LIST, file)
     merge, repack = (
         subprocess.run([str(TUPELO), *command], capture_output=True, text=True)
         for command in (["merge", str(out), str(file)], ["repack", str(file)])
@@ -451,4 +447,4 @@ def test_real_objects_are_added_up(name: str, tmp_path: Path) -> None:
         shutil.copy(original, file)
     run("merge", str(tmp_path / "ours.root"), *map(str, files))
     compare = MERGE_BY_ROOT + OPEN_BOTH + COMPARE_REAL
-    subprocess.run([sys.executable, "-W", "ignore", "-c", compare, str(tmp_path)], check=True)
+    root(compare, tmp_path)

@@ -12,14 +12,9 @@ from pathlib import Path
 import pytest
 import uproot
 from panel import REAL_DATA, TUPELO, report, root_error, run
+from root_programs import root, root_without_errors
 
 import tupelo
-
-
-def root(script: str, *arguments: object) -> str:
-    """What a script of ROOT prints."""
-    command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def real_trees() -> list[Path]:
@@ -141,14 +136,7 @@ def test_root_reads_merged_trees(tmp_path: Path, summary: list[str]) -> None:
             ("1", ["copy", "-q", str(path), "-o", str(out), "--force", "--auto-flush", "50", "--basket-bytes", "1kB"]),
         ]:
             run(*command)
-            done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", READ_TREES, str(path), str(out), times],
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0, (path, done.stderr[-2000:])
-            assert "Error" not in done.stderr, (path, done.stderr[-2000:])
-            read += int(done.stdout.split()[-1])
+            read += int(root_without_errors(READ_TREES, path, out, times).split()[-1])
     if not read:
         pytest.skip("no real files")
     summary.append(f"{read} merged trees, and trees in other baskets, read by ROOT")
@@ -241,7 +229,7 @@ def test_common_branches_get_the_wider_type_and_losses_are_named(tmp_path: Path)
     """As the help of ``--mode intersect`` says; aliases and user information of later trees have no place."""
     if error := root_error():
         pytest.skip(f"ROOT cannot be imported: {error}")
-    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITE_TREES, str(tmp_path)], check=True)
+    root(WRITE_TREES, tmp_path)
     first, second, out = (str(tmp_path / name) for name in ("w1.root", "w2.root", "out.root"))
     lost = [f"alias 'z' of {tmp_path}/", f"user information 'note' of {tmp_path}/", f"weight 2 of {tmp_path}/"]
     intersect = ["merge", out, first, second, "--mode", "intersect", "--skip-unmergeable"]
@@ -321,9 +309,11 @@ def test_references_between_objects_are_kept(tmp_path: Path) -> None:
     def words(script: str, *arguments: object) -> list[str]:
         return root(script, *arguments).split()
 
+    # Forks of one process have its identity.
+    python = [sys.executable, "-W", "ignore", "-c"]
     files = [tmp_path / f"{number}.root" for number in (1, 2, 3)]
     for count, file in enumerate(files, start=5):
-        words(WRITE_REFERENCES, file, count)
+        subprocess.run([*python, WRITE_REFERENCES, file, str(count)], check=True, capture_output=True)
     assert words(COUNT_REFERENCES, files[0]) == ["5", "5", "1", "1"]
     out, both = tmp_path / "out.root", tmp_path / "both.root"
     for options in ([], ["--compression", "lz4:4"], ["--auto-flush", "2"], ["--basket-bytes", "100"]):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import uproot
 from panel import TUPELO
+from root_programs import run_root
 
 import tupelo
 
@@ -259,8 +260,7 @@ def test_histograms_equal_other_libraries(name: str, events: tupelo.Ntuple) -> N
 @cache
 def layouts(*paths: Path) -> tuple[list[list[list[Any]]], str]:
     """Names, versions, checksums and numbers of members that ROOT finds in files, and its messages."""
-    arguments = [sys.executable, "-W", "ignore", "-c", LAYOUTS, *map(str, paths)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    done = run_root(LAYOUTS, *paths)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("LAYOUTS")]
     return json.loads(line.removeprefix("LAYOUTS")), done.stderr
 

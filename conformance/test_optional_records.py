@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import awkward as ak
 import pytest
 import uproot
 from panel import root_error
+from root_programs import root
 
 import tupelo
 
@@ -57,11 +56,7 @@ def test_optional_records_are_read_by_all(tmp_path: Path, summary: list[str]) ->
     if root_error():
         summary.append(f"ROOT did not read optional records: {root_error()}")
         pytest.skip("ROOT cannot be imported")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SHOW, str(path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    shown = json.loads("[" + done.stdout.strip().replace("}\n{", "},{") + "]")
+    shown = json.loads("[" + root(SHOW, path).strip().replace("}\n{", "},{") + "]")
     assert shown == [dict(zip(EXPECTED, row, strict=True)) for row in zip(*EXPECTED.values(), strict=True)] * 2
 
 

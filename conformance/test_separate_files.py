@@ -7,19 +7,17 @@ import json
 import pickle
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uproot
-from panel import PROJECT, TUPELO, WORK, root_error
+from http_server import Server
+from panel import TUPELO, WORK, root_error
+from root_programs import root_without_errors
 
 import tupelo
-
-sys.path.append(str(PROJECT / "python" / "tests"))
-from http_server import Server
 
 FOLDER = WORK / "separate_files"
 PLACEHOLDER = "other_" + "x" * 180 + ".root"
@@ -75,17 +73,9 @@ print(json.dumps(names))
 """
 
 
-def in_root(script: str, argument: str, folder: Path) -> str:
-    command = [sys.executable, "-W", "ignore", "-c", script, argument]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "Error" not in done.stderr, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
-
-
 def read_by_root(path: Path) -> tuple[list[Any], set[str]]:
     """The entries, and the names of other files."""
-    text, _, names = in_root(READ, path.name, path.parent).rstrip().rpartition("\n")
+    text, _, names = root_without_errors(READ, path.name, folder=path.parent).rstrip().rpartition("\n")
     return json.loads(text), set(json.loads(names))
 
 
@@ -116,7 +106,7 @@ def written() -> Path:
         pytest.skip(f"ROOT cannot be imported: {error}")
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    in_root(WRITE, PLACEHOLDER, FOLDER)
+    root_without_errors(WRITE, PLACEHOLDER, folder=FOLDER)
     return FOLDER
 
 

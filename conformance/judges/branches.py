@@ -8,6 +8,7 @@ from typing import Any
 import awkward as ak
 import numpy as np
 import uproot
+from misread_lengths import misread_lengths_fail
 
 import tupelo
 
@@ -85,7 +86,8 @@ def read_by_uproot(branch: Any) -> Any:
         return None
     for library in ("ak", "np"):
         try:
-            return branch.array(library=library)
+            with misread_lengths_fail():
+                return branch.array(library=library)
         except Exception as error:
             failed = error
     assert failed is not None

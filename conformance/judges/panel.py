@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import uproot
 from compare import compare, parse
+from programs import run_forked
 
 JUDGES = Path(__file__).resolve().parent
 PROJECT = JUDGES.parent.parent
@@ -66,15 +67,9 @@ def judge(tool: str, jobs: list[Entry], label: str, library: str | None = None) 
     jobs = [{"out": str(folder / f"{number}.jsonl")} | job for number, job in enumerate(jobs)]
     listing = folder / "jobs.json"
     listing.write_text(json.dumps(jobs))
-    command = [
-        sys.executable,
-        str(JUDGES / f"{tool}_dump.py"),
-        "--batch",
-        str(listing),
-    ]
-    if library:
-        command += ["--library", library]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    program = f"import sys, {tool}_dump; sys.exit({tool}_dump.main())"
+    options = ["--library", library] if library else []
+    done = run_forked(f"{tool}_dump", program, "--batch", listing, *options)
     if done.returncode == 0:
         reports = json.loads(done.stdout)
         return [Dump(Path(job["out"]), **report) for job, report in zip(jobs, reports, strict=True)]

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,31 @@ HARMLESS = (
 )
 
 
-def load_root(libraries: list[str]) -> Any:
-    """Import ROOT, quietly, with the helper and the dictionaries."""
+@cache
+def helper() -> Any:
+    """Imports ROOT, quietly, and compiles the helper."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ROOT
     ROOT.gROOT.SetBatch(True)
-    for library in libraries:
-        ROOT.gSystem.AddDynamicPath(str(Path(library).resolve().parent))  # ROOT loads enums by the name of the library
-        if ROOT.gSystem.Load(library) < 0:
-            raise RuntimeError(f"cannot load {library}")
     if not ROOT.gInterpreter.Declare(f'#include "{HELPER}"'):
         raise RuntimeError(f"ROOT cannot compile {HELPER}")
     return ROOT
+
+
+def warm_up() -> None:
+    """Takes a second, which forks save."""
+    helper()
+
+
+def load_root(libraries: list[str]) -> Any:
+    """ROOT with the helper and the dictionaries."""
+    root = helper()
+    for library in libraries:
+        root.gSystem.AddDynamicPath(str(Path(library).resolve().parent))  # ROOT loads enums by the name of the library
+        if root.gSystem.Load(library) < 0:
+            raise RuntimeError(f"cannot load {library}")
+    return root
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
-"""Programs that ROOT runs in a separate process."""
+"""Programs that ROOT runs, each in a fork of a process that has imported it."""
 
 from __future__ import annotations
 
 import subprocess
-import sys
+from pathlib import Path
+
+from programs import run_forked
 
 BRANCHES = """
 import json, sys, ROOT
@@ -18,9 +20,20 @@ print(json.dumps({branch.GetName().rstrip("."): about(branch) for branch in elem
 """Prints the branches of a tree: class, checksum and version by name, as JSON."""
 
 
-def root(program: str, *arguments: str) -> str:
-    """What a program prints."""
-    command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+def run_root(program: str, *arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What a program prints to standard output and standard error. It must succeed."""
+    done = run_forked("ROOT", program, *arguments, folder=folder)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    return done
+
+
+def root(program: str, *arguments: object, folder: Path | None = None) -> str:
+    """What a program prints to standard output."""
+    return run_root(program, *arguments, folder=folder).stdout
+
+
+def root_without_errors(program: str, *arguments: object, folder: Path | None = None) -> str:
+    """What a program prints to standard output. ROOT must print no error."""
+    done = run_root(program, *arguments, folder=folder)
+    assert "Error" not in done.stderr, done.stderr[-2000:]
     return done.stdout

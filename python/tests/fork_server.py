@@ -2,7 +2,7 @@
 
 Each line of standard input is a JSON object with `program`, `arguments`, `folder` (its working directory) and
 `environment`. The answer is a line with `status`, `stdout` and `stderr`. To import and warm up ROOT or matplotlib takes
-seconds, and a fork does not.
+seconds, and a fork does not. A module may have a function `warm_up` for that.
 """
 
 import ctypes
@@ -26,8 +26,9 @@ def run(job: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(job["environment"])
     sys.argv = ["-c", *job["arguments"]]
+    names: dict[str, Any] = {"__name__": "__main__"}
     try:
-        exec(compile(job["program"], "<program>", "exec"), {"__name__": "__main__"})
+        exec(compile(job["program"], "<program>", "exec"), names)
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
@@ -35,6 +36,9 @@ def run(job: dict[str, Any]) -> int:
     except Exception:
         traceback.print_exc()
         return 1
+    finally:
+        # Objects of ROOT write the rest when they are destroyed, as at the end of a program.
+        names.clear()
     return 0
 
 
@@ -44,6 +48,9 @@ def forked(job: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> int:
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         status = run(job)
+        if root := sys.modules.get("ROOT"):
+            # As it does when a program ends.
+            root.gROOT.CloseFiles()
         sys.stdout.flush()
         sys.stderr.flush()
         # What C and C++ have printed.
@@ -55,6 +62,8 @@ def forked(job: dict[str, Any], out: IO[bytes], err: IO[bytes]) -> int:
 def main() -> None:
     for name in sys.argv[1:]:
         module = importlib.import_module(name)
+        if warm_up := getattr(module, "warm_up", None):
+            warm_up()
         if name == "ROOT":
             module.gROOT.SetBatch(True)
             # What most programs let ROOT load and compile.

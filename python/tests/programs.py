@@ -16,18 +16,22 @@ import pytest
 @cache
 def server(modules: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("fork_server.py")), *modules.split()]
-    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # Modules may be of tests.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     atexit.register(started.communicate)
     return started
 
 
-def run_forked(modules: str, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """What a program printed, and its exit status."""
+def run_forked(
+    modules: str, program: str, *arguments: object, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What a program printed, and its exit status. It runs in ``folder``, by default in the working directory."""
     process = server(modules)
     assert process.stdin
     assert process.stdout
     job: dict[str, Any] = {"program": program, "arguments": [*map(str, arguments)]}
-    job |= {"folder": os.getcwd(), "environment": dict(os.environ)}
+    job |= {"folder": str(folder or Path.cwd()), "environment": dict(os.environ)}
     print(json.dumps(job), file=process.stdin, flush=True)
     line = process.stdout.readline()
     assert line, f"the process that imports {modules} has ended"

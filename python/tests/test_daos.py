@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builds import built
-from test_objects import killed_writers, text_of
+from test_objects import killed_writers, values_of
 
 import tupelo
 
@@ -82,13 +82,13 @@ def test_real_ntuples_are_copied_as_they_are(
     assert isinstance(original, tupelo.Ntuple)
     assert isinstance(copied, tupelo.Ntuple)
     assert copied.name == "copy"
-    assert text_of(copied) == text_of(original)
+    assert values_of(copied) == values_of(original)
     assert copied.typenames() == original.typenames()
     run("verify", "--deep", uri)
     run("copy", uri, "back.root")
     back = tupelo.open({tmp_path / "back.root": "copy"})
     assert isinstance(back, tupelo.Ntuple)
-    assert text_of(back) == text_of(original)
+    assert values_of(back) == values_of(original)
     run("verify", "--deep", "back.root")
 
 

@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import shutil
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ ENTRIES = 4000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 
+@cache
 def data() -> dict[str, Any]:
     rng = np.random.default_rng(5)
     pt = ak.unflatten(rng.exponential(30, 2 * ENTRIES), np.full(ENTRIES, 2))
@@ -41,10 +44,17 @@ def data() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def ntuple() -> tupelo.Ntuple:
-    with tupelo.recreate("events.root", cluster_bytes=20_000, page_bytes=512) as file:
+@pytest.fixture(scope="module")
+def events_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("events") / "events.root"
+    with tupelo.recreate(path, cluster_bytes=20_000, page_bytes=512) as file:
         file["Events"] = data()
+    return path
+
+
+@pytest.fixture
+def ntuple(events_file: Path) -> tupelo.Ntuple:
+    shutil.copy(events_file, "events.root")
     opened = tupelo.open("events.root:Events", metrics=True)
     assert isinstance(opened, tupelo.Ntuple)
     assert opened.num_clusters > 3
