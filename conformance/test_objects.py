@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import uproot
 from panel import TUPELO
-from root_programs import run_root
+from root_programs import run_in_root
 
 import tupelo
 
@@ -260,7 +260,7 @@ def test_histograms_equal_other_libraries(name: str, events: tupelo.Ntuple) -> N
 @cache
 def layouts(*paths: Path) -> tuple[list[list[list[Any]]], str]:
     """Names, versions, checksums and numbers of members that ROOT finds in files, and its messages."""
-    done = run_root(LAYOUTS, *paths)
+    done = run_in_root(LAYOUTS, *paths)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("LAYOUTS")]
     return json.loads(line.removeprefix("LAYOUTS")), done.stderr
 

@@ -20,20 +20,20 @@ print(json.dumps({branch.GetName().rstrip("."): about(branch) for branch in elem
 """Prints the branches of a tree: class, checksum and version by name, as JSON."""
 
 
-def run_root(program: str, *arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_in_root(program: str, *arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What a program prints to standard output and standard error. It must succeed."""
-    done = run_forked("ROOT", program, *arguments, folder=folder)
+    done = run_forked("warm_root", program, *arguments, folder=folder)
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     return done
 
 
 def root(program: str, *arguments: object, folder: Path | None = None) -> str:
     """What a program prints to standard output."""
-    return run_root(program, *arguments, folder=folder).stdout
+    return run_in_root(program, *arguments, folder=folder).stdout
 
 
 def root_without_errors(program: str, *arguments: object, folder: Path | None = None) -> str:
     """What a program prints to standard output. ROOT must print no error."""
-    done = run_root(program, *arguments, folder=folder)
+    done = run_in_root(program, *arguments, folder=folder)
     assert "Error" not in done.stderr, done.stderr[-2000:]
     return done.stdout

@@ -64,10 +64,6 @@ def main() -> None:
         module = importlib.import_module(name)
         if warm_up := getattr(module, "warm_up", None):
             warm_up()
-        if name == "ROOT":
-            module.gROOT.SetBatch(True)
-            # What most programs let ROOT load and compile.
-            module.RDataFrame(1).Define("x", "1.0").AsNumpy(["x"])
     for line in sys.stdin:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             answer: dict[str, Any] = {"status": forked(json.loads(line), out, err)}

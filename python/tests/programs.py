@@ -46,7 +46,7 @@ def run_root(program: str, *arguments: str | Path) -> Any:
             text = "histograms and trees that Tupelo writes were not read by ROOT, which is not installed\n"
             (Path(folder) / "written-objects.txt").write_text(text)
         pytest.skip("ROOT is not installed")
-    done = run_forked("ROOT", program, *arguments)
+    done = run_forked("warm_root", program, *arguments)
     assert done.returncode == 0, done.stderr
     complaints = [line for line in done.stderr.splitlines() if line.startswith(("Warning in <T", "Error in <T"))]
     assert not complaints

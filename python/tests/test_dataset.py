@@ -5,7 +5,6 @@ import pickle
 import shutil
 import threading
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ ENTRIES = 4000
 DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 
-@cache
 def data() -> dict[str, Any]:
     rng = np.random.default_rng(5)
     pt = ak.unflatten(rng.exponential(30, 2 * ENTRIES), np.full(ENTRIES, 2))

@@ -65,13 +65,14 @@ def test_real_ntuples_are_copied_as_they_are(
     original, copied = tupelo.open({path: name}), tupelo.open(uri)
     assert isinstance(original, tupelo.Ntuple)
     assert isinstance(copied, tupelo.Ntuple)
-    assert values_of(copied) == values_of(original)
+    expected = values_of(original)
+    assert values_of(copied) == expected
     assert copied.typenames() == original.typenames()
     run("verify", "--deep", uri)
     run("copy", uri, "back.root")
     back = tupelo.open({tmp_path / "back.root": name})
     assert isinstance(back, tupelo.Ntuple)
-    assert values_of(back) == values_of(original)
+    assert values_of(back) == expected
     run("verify", "--deep", "back.root")
     with uproot.open(path) as file, uproot.open(tmp_path / "back.root") as again:
         for key in file[name].keys(recursive=False)[:20]:

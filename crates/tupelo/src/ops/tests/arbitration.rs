@@ -21,8 +21,8 @@ use crate::reader::File;
 use crate::writer::FileWriter;
 use crate::{Error, Result};
 
-/// Entries of a cluster. Few, because each call of a writer or a collection is tried.
-const ENTRIES: i32 = 100;
+/// Entries of a cluster: each column has several pages, but few, because each call of a writer or a collection is tried.
+const ENTRIES: i32 = 300;
 
 static EXPECTED: LazyLock<RecordBatch> = LazyLock::new(|| clusters_in_a_file(ENTRIES));
 
