@@ -32,6 +32,10 @@ pub(crate) fn ranges(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = Range<
 
 /// The first list that has another length than the one beside it, and both lengths.
 pub(crate) fn first_differing(own: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Option<(usize, (usize, usize))> {
+    // Variables of one container usually share their offsets.
+    if own.ptr_eq(other) {
+        return None;
+    }
     own.lengths().zip(other.lengths()).enumerate().find(|(_, (own, other))| own != other)
 }
 

@@ -1,5 +1,7 @@
 //! Runs of pages: read together, compared with their checksums, decompressed and decoded into their place in the output.
 
+use std::iter::repeat_n;
+
 use bytes::Bytes;
 use tupelo_core::pool;
 use tupelo_format::checksum::CHECKSUM_BYTES;
@@ -19,7 +21,7 @@ use crate::{Error, Result};
 const RUN_BYTES: u64 = 256 << 10;
 /// Bytes that can be read in the time of one more call.
 const CALL_BYTES: u64 = 4 << 10;
-/// Comparing the checksums of pages that are smaller on average takes as long as decoding them, in bytes.
+/// Comparing the checksums of pages that are smaller on average once they are decoded takes as long as decoding them.
 const WORTH_COMPARING_BYTES: u64 = 8 << 10;
 
 /// Decodes a whole page to values as they are in memory.
@@ -257,21 +259,23 @@ impl PageReader<'_> {
     /// A fingerprint of these slices: the same numbers for the same elements at the same positions. `None`
     /// if that is not certain, because checksums are missing or not compared, or if it is not worth it.
     pub(super) fn fingerprint(&self, slices: &[PageSlice]) -> Result<Option<Vec<u64>>> {
-        let sealed_bytes: u64 = slices.iter().map(|slice| slice.range.bytes()).sum();
-        if !self.metadata.verifies() || sealed_bytes < WORTH_COMPARING_BYTES * slices.len() as u64 {
+        let pages = || slices.chunk_by(|a, b| a.id == b.id);
+        let elements = |slice: &PageSlice| self.table.column(slice.id).info.pages[slice.id.page as usize].elements;
+        let decoded_bytes: u64 = pages().map(|own| u64::from(elements(&own[0])) * size_of::<u64>() as u64).sum();
+        if !self.metadata.verifies() || decoded_bytes < WORTH_COMPARING_BYTES * pages().count() as u64 {
             return Ok(None);
         }
-        let mut numbers = Vec::with_capacity(7 * slices.len());
+        let mut numbers = Vec::with_capacity(1 + 7 * slices.len());
+        numbers.push(slices.len() as u64);
         for slice in slices {
             let column = self.table.column(slice.id);
             let encoding = u64::from(column.encoding.column_type().code()) << 16 | u64::from(column.encoding.bits());
-            let elements = column.info.pages[slice.id.page as usize].elements;
             let parts = [slice.skip, slice.take, slice.to].map(|number| number as u64);
-            numbers.extend([encoding, slice.range.bytes(), elements.into(), parts[0], parts[1], parts[2]]);
+            numbers.extend([encoding, slice.range.bytes(), elements(slice).into(), parts[0], parts[1], parts[2]]);
         }
-        for slice in slices {
-            let Some(checksum) = self.checksum(slice)? else { return Ok(None) };
-            numbers.push(checksum);
+        for own in pages() {
+            let Some(checksum) = self.checksum(&own[0])? else { return Ok(None) };
+            numbers.extend(repeat_n(checksum, own.len()));
         }
         Ok(Some(numbers))
     }
