@@ -124,7 +124,8 @@ def test_trees_of_athena_come_back_from_ntuples(tmp_path: Path) -> None:
         "std::set<std::uint32_t>": "std::vector<std::uint32_t>",
     }
     run("export", f"{first}:EventData", str(tree), "--as", "CollectionTree")
-    run("import", f"{tree}:CollectionTree", str(second), "--as", "EventData")
+    run("import", f"{tree}:CollectionTree", str(second), "--as", "EventData", "--report", str(report))
+    assert json.loads(report.read_text())[0]["renamed"] == {}
     assert run("diff", f"{first}:EventData", f"{second}:EventData") == ""
     types = {field["name"]: field["type"] for field in json.loads(run("schema", "--json", str(first)))["fields"]}
     assert types["AnalysisJets"] == "DataVector<xAOD::Jet_v1>"

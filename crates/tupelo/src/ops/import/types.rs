@@ -88,8 +88,12 @@ fn has_class(field: &Field) -> bool {
 
 /// Adds the types of classes and containers that are others in the ntuple.
 pub(super) fn add_renamed(before: &Field, after: &Field, renamed: &mut BTreeMap<String, String>) {
+    // The members of a class that keeps its name have the same types, but are in its bases.
+    if matches!(before.kind, Kind::Record(_)) && !after.type_name.is_empty() {
+        return;
+    }
     let is_class = match before.kind {
-        Kind::Record(_) => after.type_name.is_empty() && before.type_name != ROOT_OBJECT,
+        Kind::Record(_) => before.type_name != ROOT_OBJECT,
         Kind::Collection(_) | Kind::Map(_) => {
             let template = |field: &Field| without_arguments(&field.type_name).replace("std::", "");
             !after.type_name.is_empty() && template(before) != template(after)
@@ -144,6 +148,22 @@ mod tests {
 
     fn map(type_name: &str, key: Field, value: Field) -> Field {
         Field::new("x", type_name, Kind::Map(Box::new(Field::new("_0", "pair", Kind::Tuple(vec![key, value])))))
+    }
+
+    /// Regression: members were compared by their position with those of a class that has bases.
+    #[test]
+    fn members_in_bases_are_not_renamed() {
+        let record = |name: &str, type_name: &str, members| Field::new(name, type_name, Kind::Record(members));
+        let words = || Field { name: "words".into(), ..list("std::deque<TString>", number("_0", "std::int32_t")) };
+        let [a, b] = ["a", "b"].map(|name| number(name, "std::int32_t"));
+        let flat = record("x", "Jet", vec![a.clone(), b.clone(), words()]);
+        let in_base = record("x", "Jet", vec![record(":_0", "Base", vec![a.clone(), b.clone()]), words()]);
+        let without_name = record("x", "", vec![a, b, readable(&words(), &ClassNames::default())]);
+        for (after, expected) in [(in_base, vec![]), (without_name, vec!["Jet", "std::deque<TString>"])] {
+            let mut renamed = BTreeMap::new();
+            add_renamed(&flat, &after, &mut renamed);
+            assert_eq!(renamed.into_keys().collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
